@@ -1,7 +1,5 @@
 //! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use std::collections::BTreeSet;

@@ -1,8 +1,6 @@
 //! What `?as-of=` answers is what was live then: over recorded feeds, where `TIDEGATE_CORPUS` names
 //! them, and over a series of our own. And what it costs to keep that.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::history::site;
 use crate::support;
 

@@ -8,9 +8,6 @@
 //! TIDEGATE_CORPUS=path/to/corpus cargo test --release --test it catch_up:: -- --ignored --nocapture
 //! ```
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-#![allow(dead_code)]
-
 use crate::history::site;
 use crate::support;
 

@@ -4,8 +4,6 @@
 //!
 //! `TIDEGATE_CHAIN_FEEDS` sets how many feeds; a hundred where it is not set.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! The command as it is typed: output, where it goes, and the exit status.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use assert_cmd::Command;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! A clock that jumps, before a whole gateway with a publisher beside it.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::sync::{Arc, Mutex};
 use tidegate::app::{Gateway, Outside};
 use tidegate::clock::ManualClock;

@@ -1,8 +1,6 @@
 //! The merge cases under `tests/fixtures/merge`: two feeds and what SSE 1.0 section 3.3 makes of
 //! them, through the library and through the `merge` command.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! The samples of the authors of SSE 0.91 under `tests/fixtures/sse-0.91`, merged by section 4.4 of
 //! that specification through the `merge` command.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
-
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
 use tidegate::parse::sse::{self, Kept, Payload};

@@ -1,8 +1,5 @@
 //! What the documents promise that can be checked: commands that parse, files that exist.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-#![allow(clippy::indexing_slicing, clippy::string_slice)]
-
 use clap::{CommandFactory, Parser};
 use std::collections::BTreeSet;
 use std::path::Path;

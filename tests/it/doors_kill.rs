@@ -4,8 +4,6 @@
 //!
 //! `TIDEGATE_KILLS` sets how many times; a few where it is not set.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support::process;
 
 use process::{Process, TOKEN};

@@ -6,9 +6,6 @@
 //! publisher did not take away. The stage checks the first after every poll; each scenario says
 //! what the reader must see.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::indexing_slicing, clippy::string_slice)]
-
 mod announced;
 mod backfill;
 mod brake;

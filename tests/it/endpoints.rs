@@ -12,8 +12,6 @@
 //!
 //! `TIDEGATE_ENDPOINTS=1000` plays a thousand lives instead of some.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 mod form;
 mod gate;
 mod plain;

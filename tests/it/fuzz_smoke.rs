@@ -1,8 +1,6 @@
 //! The fuzz targets on fixtures and on mutations of them, the same in every run. What libFuzzer
 //! does for hours (`fuzz/README.md`) begins here for some seconds.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 

@@ -1,7 +1,5 @@
 //! A whole gateway in front of a publisher of one document, asked as administration asks.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};

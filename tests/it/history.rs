@@ -1,14 +1,6 @@
 //! A feed can be read back to its beginning, by whoever follows Feed History or SSE, whatever its
 //! publisher does and whenever they come; and what was sealed once never changes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
-
 mod consumers;
 mod document;
 mod publisher;

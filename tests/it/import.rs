@@ -3,8 +3,6 @@
 //! The real lists are those of the folder `opml/` of the corpus that `TIDEGATE_CORPUS` names, where
 //! it is set.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use assert_cmd::Command;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

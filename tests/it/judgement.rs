@@ -1,8 +1,5 @@
 //! What the gateway makes of what publishers do, scenario by scenario.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-#![allow(clippy::string_slice)]
-
 mod backfill;
 mod came;
 mod heads;

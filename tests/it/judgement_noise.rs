@@ -1,7 +1,5 @@
 //! What makes a version and what does not: counters, masks, the cap, the operator's own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support;
 
 use proptest::prelude::*;

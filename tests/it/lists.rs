@@ -1,8 +1,6 @@
 //! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
 //! lists.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support::gateways;
 
 use gateways::{Paper, address, gateway, get, name, poll};

@@ -1,6 +1,9 @@
 //! Tests over the whole program, one module for each subject; what several of them stand on is in
 //! `support`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::string_slice)]
+
 mod aggregates;
 mod as_of;
 mod catch_up;

@@ -3,8 +3,6 @@
 //! Runs over the folder `opml/` of the corpus that `TIDEGATE_CORPUS` names, where it is set; the
 //! other way is `tests/scripts/opml_addresses.py`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! Real documents, where `TIDEGATE_CORPUS` names the folder that holds them unpacked (`replay/` and
 //! `single/`). Nothing is checked where it is not set.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
-
 use std::path::{Path, PathBuf};
 use tidegate::model::{Completeness, FeedDocument, Format};
 use tidegate::parse::{Limits, decode, document, own, pieces};

@@ -1,7 +1,5 @@
 //! One document of each format, read for all it says.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
-
 use std::time::Duration;
 use tidegate::model::{Completeness, Entry, FeedDocument, Format};
 use tidegate::parse::{Limits, decode, document, own, pieces};

@@ -1,7 +1,5 @@
 //! Broken and hostile documents: what is whole is kept, nothing fails, and everything ends.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
-
 use proptest::prelude::*;
 use tidegate::model::{Completeness, FeedDocument, Format};
 use tidegate::parse::{Limits, ParseError, decode, document, own, pieces};

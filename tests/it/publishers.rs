@@ -7,14 +7,6 @@
 //! `TIDEGATE_PUBLISHERS_SEED=7` others, `TIDEGATE_PUBLISHERS_CASE=74` that one alone. A failure is
 //! shrunk, and told from the first document on.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
-
 mod gate;
 mod kinds;
 mod plan;

@@ -1,9 +1,6 @@
 //! Replicas in folders: of what a whole gateway publishes, and of publishers with archives. That
 //! they are right whatever happens is checked in `pull` itself; here are the network and the disk.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::indexing_slicing, dead_code)]
-
 mod bench;
 use crate::e2e::support::publisher;
 

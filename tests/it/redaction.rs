@@ -1,7 +1,5 @@
 //! An item whose text was redacted leaves none behind, and stays out while its publisher lists it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support;
 
 use support::{Gate, Post, SITE, atom, kinds, post};

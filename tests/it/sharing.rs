@@ -1,7 +1,5 @@
 //! Upstreams that share their items: merged by section 3.3 of SSE 1.0, never compared.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 mod by_091;
 mod discard;
 use crate::support;

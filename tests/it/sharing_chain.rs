@@ -1,8 +1,6 @@
 //! Gateways in a row, each in front of the next: what the first one makes of a plain feed passes
 //! through untouched, ids, histories and tombstones.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support::gateways;
 
 use axum::response::IntoResponse;

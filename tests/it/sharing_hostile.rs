@@ -1,8 +1,6 @@
 //! Publishers that share and mean ill, or have bad luck: what readers have stays, and nobody speaks
 //! in another's name.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support;
 use crate::support::sharing as publisher;
 

@@ -4,8 +4,6 @@
 //!
 //! `TIDEGATE_RING_ROUNDS` sets how often a ring at rest goes round; a hundred where it is not set.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support::gateways;
 use crate::support::process;
 

@@ -6,8 +6,6 @@
 //! [`COUNTS`] says how many of those words each of their sections has. `spec/TABLE.md` is made of the
 //! rows; `TIDEGATE_GOLDEN=write` writes it anew.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 mod related;
 use crate::support;
 

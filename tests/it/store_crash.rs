@@ -3,8 +3,6 @@
 //! The test runs itself a second time as the writer, reads what was acknowledged from its standard
 //! output, kills it, and looks at what it left.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)] // A test fails by panicking.
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

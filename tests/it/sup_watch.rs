@@ -1,7 +1,5 @@
 //! `tidegate sup` in front of a scripted publisher of SUP documents.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -5,8 +5,6 @@
 //! Runs over the fixtures always, and over the recorded feeds that `TIDEGATE_CORPUS` names (a folder
 //! with `replay/` and `single/`) where it is set.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support;
 use crate::views;
 

@@ -4,9 +4,6 @@
 //! `#[cfg(test)]` does not count either: a test may need a runtime to drive what it tests, or two
 //! rooms to compare; the walls are for what ships.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::indexing_slicing, clippy::string_slice)]
-
 mod citations;
 mod code;
 mod rules;

@@ -1,8 +1,6 @@
 //! The WebSub hub of a whole gateway, in scenarios written from the W3C Recommendation of 23 January
 //! 2018; sections are its sections. Subscribers are servers of their own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 mod asking;
 pub mod callback;
 mod cloud;

@@ -1,8 +1,6 @@
 //! Subscribers in another process than the gateway, which is killed at each moment that matters:
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use crate::support::process;
 #[allow(dead_code)]
 use crate::websub::callback;

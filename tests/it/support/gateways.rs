@@ -1,5 +1,4 @@
 //! Gateways in this process, each in front of a publisher or of the next.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use axum::response::IntoResponse;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
 //! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod gateways;
 pub mod process;

@@ -1,5 +1,4 @@
 //! The program as its own process, to be asked over HTTP and killed.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::ffi::OsStr;
 use std::path::Path;

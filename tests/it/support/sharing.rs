@@ -1,5 +1,4 @@
 //! Publishers that share, as text.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::Gate;
 use tidegate::model::{Item, SyncId};
