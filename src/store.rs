@@ -156,7 +156,7 @@ pub enum StoreError {
     },
     /// The store was written before 0.1.0.
     #[error(
-        "the store in {path} was written by a program from before 0.1.0, and no other reads it; nothing was changed: give this program an empty folder"
+        "the store in {path} was written by a program from before 0.1.0, and no other reads it: give this program an empty folder"
     )]
     Unreleased {
         /// The folder.

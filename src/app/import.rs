@@ -12,6 +12,7 @@ use crate::config::{Config, StoreKind};
 use crate::model::FeedRecord;
 use crate::parse::opml::{self, OpmlLimits, Problem};
 use crate::parse::{self, Limits};
+use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
 use crate::store::{SledStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 use plan::{ExistingFeeds, plan};
@@ -67,10 +68,10 @@ pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
     let config = checked.config;
     let file = &options.file;
     let mut head = Vec::new();
-    let limit = u64::try_from(crate::store::portable::MAGIC.len()).unwrap_or(u64::MAX);
+    let limit = u64::try_from(MAGIC.len()).unwrap_or(u64::MAX);
     let opened = std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut head));
     opened.map_err(|error| unreadable(file, &error))?;
-    if head == crate::store::portable::MAGIC {
+    if head == MAGIC || head.starts_with(UNRELEASED_MAGIC) {
         if options.rearrange {
             let said =
                 "{} holds a state, which has folders and order of its own; leave out --rearrange";

@@ -1,7 +1,6 @@
 //! What a response says of its own age: `Cache-Control`, `Expires`, `Retry-After`. Pure.
 
 use crate::model::Time;
-use crate::xml::date;
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, RETRY_AFTER};
 use std::time::Duration;
@@ -38,6 +37,13 @@ pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let value = text(headers, &RETRY_AFTER)?;
     let wait = seconds(value).or_else(|| date(value).map(|until| until.since(now)))?;
     Some(wait.min(MAX_STATED))
+}
+
+/// A date in one of the three forms of RFC 9110 section 5.6.7, or one like them with a wrong weekday.
+fn date(text: &str) -> Option<Time> {
+    let read = httpdate::parse_http_date(text).ok().map(httpdate::HttpDate::from);
+    let text = read.map_or_else(|| text.to_owned(), |date| date.to_string());
+    Time::parse_rfc2822(&text)
 }
 
 /// Delta-seconds; a number too large to hold is a very long time (RFC 9111 section 1.2.2).
@@ -113,6 +119,8 @@ mod tests {
             ("Fri, 20 Nov 2026 16:22:05 GMT", Some(120)),
             ("Fri, 20 Nov 2020 16:22:05 GMT", Some(0)),
             ("soon", None),
+            ("2099-12-31", None),
+            ("Thu, 31 Dec 2099", None),
             ("-5", None),
             ("1.5", None),
         ] {

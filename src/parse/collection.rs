@@ -13,8 +13,6 @@ mod pox;
 #[cfg(test)]
 mod tests;
 
-pub use fields::is_html;
-
 use super::out::Out;
 use super::sse::{SseDialect, Tree, mentions_sync_markup};
 use super::{Limits, ParseError, out};

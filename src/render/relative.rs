@@ -82,9 +82,9 @@ impl References {
             match (event, &mut content) {
                 (Event::Start(tag), Some(content)) => {
                     content.depth += 1;
-                    content.has_any |= found.take_markup(&tag);
+                    found.take_markup(&tag, content);
                 }
-                (Event::Empty(tag), Some(content)) => content.has_any |= found.take_markup(&tag),
+                (Event::Empty(tag), Some(content)) => found.take_markup(&tag, content),
                 (Event::Text(text), Some(content)) => content.text.push_str(&text.xml10_content()),
                 (Event::CData(text), Some(content)) => content.text.push_str(&text.xml10_content()),
                 (Event::GeneralRef(name), Some(content)) => {
@@ -215,12 +215,15 @@ impl References {
         }
     }
 
-    /// Takes the attributes of a tag that stands as markup in text for people; answers whether it has a
-    /// reference that needs a base.
-    fn take_markup(&mut self, tag: &BytesStart<'_>) -> bool {
-        tag::attributes(tag.attributes_raw()).fold(false, |has_any, written| {
-            has_any | self.take_value(written.name, &xml::plain_value(written.value))
-        })
+    /// Takes the attributes of a tag that stands as markup in text for people, where that has no base
+    /// of its own.
+    fn take_markup(&mut self, tag: &BytesStart<'_>, content: &mut Content) {
+        if content.has_base {
+            return;
+        }
+        for written in tag::attributes(tag.attributes_raw()) {
+            content.has_any |= self.take_value(written.name, &xml::plain_value(written.value));
+        }
     }
 
     /// Takes a value of an attribute of HTML; answers whether it is a reference that needs a base.
@@ -316,6 +319,7 @@ mod tests {
             "<item><link>https&#58;//x.example/</link><enclosure url='https&#58;//x.example/'/></item>",
             "<entry xml:base='https://x.example/'><link href='a'/><logo>b</logo><title/></entry>",
             "<entry><content xml:base='https://x.example/' type='html'>&lt;a href='/b'&gt;</content></entry>",
+            "<entry><content xml:base='https://x.example/' type='xhtml'><a href='/b'><img src='#c'/></a></content></entry>",
             "<entry><title>a href=/b</title><category scheme='/x' term='href=/y'/></entry>",
             "<item><description>&lt;a href=&quot;https://x.example/?src=/b&quot;&gt;</description></item>",
             "<item><link>https://x.example/</link><description>1 &lt; x and y=/2</description></item>",

@@ -13,7 +13,7 @@ mod writer;
 mod tests;
 
 pub(super) use fit::Fit;
-pub use frame::{MAGIC, PortableError};
+pub use frame::{MAGIC, PortableError, UNRELEASED_MAGIC};
 pub use reader::ExportReader;
 pub use writer::{ExportTotals, ExportWriter};
 

@@ -141,6 +141,6 @@ fn put<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 }
 
 /// Whether a text of no stated kind is HTML: it has a tag that ends, or one that needs no end.
-pub fn is_html(text: &str) -> bool {
+fn is_html(text: &str) -> bool {
     ["</", "/>", "<br>", "<img ", "<p>"].iter().any(|tag| text.contains(tag))
 }

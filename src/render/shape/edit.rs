@@ -6,7 +6,8 @@ use crate::model::{Family, Markup, Time};
 use crate::parse::{self, Limits, collection};
 use crate::render::convert::{self, Neutral, Target, Text};
 use crate::render::scope::ATOM;
-use crate::xml::html::plain_text;
+use crate::xml::html::{Piece, Pieces, TagRule};
+use crate::xml::reference;
 use crate::xml::tree::{self, Element, Node};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -27,6 +28,7 @@ const ENCLOSURES: &[&str] = &["enclosures", "enclosure"];
 /// The shape of an item that says what its entry does; `base` is where its references lead.
 pub(super) fn edited(shape: Shape, entry: &Markup, base: &str) -> Shape {
     let Some(before) = entry_of(&shape) else { return shape };
+    let is_plain = matches!(Neutral::of(&before, base).content, Some(Text::Plain(_)));
     // An entry that stands in a feed of another family says what that has words for.
     let target = Target { family: entry.format.family(), namespace: "" };
     let before = match target.family {
@@ -36,12 +38,12 @@ pub(super) fn edited(shape: Shape, entry: &Markup, base: &str) -> Shape {
     let [before, now] = [&before, entry].map(|markup| Says::of(&Neutral::of(markup, base)));
     match shape {
         Shape::Json(mut object) => {
-            before.until(&now, &mut object);
+            before.until(&now, &mut object, is_plain);
             Shape::Json(object)
         }
         Shape::Pox(nodes) => {
             let mut nodes = Nodes { own: own_namespace(&nodes), nodes };
-            before.until(&now, &mut nodes);
+            before.until(&now, &mut nodes, is_plain);
             Shape::Pox(nodes.nodes)
         }
     }
@@ -82,7 +84,7 @@ struct Says {
     title: Option<String>,
     link: Option<String>,
     author: Option<String>,
-    content: Option<String>,
+    content: Option<Text>,
     summary: Option<String>,
     published: Option<Time>,
     updated: Option<Time>,
@@ -102,7 +104,7 @@ impl Says {
             title: some(&entry.title),
             link: entry.link.clone(),
             author: some(&authors.join(", ")),
-            content: html(&entry.content),
+            content: entry.content.clone(),
             summary: html(&entry.summary),
             published: entry.published,
             updated: entry.updated,
@@ -116,27 +118,29 @@ impl Says {
     }
 
     /// Says in the terms of an item, which say this, what is said now instead.
-    fn until(&self, now: &Self, terms: &mut impl Terms) {
+    /// `is_plain`: their content is a text without markup.
+    fn until(&self, now: &Self, terms: &mut impl Terms, is_plain: bool) {
         let has_content = terms.text(CONTENT).is_some();
         let has_description = terms.text(DESCRIPTION).is_some();
         // A description alone is the content.
         let content = if has_description && !has_content { DESCRIPTION } else { CONTENT };
         let summary = if content == DESCRIPTION { SUMMARY } else { DESCRIPTION };
-        // A content is HTML where it looks so.
-        let is_read_as_text = |html: &&String| content == CONTENT && !collection::is_html(html);
-        let plain = now.content.as_ref().filter(is_read_as_text).map(|html| plain_text(html));
         for (names, before, now) in [
             (TITLE, &self.title, &now.title),
             (LINK, &self.link, &now.link),
             (AUTHOR, &self.author, &now.author),
             (summary, &self.summary, &now.summary),
-            (content, &self.content, &now.content),
         ] {
             if before != now {
-                let now =
-                    if names == content { plain.as_ref().or(now.as_ref()) } else { now.as_ref() };
-                terms.say(names, now.map(String::as_str));
+                terms.say(names, now.as_deref());
             }
+        }
+        let html = |text: &Option<Text>| text.as_ref().map(|text| text.html().trim().to_owned());
+        let (was, is) = (html(&self.content), html(&now.content));
+        if was != is {
+            // It stays one unless markup came into it.
+            let plain = is.as_deref().filter(|_| is_plain).and_then(without_markup);
+            terms.say(content, plain.or(is).as_deref());
         }
         // An item that says no date needs none.
         for (names, before, now) in
@@ -156,6 +160,19 @@ impl Says {
             terms.enclose(&now.enclosures);
         }
     }
+}
+
+/// A text as it is written in HTML that has no tags; `None` where it has some.
+fn without_markup(html: &str) -> Option<String> {
+    let mut text = String::with_capacity(html.len());
+    for piece in Pieces::new(html, TagRule::All) {
+        match piece {
+            Piece::Text(written) => text.push_str(written),
+            Piece::Reference(name) => reference::push(&mut text, name),
+            Piece::Tag(_) | Piece::Comment => return None,
+        }
+    }
+    Some(text)
 }
 
 /// An item in its own terms.

@@ -409,7 +409,7 @@ fn items_of_collections_come_back_out_of_rss() {
     let history = "{\"sequence\":\"1\",\"when\":\"2005-05-21T09:43:33Z\",\"by\":\"A\"}";
     let sync = format!("\"sync\":{{\"id\":\"i\",\"updates\":\"1\",\"history\":[{history}]}}");
     let items = [
-        json!({"subject": "s", "body": "a & b", "rank": "7"}),
+        json!({"subject": "s", "body": "a & b\nc < d", "rank": "7"}),
         json!({"title": "s & t", "description": "<b>d</b> &amp; e", "content": "c", "link": "http://h/"}),
         json!({"title": "s", "content": "<p>c</p>", "description": "<p>c</p>", "creator": "N"}),
         json!({"title": "s", "body": "b", "pubDate": "Sat, 21 May 2005 09:43:33 GMT", "category": "k",
@@ -445,6 +445,15 @@ fn items_of_collections_come_back_out_of_rss() {
         let mut wanted = item.clone();
         wanted[name] = item[name].as_str().unwrap().replacen('s', "z", 1).into();
         assert_eq!(members(&mut feed), wanted, "{rss}");
+        // A text keeps its lines, and is HTML only where it was or now has tags.
+        if item["body"] == "a & b\nc < d" {
+            edit(&mut feed, "c &amp;lt; d", "e &amp;lt; f");
+            wanted["body"] = "a & b\ne < f".into();
+            assert_eq!(members(&mut feed), wanted, "{rss}");
+            edit(&mut feed, "a &amp;amp; b", "&lt;i&gt;a&lt;/i&gt;");
+            wanted["body"] = "<i>a</i>\ne &lt; f".into();
+            assert_eq!(members(&mut feed), wanted, "{rss}");
+        }
     }
 }
 

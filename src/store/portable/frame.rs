@@ -8,7 +8,7 @@ use std::io;
 /// What the file begins with.
 pub const MAGIC: &[u8] = b"tidegate export\n";
 /// What files begin with that programs from before 0.1.0 wrote.
-pub(super) const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
+pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
 /// The format that is written, and the newest that is read.
 pub(super) const FORMAT: u32 = 1;
 /// The longest frame, in bytes: a record with what names it.
