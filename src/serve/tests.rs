@@ -10,6 +10,7 @@ mod doubles;
 mod edit;
 mod feeds;
 mod folders;
+mod golden;
 mod headers;
 mod pages;
 mod shares;

@@ -1,0 +1,71 @@
+//! What administration and pages answer, word for word: the JSON of each answer as it goes out.
+
+use super::*;
+use crate::model::{FeedName, Hold, SyncId};
+use crate::serve::GatherNote;
+
+/// A site whose feed has everything that can be said of one.
+fn full() -> Site {
+    let site = Site::new();
+    let mut said = doubles::status("news");
+    let name = |name: &str| FeedName::new(name).unwrap();
+    said.gathered = Some(GatherNote {
+        troubles: vec![(name("other"), "it is paused".to_owned())],
+        troubled: 2,
+        left_out: vec![(name("other"), SyncId::new("a").unwrap(), "it is too long".to_owned())],
+        error: Some("the store is full".to_owned()),
+    });
+    said.options.min_interval = Some(Duration::from_secs(300));
+    said.options.sharing.sources = vec![name("other")];
+    *site.operator.said.lock().unwrap() = Some(said);
+    site.store.edit("news", |feed| {
+        feed.state.hold = Some(Hold {
+            reason: "the document is empty".to_owned(),
+            kind: "empty".to_owned(),
+            since: at(-60),
+            observations: 2,
+            documents: 1,
+            body: 1,
+            source: 0,
+            kept: 4,
+            decision: None,
+        });
+    });
+    site
+}
+
+async fn text(answer: Response<Body>) -> String {
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn the_answers_of_administration() {
+    let site = full();
+    for (name, method, path, body) in [
+        ("feeds", "GET", "/feeds", ""),
+        ("feed", "GET", "/feeds/news", ""),
+        ("item", "GET", "/feeds/news/items/a", ""),
+        ("tombstone", "GET", "/feeds/news/items/gone", ""),
+        ("poll", "POST", "/feeds/news/poll", ""),
+        ("redacted", "POST", "/feeds/news/items/a/redact", ""),
+        ("deleted", "DELETE", "/feeds/news/items/a", ""),
+        ("conflicts", "GET", "/feeds/news/conflicts", ""),
+    ] {
+        insta::assert_snapshot!(name, text(site.call(method, path, body).await).await);
+    }
+}
+
+#[tokio::test]
+async fn the_pages() {
+    let site = full();
+    for (name, path) in [
+        ("dashboard", "/"),
+        ("about", "/feeds/news/about"),
+        ("item_page", "/feeds/news/items/a"),
+        ("conflicts_page", "/feeds/news/conflicts"),
+        ("metrics", "/metrics"),
+    ] {
+        insta::assert_snapshot!(name, text(site.get(path).await).await);
+    }
+}
