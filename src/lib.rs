@@ -23,6 +23,7 @@ pub mod record;
 pub mod render;
 pub mod replay;
 pub mod serve;
+pub mod status;
 pub mod store;
 pub mod sup;
 pub mod sync;

@@ -17,7 +17,6 @@ mod politeness;
 mod poller;
 mod polling;
 mod probe;
-mod report;
 mod resume;
 mod schedule;
 mod scheduler;
@@ -31,7 +30,7 @@ mod walk;
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
-pub use callbacks::{Reach, RejectedPush};
+pub use callbacks::Reach;
 pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
 pub use judge::{
     DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
@@ -40,17 +39,13 @@ pub use judge::{
 pub use memory::REFRESH_EVERY;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
-pub use poller::{MAX_COMMANDS, Poller, PollerConfig, PushResult, WalkOrder};
+pub use poller::{MAX_COMMANDS, Poller, PollerConfig, WalkOrder};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
-pub use report::{
-    FinishedPoll, FinishedProbe, HubReport, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
-    PollFailure, PollResponse, PollStatus, PollTotals,
-};
 pub use resume::NOTE_EVERY;
 pub use schedule::{
     BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,
-    PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, ScheduledPoll, UpdateRate,
-    describe_duration, replay_interval,
+    PushSource, SAFETY_EVERY, SELDOM_AFTER, SELDOM_EVERY, UpdateRate, describe_duration,
+    replay_interval,
 };
 pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
 pub use skip::MAX_SKIP;

@@ -65,11 +65,7 @@ pub use delta::DeltaViews;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
-pub use operator::{
-    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, GatherNote, HoldAction, HubNote,
-    NextPoll, Operator, OperatorError, OperatorTotals, PollNote, PollOutcome, PollReport,
-    ProbeNote, PushOutcome, Put, PutFeed, Redacted,
-};
+pub use operator::{BackfillAction, HoldAction, Operator, OperatorError, Put, PutFeed, Redacted};
 
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 

@@ -3,7 +3,6 @@
 mod gather;
 mod gathered;
 mod hold;
-mod hub;
 mod local;
 mod pending;
 mod redact;
@@ -19,14 +18,11 @@ use crate::hub::Hub;
 use crate::model::{
     Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Snapshot, SyncId, Time,
 };
-use crate::poll::{self, PollError, Poller, WalkOrder};
+use crate::poll::{PollError, Poller, WalkOrder};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
-use crate::serve::{
-    BackfillAction, Blame, Counts, DocumentNote, FeedStatus, HoldAction, NextPoll, Operator,
-    OperatorError, OperatorTotals, PollNote, PollOutcome, PollReport, ProbeNote, PushOutcome, Put,
-    PutFeed, Redacted,
-};
+use crate::serve::{BackfillAction, HoldAction, Operator, OperatorError, Put, PutFeed, Redacted};
+use crate::status::{FeedStatus, HubNote, PollResponse, PollTotals, PushResult};
 use crate::store::{Claim, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
@@ -174,25 +170,19 @@ impl AdminService {
         let polled = self.poller.status(&record.name).unwrap_or_default();
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
+        let hub = polled.hub.as_ref();
+        let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
         Ok(FeedStatus {
             name: record.name,
             url: record.url,
             source: record.source,
             standing: record.standing,
             options: record.options,
-            last_polls: polled.polls.iter().map(note).collect(),
-            probing: polled.probing,
-            last_probes: polled.probes.iter().map(asked).collect(),
-            next_poll: polled.next.map(|next| NextPoll { at: next.at, why: next.reason }),
-            failures: polled.failures,
-            moved_to: polled.moved_to,
+            polling: polled,
             held,
-            document: polled.document.map(document),
-            same: polled.same,
             pending,
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
-            backfill: polled.backfill,
-            hub: polled.hub.map(|hub| hub::note(&hub, self.clock.now())),
+            hub,
             gathered: None,
         })
     }
@@ -254,16 +244,8 @@ impl Operator for AdminService {
         Ok(())
     }
 
-    fn totals(&self) -> OperatorTotals {
-        let polled = self.poller.totals();
-        OperatorTotals {
-            changed: polled.changed,
-            unchanged: polled.unchanged,
-            not_modified: polled.not_modified,
-            failed: polled.failed,
-            commits: polled.commits,
-            fetched_bytes: polled.bytes,
-        }
+    fn totals(&self) -> PollTotals {
+        self.poller.totals()
     }
 
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
@@ -333,7 +315,7 @@ impl Operator for AdminService {
         Ok(())
     }
 
-    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError> {
         let record = self.record(feed).await?;
         if record.standing != FeedStanding::Active {
             return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
@@ -349,12 +331,10 @@ impl Operator for AdminService {
         // What the feed is after a poll, one that failed included, is what the store says.
         let state = self.store.state(feed).await.map_err(|e| internal(&e))?;
         let held = state.as_ref().and_then(|state| state.hold.as_ref());
-        Ok(PollReport {
-            outcome: outcome(report.outcome),
-            counts: counts(&report.counts),
+        Ok(PollResponse {
             held: held.map(in_words).or(report.held),
             until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
-            error: report.error,
+            ..report
         })
     }
 
@@ -399,13 +379,8 @@ impl Operator for AdminService {
         self.poller.called(token, said).await.map_err(stopped)
     }
 
-    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
-        match self.poller.pushed(token, signature, body).await {
-            poll::PushResult::Unknown => PushOutcome::Unknown,
-            poll::PushResult::Disbelieved => PushOutcome::Disbelieved,
-            poll::PushResult::Taken => PushOutcome::Taken,
-            poll::PushResult::Busy => PushOutcome::Busy,
-        }
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
+        self.poller.pushed(token, signature, body).await
     }
 
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
@@ -420,68 +395,5 @@ impl Operator for AdminService {
             self.poller.poll_now(feed).await.map_err(stopped)?;
         }
         Ok(())
-    }
-}
-
-const fn outcome(outcome: poll::PollEnding) -> PollOutcome {
-    match outcome {
-        poll::PollEnding::Changed => PollOutcome::Changed,
-        poll::PollEnding::Unchanged => PollOutcome::Unchanged,
-        poll::PollEnding::NotModified => PollOutcome::NotModified,
-        poll::PollEnding::Failed => PollOutcome::Failed,
-    }
-}
-
-fn counts(of: &BTreeMap<crate::model::EventKind, u32>) -> Counts {
-    use crate::model::EventKind as Kind;
-    let count = |kind| of.get(&kind).copied().unwrap_or(0);
-    Counts {
-        created: count(Kind::Created),
-        updated: count(Kind::Updated),
-        deleted: count(Kind::Deleted),
-        undeleted: count(Kind::Undeleted),
-        retired: count(Kind::Retired),
-        returned: count(Kind::Returned),
-        rekeyed: count(Kind::Rekeyed),
-    }
-}
-
-fn note(note: &poll::FinishedPoll) -> PollNote {
-    let failure = note.failure.as_ref();
-    PollNote {
-        at: note.at,
-        outcome: outcome(note.outcome),
-        error: failure.map(|f| f.error.clone()),
-        blame: failure.map(|f| blame(f.blame)),
-        status: failure.and_then(|f| f.status),
-        duration: note.took,
-        bytes: note.bytes,
-        counts: counts(&note.counts),
-        rewritten: note.rewritten,
-        entries: note.entries,
-        notes: note.notes.clone(),
-    }
-}
-
-fn document(note: poll::ParsedNote) -> DocumentNote {
-    let poll::ParsedNote { at, entries, partial, warnings } = note;
-    DocumentNote { at, entries, partial, warnings }
-}
-
-fn asked(note: &poll::FinishedProbe) -> ProbeNote {
-    ProbeNote {
-        at: note.at,
-        requests: note.requests,
-        said: note.said.clone(),
-        counts: counts(&note.counts),
-    }
-}
-
-const fn blame(of: crate::fetch::FetchBlame) -> Blame {
-    match of {
-        crate::fetch::FetchBlame::Network => Blame::Network,
-        crate::fetch::FetchBlame::Upstream => Blame::Upstream,
-        crate::fetch::FetchBlame::Operator => Blame::Operator,
-        crate::fetch::FetchBlame::Gateway => Blame::Gateway,
     }
 }

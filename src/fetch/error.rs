@@ -7,7 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 /// Who is to blame for a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FetchBlame {
     /// The way between the gateway and the publisher.
     Network,

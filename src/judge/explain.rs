@@ -129,9 +129,10 @@ pub fn absent(
 }
 
 /// An item that changed without making a version, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Quiet {
     /// The item.
+    #[serde(rename = "sync_id")]
     pub id: SyncId,
     pub native_id: String,
     pub title: String,

@@ -3,6 +3,7 @@
 //! The addresses of private podcasts, calendars and newsletters contain the key to them, in the query
 //! or as a part of the path. Whoever has the address has the feed, so it is not published.
 
+use serde::{Serialize, Serializer};
 use url::Url;
 
 /// Stands for what is not shown.
@@ -43,6 +44,12 @@ pub struct ShownAddress {
     base: Option<String>,
     origin: String,
     is_masked: bool,
+}
+
+impl Serialize for ShownAddress {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text)
+    }
 }
 
 impl ShownAddress {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// When absence becomes a deletion (CONTRACT, Configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Deletions {
     /// Confirmed in time and polls.
     #[default]
@@ -94,6 +95,7 @@ impl Without {
 
 /// Who added a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FeedSource {
     /// The configuration file, which wins over the others.
     File,
@@ -104,6 +106,7 @@ pub enum FeedSource {
 
 /// Whether a feed is polled and served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FeedStanding {
     /// Polled and served.
     Active,
@@ -111,6 +114,17 @@ pub enum FeedStanding {
     Paused,
     /// Deleted by the operator: answers 410.
     Gone,
+}
+
+impl FeedStanding {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Gone => "gone",
+        }
+    }
 }
 
 /// A feed of this gateway.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// It was seen for the first time.
     Created,
@@ -63,6 +64,7 @@ pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// To which item.
+    #[serde(rename = "sync_id")]
     pub id: SyncId,
     /// The item's native id as it now stands (CONTRACT, `replay`).
     pub native_id: String,

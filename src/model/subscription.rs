@@ -44,6 +44,7 @@ pub struct Lease {
 
 /// Whether a hub is believed to tell of every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HubTrust {
     /// It has told of none yet.
     #[default]

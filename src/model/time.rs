@@ -1,6 +1,6 @@
 //! Whole-second instants and the watermark of a feed.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,8 +13,8 @@ const LAST: i64 = 253_402_207_200;
 /// A point in time: whole seconds of UTC, of the years 0000 to 9999.
 ///
 /// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of times.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(from = "i64", into = "i64")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(from = "i64")]
 pub struct Time(i64);
 
 impl From<i64> for Time {
@@ -23,9 +23,10 @@ impl From<i64> for Time {
     }
 }
 
-impl From<Time> for i64 {
-    fn from(time: Time) -> Self {
-        time.unix()
+impl Serialize for Time {
+    /// The text where people read it, the seconds elsewhere.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() { to.collect_str(self) } else { to.serialize_i64(self.0) }
     }
 }
 

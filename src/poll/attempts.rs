@@ -1,10 +1,10 @@
 //! Large documents that the gateway was killed in: a mark is written before each, and a feed in whose
 //! documents it ended twice is not polled until an operator says so.
 
-use super::report::PollFailure;
 use super::turns::LARGE_ENTRIES;
 use crate::fetch::FetchBlame;
 use crate::model::{Attempt, FeedName, Time};
+use crate::status::PollFailure;
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

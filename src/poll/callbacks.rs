@@ -1,7 +1,7 @@
 //! The callbacks that hubs may call: shared by the polling task, which knows what was asked of
 //! them, and those who take their calls, so that a flood of calls never reaches that task.
 
-use crate::model::{FeedName, SubscriptionKeys, Time};
+use crate::model::{FeedName, SubscriptionKeys};
 use crate::websub::{Secret, SignatureError};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,17 +53,6 @@ impl Callback {
     pub(super) fn mark_reported(&self) {
         self.told.store(false, Ordering::Release);
     }
-}
-
-/// A push that was not believed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RejectedPush {
-    /// How many there were since the start.
-    pub count: u64,
-    /// When the last one came.
-    pub last: Time,
-    /// Why it was not believed.
-    pub why: String,
 }
 
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Why a round of polling failed.
 
 use super::judge::JudgeError;
-use super::report::PollFailure;
 use crate::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
+use crate::status::PollFailure;
 use crate::store::StoreError;
 
 /// How often a commit is decided anew because the feed changed under it.

@@ -1,12 +1,13 @@
 //! What polling remembers of one feed, and which of it must outlive a restart. Pure.
 
 use super::resume::{Saved, same_in_substance};
-use super::schedule::{Bounds, FeedSchedule, ScheduledPoll, UpdateRate, phase};
+use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
 use crate::fetch::{FetchRequest, Fetched, Validators};
 use crate::model::{
     FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time, UpdateHints,
 };
 use crate::record::{BodyPrints, has_moved};
+use crate::status::ScheduledPoll;
 use std::time::Duration;
 
 /// How often validators are dropped to read the whole document again: there are servers that

@@ -1,16 +1,16 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
 use super::attempts::Attempts;
-use super::callbacks::{Callbacks, RejectedPush};
+use super::callbacks::Callbacks;
 use super::error::PollError;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
-use super::report::{PollResponse, PollStatus, PollTotals};
 use super::scheduler::PollScheduler;
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
 use crate::model::{FeedName, FeedRecord};
+use crate::status::{PollResponse, PollStatus, PollTotals, PushResult, RejectedPush};
 use crate::store::{Claim, Store};
 use crate::websub::Verification;
 use bytes::Bytes;
@@ -100,19 +100,6 @@ pub struct Poller {
     claim: Arc<RwLock<Claim>>,
     callbacks: Arc<Callbacks>,
     clock: Arc<dyn Clock>,
-}
-
-/// What became of a push.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PushResult {
-    /// There is no such callback.
-    Unknown,
-    /// Its signature is not right: it is counted, and nothing else.
-    Disbelieved,
-    /// Its feed is polled as soon as may be.
-    Taken,
-    /// Too much waits for the polling task: the hub is to send it again.
-    Busy,
 }
 
 /// The longest body whose signature is checked in passing, in bytes; a longer one is checked where
@@ -206,12 +193,12 @@ impl Poller {
             false => check(),
         };
         if let Err(why) = checked {
-            let last = self.clock.now();
+            let at = self.clock.now();
             tracing::debug!(feed = %callback.feed, why, "a push is not believed");
             self.board.note(&callback.feed, |status| {
                 if let Some(hub) = &mut status.hub {
-                    let count = hub.disbelieved.as_ref().map_or(0, |before| before.count);
-                    hub.disbelieved = Some(RejectedPush { count: count + 1, last, why });
+                    hub.disbelieved.count += 1;
+                    hub.disbelieved.last = Some(RejectedPush { at, why });
                 }
             });
             return PushResult::Disbelieved;

@@ -6,7 +6,6 @@ use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
 use super::memory::{Memory, NO_PRINTS};
 use super::pauses::SharedPauses;
 use super::politeness::PoliteHost;
-use super::report::PollEnding;
 use super::sharing;
 use super::turns::{JudgeCost, JudgeTurn, Turns};
 use crate::archive;
@@ -19,6 +18,7 @@ use crate::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Snapshot, Tick, Time,
 };
 use crate::record::Observation;
+use crate::status::PollEnding;
 use crate::store::{Claim, CommitError, Store};
 use crate::sup::{SupAnnouncement, in_link};
 use crate::websub::{Discovery, HubLinks};

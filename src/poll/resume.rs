@@ -5,11 +5,10 @@
 //! changes. What has strayed from that is written together with others, now and then and when
 //! polling stops.
 
-use super::schedule::{
-    Bounds, FeedSchedule, LastResult, SELDOM_EVERY, ScheduledPoll, UpdateRate, phase,
-};
+use super::schedule::{Bounds, FeedSchedule, LastResult, SELDOM_EVERY, UpdateRate, phase};
 use super::skip::allowed_from;
 use crate::model::{FeedName, PollSchedule, Time};
+use crate::status::ScheduledPoll;
 use std::time::Duration;
 
 /// How often it is looked at which schedules have strayed from what is written down of them.

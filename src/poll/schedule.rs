@@ -7,6 +7,7 @@
 use super::skip::allowed_from;
 use crate::fetch::Retry;
 use crate::model::{FeedName, FeedOptions, Time, UpdateHints};
+use crate::status::ScheduledPoll;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -142,15 +143,6 @@ pub enum LastResult {
         /// The last of them that said so.
         row: u32,
     },
-}
-
-/// The next poll.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ScheduledPoll {
-    /// When.
-    pub at: Time,
-    /// Why then, in words.
-    pub reason: String,
 }
 
 /// What the schedule of a feed is made of.

@@ -10,6 +10,7 @@ mod restart;
 use super::*;
 use crate::fetch::{FetchBlame, FetchError};
 use crate::model::{EventKind, FeedStanding, Time};
+use crate::status::*;
 use double::*;
 use gateway::*;
 use std::sync::Arc;

@@ -45,10 +45,11 @@ impl AggregateSource<'_> {
 }
 
 /// An item that an aggregate did not take over as its source has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LeftOut {
     pub source: FeedName,
     /// The item.
+    #[serde(rename = "sync_id")]
     pub id: SyncId,
     /// Why not, or what of it, as a sentence.
     pub why: String,

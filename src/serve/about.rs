@@ -9,17 +9,18 @@ use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::metrics::Metrics;
-use super::operator::{DocumentNote, FeedStatus, GatherNote, HubNote, PollNote};
 use super::problem::{Problem, RETRY_SOON};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{SharedState, discarded, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
+use crate::status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote};
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,8 +120,8 @@ fn content(
         p { (text(&why(status, state))) "." }
         p.quiet {
             a href={ "/feeds/" (status.name) } { "feed" } ": " (origin(status))
-            @if let Some(next) = &status.next_poll {
-                "; polled next at " (moment(next.at)) ": " (text(&next.why))
+            @if let Some(next) = &status.polling.next {
+                "; polled next at " (moment(next.at)) ": " (text(&next.reason))
             }
         }
         @if contested > 0 {
@@ -130,15 +131,15 @@ fn content(
             }
         }
         @if let Some(note) = &status.gathered { (gathered(note)) }
-        @if let Some(hub) = &status.hub { (told_by(hub, status.options.secret)) }
+        @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if let Some(hold) = hold {
             h2 { "Held" }
             p { (text(&hold.reason)) }
             p.quiet { (judge::hold_words(hold)) "." }
         }
         @if !status.pending.is_empty() { (missing(&status.name, status)) }
-        @if status.probing || !status.last_probes.is_empty() { (probes(status)) }
-        @if let Some(walk) = &status.backfill { (older(walk, status.options.secret)) }
+        @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
+        @if let Some(walk) = &status.polling.backfill { (older(walk, status.options.secret)) }
         (kept)
         @if let Some(state) = state {
             h2 { "What was learned of it" }
@@ -146,8 +147,8 @@ fn content(
             @for words in state.noise.describe() { p { (text(&words)) "." } }
         }
         @if !quiet.is_empty() { (unchanged(&status.name, quiet)) }
-        @if let Some(document) = &status.document { (last_document(document)) }
-        @if !status.last_polls.is_empty() { (polls(&status.last_polls)) }
+        @if let Some(document) = &status.polling.document { (last_document(document)) }
+        @if !status.polling.polls.is_empty() { (polls(&status.polling.polls)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
     }
 }
@@ -159,8 +160,11 @@ fn gathered(note: &GatherNote) -> Markup {
         }
         @if !note.troubles.is_empty() {
             h2 #sources { "Sources from which nothing new comes" }
-            ul { @for (source, why) in &note.troubles {
-                li { a href={ "/feeds/" (source) "/about" } { (source) } ": " (text(why)) "." }
+            ul { @for trouble in &note.troubles {
+                li {
+                    a href={ "/feeds/" (trouble.source) "/about" } { (trouble.source) } ": "
+                    (text(&trouble.why)) "."
+                }
             } }
             @if note.troubled > note.troubles.len() {
                 p.quiet { (note.troubles.len()) " of " (note.troubled) " are shown." }
@@ -171,29 +175,30 @@ fn gathered(note: &GatherNote) -> Markup {
             h2 #left-out { "Not taken over" }
             div.wide { table {
                 thead { tr { th { "Item" } th { "Why" } } }
-                tbody { @for (source, id, why) in &note.left_out { tr {
-                    td { (item(source, id.as_str(), "")) br; span.quiet { "of " (source) } }
-                    td { (text(why)) "." }
+                tbody { @for left in &note.left_out { tr {
+                    td { (item(&left.source, left.id.as_str(), "")) br;
+                        span.quiet { "of " (left.source) } }
+                    td { (text(&left.why)) "." }
                 } } }
             } }
         }
     }
 }
 
-fn told_by(hub: &HubNote, secret: Option<bool>) -> Markup {
+fn told_by(hub: &HubNote) -> Markup {
     html! {
         h2 { "Its hub" }
-        p { (text(&shown(&hub.hub, None))) ": " (text(&hub.words)) "." }
+        p { (text(hub.hub.text())) ": " (text(&hub.words)) "." }
         p.quiet {
             "Pushes: " (hub.pushes)
             @if let Some(last) = hub.last_push { ", the last at " (moment(last)) }
-            "; the hub knows the feed as " (text(&shown(&hub.topic, secret))) "."
+            "; the hub knows the feed as " (text(hub.topic.text())) "."
         }
-        @if let Some((at, why)) = &hub.last_disbelieved {
+        @if let Some(last) = &hub.disbelieved.last {
             p.bad {
-                "Pushes that were not believed since the start: " (hub.disbelieved)
-                ", the last at " (moment(*at)) ": "
-                (text(why)) "."
+                "Pushes that were not believed since the start: " (hub.disbelieved.count)
+                ", the last at " (moment(last.at)) ": "
+                (text(&last.why)) "."
             }
         }
     }
@@ -242,7 +247,7 @@ fn item(name: &FeedName, id: &str, title: &str) -> Markup {
     html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }
 }
 
-fn last_document(document: &DocumentNote) -> Markup {
+fn last_document(document: &ParsedNote) -> Markup {
     html! {
         h2 { "The last document" }
         p {
@@ -260,8 +265,8 @@ fn last_document(document: &DocumentNote) -> Markup {
 fn probes(status: &FeedStatus) -> Markup {
     html! {
         h2 { "Items' own addresses" }
-        @if status.probing { p { "Some are being asked now, or wait to be." } }
-        ul { @for probe in &status.last_probes {
+        @if status.polling.probing { p { "Some are being asked now, or wait to be." } }
+        ul { @for probe in &status.polling.probes {
             li {
                 (moment(probe.at)) span.quiet { " " (counted(probe.requests, "request")) }
                 @for said in &probe.said { br; (text(said)) }
@@ -284,7 +289,7 @@ fn older(walk: &Backfill, secret: Option<bool>) -> Markup {
     }
 }
 
-fn polls(polls: &[PollNote]) -> Markup {
+fn polls(polls: &VecDeque<FinishedPoll>) -> Markup {
     html! {
         h2 { "Polls" }
         ul { @for poll in polls {

@@ -44,13 +44,10 @@ async fn listed(room: &SharedState) -> Result<Value, Problem> {
     let mut feeds = Vec::new();
     let listing = room.directory.listing().await?;
     for status in room.operator.list().await? {
-        let mut feed = json::status(&status);
-        let listed = listing.get(&status.name).map(|record| json::listed(record));
-        feed.insert("listed".to_owned(), listed.into());
         let state = room.store.state(&status.name).await?;
-        feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
-        feed.insert("conflicts".to_owned(), room.contested.count(&status.name).await?.into());
-        feeds.push(Value::Object(feed));
+        let contested = room.contested.count(&status.name).await?;
+        let record = listing.get(&status.name).map(|record| &**record);
+        feeds.push(json::feed(&status, record, state.as_ref(), contested));
     }
     Ok(json!({ "feeds": feeds }))
 }
@@ -81,48 +78,36 @@ async fn described(room: &SharedState, client: Client, name: &FeedName) -> Resul
 async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
+    let state = state.as_ref();
     let events = room.store.events(name, EVENTS_SHOWN).await?;
-    let events: Vec<Value> = events.iter().map(json::event).collect();
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
-    let newest = state.as_ref().and_then(|state| state.archives.newest.as_ref());
-    let newest = newest.map(|id| at(&format!("/archive/{id}")));
-    let mut feed = json::status(&status);
-    let listing = room.directory.listing().await?;
-    let listed = listing.get(name).map(|record| json::listed(record));
-    feed.insert("listed".to_owned(), listed.into());
-    feed.insert("state".to_owned(), state.as_ref().map_or(Value::Null, json::state));
-    feed.insert("events".to_owned(), events.into());
-    feed.insert("conflicts".to_owned(), room.contested.count(name).await?.into());
-    let pending: Vec<Value> = status.pending.iter().map(json::pending).collect();
+    let newest = state.and_then(|state| state.archives.newest.as_ref());
     let snapshot = room.store.snapshot(name).await?;
-    let quiet = snapshot.as_ref().map(judge::quiet).unwrap_or_default();
-    let quiet: Vec<Value> = quiet.iter().map(json::quiet).collect();
-    let learned = state.as_ref().map(|state| json::character(&state.character));
-    let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(json::hold);
-    for (key, value) in [
-        ("why", explain::why(&status, state.as_ref()).into()),
-        ("pending", pending.into()),
-        ("hold", json!(hold)),
-        ("character", json!(learned)),
-        ("noise", json!(state.as_ref().map(|state| state.noise.describe()))),
-        ("no_news", quiet.into()),
-        ("discarded", discarded::described(snapshot.as_ref())),
-        ("document", json!(status.document.as_ref().map(json::document))),
-    ] {
-        feed.insert(key.to_owned(), value);
-    }
-    let views = json!({
-        "reader": at(""),
-        "sync": at("/sync"),
-        "complete": at("/complete"),
-        "conflicts": at("/conflicts"),
-        "archive": newest,
+    let snapshot = snapshot.as_ref();
+    let oldest = snapshot.and_then(|snapshot| snapshot.archives.first());
+    let listing = room.directory.listing().await?;
+    let record = listing.get(name).map(|record| &**record);
+    let contested = room.contested.count(name).await?;
+    let more = json!({
+        "events": events.iter().map(json::event).collect::<Vec<_>>(),
+        "why": explain::why(&status, state),
+        "pending": status.pending.iter().map(json::pending).collect::<Vec<_>>(),
+        "hold": state.and_then(|state| state.hold.as_ref()).map(json::hold),
+        "character": state.map(|state| json::character(&state.character)),
+        "noise": state.map(|state| state.noise.describe()),
+        "no_news": snapshot.map(judge::quiet).unwrap_or_default(),
+        "discarded": discarded::described(snapshot),
+        "document": status.polling.document,
+        "views": {
+            "reader": at(""),
+            "sync": at("/sync"),
+            "complete": at("/complete"),
+            "conflicts": at("/conflicts"),
+            "archive": newest.map(|id| at(&format!("/archive/{id}"))),
+        },
+        "kept": keeping::described(room, name, state, oldest).await?,
     });
-    feed.insert("views".to_owned(), views);
-    let oldest = snapshot.as_ref().and_then(|snapshot| snapshot.archives.first());
-    let kept = keeping::described(room, name, state.as_ref(), oldest).await?;
-    feed.insert("kept".to_owned(), kept);
-    Ok(Value::Object(feed))
+    Ok(json::with(json::feed(&status, record, state, contested), more))
 }
 
 /// `GET /api/v1/feeds/NAME/items/SYNC_ID`: all that is known of an item.
@@ -133,17 +118,16 @@ pub(super) async fn item(
     let (name, id) = path.map_err(unreadable)?.0;
     let name = feed(Ok(Path(name)))?;
     let status = room.operator.status(&name).await?;
-    let (mut object, known) = items::described(&room, &name, &id).await?;
+    let (item, known) = items::described(&room, &name, &id).await?;
     let events = room.store.events(&name, EVENTS_KEPT).await?;
     let events = events.iter().filter(|event| event.id == known.id).take(EVENTS_SHOWN);
-    if let Some(object) = object.as_object_mut() {
-        let events: Vec<Value> = events.map(json::event).collect();
-        object.insert("events".to_owned(), events.into());
-        object.extend(json::known(&known));
-        let pending = PendingAbsence::new(&known, &status.options, status.same);
-        object.insert("pending".to_owned(), json!(pending.as_ref().map(json::pending)));
-    }
-    let mut response = answer(StatusCode::OK, object);
+    let pending = PendingAbsence::new(&known, &status.options, status.polling.same);
+    let more = json!({
+        "events": events.map(json::event).collect::<Vec<_>>(),
+        "pending": pending.as_ref().map(json::pending),
+    });
+    let item = json::with(json::with(item, json::known(&known)), more);
+    let mut response = answer(StatusCode::OK, item);
     // What `If-Match` of a change says.
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", known.updates.value())) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -219,7 +203,7 @@ pub(super) async fn poll(
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
-    Ok(answer(StatusCode::OK, json::report(&report)))
+    Ok(answer(StatusCode::OK, json::value(&report)))
 }
 
 /// `POST /api/v1/feeds/NAME/hold`.
@@ -306,14 +290,14 @@ pub(super) async fn redact(
     Ok(answer(
         StatusCode::OK,
         json!({
-            "feed": name.as_str(),
-            "sync_id": id.as_str(),
+            "feed": name,
+            "sync_id": id,
             "published_id": redacted.published_id,
             "native_id": redacted.native_id,
             "standing": "redacted",
             "deleted": true,
             "kept_out": true,
-            "tick": json::tick(redacted.tick),
+            "tick": redacted.tick,
             "versions": redacted.versions,
             "was_redacted": redacted.before,
         }),

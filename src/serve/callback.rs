@@ -5,8 +5,8 @@
 
 use super::SharedState;
 use super::feeds::unreadable;
-use super::operator::PushOutcome;
 use super::problem::{Problem, RETRY_SOON};
+use crate::status::PushResult;
 use crate::websub::{SIGNATURE_HEADER, Verification};
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -72,9 +72,9 @@ pub(super) async fn push(
     let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
-        PushOutcome::Unknown => Err(over()),
-        PushOutcome::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
-        PushOutcome::Disbelieved | PushOutcome::Taken => Ok(StatusCode::ACCEPTED.into_response()),
+        PushResult::Unknown => Err(over()),
+        PushResult::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
+        PushResult::Disbelieved | PushResult::Taken => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }
 

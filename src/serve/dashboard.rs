@@ -6,14 +6,14 @@ use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::explain::{self, SOURCES_SHOWN};
 use super::html::{self, moment, outward, text};
-use super::operator::{FeedStatus, PollNote, PollOutcome};
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
-use super::{AppState, SharedState, json, keeping};
+use super::{AppState, SharedState, keeping};
 use crate::model::{
-    FeedName, FeedRecord, FeedStanding, FeedState, HubTrust, ListPlace, Revision, ShownAddress,
-    counted, listed, shown_text,
+    EventKind, FeedName, FeedRecord, FeedStanding, FeedState, HubTrust, ListPlace, Revision,
+    ShownAddress, counted, listed, shown_text,
 };
+use crate::status::{FeedStatus, FinishedPoll, PollEnding};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
@@ -216,7 +216,7 @@ fn row(row: &Row) -> Markup {
             @for folder in place.also.iter().take(PLACES_SHOWN) {
                 br; span.quiet { "also in " @if folder.is_empty() { "no folder" } @else { (text(folder)) } }
             }
-            @if let Some(moved) = &status.moved_to {
+            @if let Some(moved) = &status.polling.moved_to {
                 br; span.quiet { "moved to " (text(&shown(moved, status.options.secret))) }
             }
         }
@@ -229,12 +229,12 @@ fn row(row: &Row) -> Markup {
         @if status.url.is_empty() {
             td colspan="2" { @if let Some(words) = explain::made(status) { span.quiet { (text(&words)) } } }
         } @else {
-            td { @match status.last_polls.first() {
+            td { @match status.polling.polls.front() {
                 Some(note) => (last(note)),
                 None => span.quiet { "not yet" },
             } }
-            td { @match &status.next_poll {
-                Some(next) => { (moment(next.at)) br; span.quiet { (text(&next.why)) } },
+            td { @match &status.polling.next {
+                Some(next) => { (moment(next.at)) br; span.quiet { (text(&next.reason)) } },
                 None => span.quiet { "none" },
             } }
         }
@@ -282,9 +282,9 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
     let held = held.or_else(|| state.and_then(|s| s.hold.as_ref()).map(|h| h.reason.as_str()));
     html! {
         @match status.standing {
-            FeedStanding::Active if status.failures == 0 => span.good { "active" },
-            FeedStanding::Active => span.bad { "failing, " (status.failures) " in a row" },
-            other => span.quiet { (json::standing(other)) },
+            FeedStanding::Active if status.polling.failures == 0 => span.good { "active" },
+            FeedStanding::Active => span.bad { "failing, " (status.polling.failures) " in a row" },
+            other => span.quiet { (other.name()) },
         }
         @if let Some(held) = held { br; span.bad { "held: " (text(held)) } }
         @if status.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Distrusted) {
@@ -312,30 +312,28 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
 }
 
 /// What came of a poll.
-pub(super) fn last(note: &PollNote) -> Markup {
-    let counts = &note.counts;
-    let events = [
-        ("new", counts.created),
-        ("changed", counts.updated),
-        ("deleted", counts.deleted),
-        ("undeleted", counts.undeleted),
-        ("retired", counts.retired),
-        ("returned", counts.returned),
-        ("re-keyed", counts.rekeyed),
-    ];
+pub(super) fn last(note: &FinishedPoll) -> Markup {
+    let word = |kind: EventKind| match kind {
+        EventKind::Created => "new",
+        EventKind::Updated => "changed",
+        EventKind::Rekeyed => "re-keyed",
+        other => other.name(),
+    };
+    let number = |kind| note.counts.get(&kind).copied().unwrap_or(0);
+    let failure = note.failure.as_ref();
     html! {
         (moment(note.at)) " "
-        @if note.outcome == PollOutcome::Failed {
+        @if note.outcome == PollEnding::Failed {
             span.bad { "failed" }
-            @if let Some(blame) = note.blame { span.quiet { " (" (blame.name()) ")" } }
+            @if let Some(failure) = failure { span.quiet { " (" (failure.blame) ")" } }
         } @else {
             (note.outcome.name().replace('_', " "))
         }
-        @for (word, number) in events.into_iter().filter(|(_, number)| *number > 0) {
-            " · " (number) " " (word)
+        @for kind in EventKind::ALL.into_iter().filter(|kind| number(*kind) > 0) {
+            " · " (number(kind)) " " (word(kind))
         }
-        @if let Some(error) = &note.error { br; span.quiet { (text(error)) } }
+        @if let Some(failure) = failure { br; span.quiet { (text(&failure.error)) } }
         br;
-        span.quiet { (note.duration.as_millis()) " ms, " (counted(note.bytes, "byte")) }
+        span.quiet { (note.took.as_millis()) " ms, " (counted(note.bytes, "byte")) }
     }
 }

@@ -1,7 +1,6 @@
 //! Items that were discarded (SSE 1.0 section 4.1.2): in no view any more, and told of here.
 
 use super::html::text;
-use super::json;
 use crate::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, Time};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -30,7 +29,7 @@ pub(super) fn described(snapshot: Option<&Snapshot>) -> Value {
             "sync_id": known.id.as_str(),
             "native_id": known.native_shown,
             "title": known.title,
-            "since": json::time(Some(*since)),
+            "since": *since,
         })
     };
     json!({ "count": count, "items": shown.iter().map(item).collect::<Vec<_>>() })

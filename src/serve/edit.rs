@@ -7,7 +7,7 @@ use self::entry::{EntryFormat, Posted};
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
-use super::{SharedState, admin, conflicts, json, plain, put};
+use super::{SharedState, admin, conflicts, plain, put};
 use crate::model::{Count, FeedName, Markup, SyncId};
 use crate::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
 use axum::Json;
@@ -284,7 +284,7 @@ fn answer(status: StatusCode, feed: &FeedName, acted: &Acted) -> Response {
         "feed": feed.as_str(),
         "sync_id": acted.id.as_str(),
         "updates": acted.updates.value(),
-        "tick": json::tick(Some(acted.tick)),
+        "tick": acted.tick,
         "deleted": acted.deleted,
         "conflicts": acted.conflicts,
     });

@@ -1,7 +1,7 @@
 //! Why a feed is as it is, in one sentence.
 
-use super::operator::{Counts, FeedStatus, GatherNote, PollNote, PollOutcome};
-use crate::model::{FeedName, FeedState};
+use crate::model::{EventKind, FeedName, FeedState};
+use crate::status::{EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble};
 
 /// How many sources of an aggregate a page names.
 pub(super) const SOURCES_SHOWN: usize = 8;
@@ -10,7 +10,7 @@ pub(super) const SOURCES_SHOWN: usize = 8;
 pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     let mut parts = Vec::new();
     parts.extend(made(status));
-    match status.last_polls.first() {
+    match status.polling.polls.front() {
         _ if status.url.is_empty() => {}
         None => parts.push("it has not been polled since the start".to_owned()),
         Some(note) => parts.push(last(note, status)),
@@ -22,7 +22,7 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     if let Some(hold) = hold {
         parts.push(format!("a document is held ({}: {})", hold.kind, hold.reason));
     }
-    let partial = status.document.as_ref().and_then(|document| document.partial.as_ref());
+    let partial = status.polling.document.as_ref().and_then(|document| document.partial.as_ref());
     if let Some(reason) = partial {
         parts.push(format!(
             "only a part of the last document counts: {reason}; it adds and updates, and takes \
@@ -43,10 +43,10 @@ fn ungathered(note: &GatherNote) -> Vec<String> {
     let error = note.error.as_ref();
     parts.extend(error.map(|error| format!("it could not be brought up to date: {error}")));
     match note.troubles.first() {
-        Some((source, why)) if note.troubled == 1 => {
+        Some(SourceTrouble { source, why }) if note.troubled == 1 => {
             parts.push(format!("nothing new comes from {source}: {why}"));
         }
-        Some((source, why)) => {
+        Some(SourceTrouble { source, why }) => {
             let others = note.troubled - 1;
             parts.push(format!("nothing new comes from {source}: {why}; nor from {others} more"));
         }
@@ -76,27 +76,28 @@ pub(super) fn made(status: &FeedStatus) -> Option<String> {
     Some(format!("it gathers {}{more}", named.join(", ")))
 }
 
-fn last(note: &PollNote, status: &FeedStatus) -> String {
+fn last(note: &FinishedPoll, status: &FeedStatus) -> String {
     match note.outcome {
-        PollOutcome::Failed => {
-            let error = note.error.as_deref().unwrap_or("for an unknown reason");
+        PollEnding::Failed => {
+            let error =
+                note.failure.as_ref().map_or("for an unknown reason", |failure| &failure.error);
             format!("the last poll failed, and what was last good is served: {error}")
         }
-        PollOutcome::NotModified => "the publisher says that nothing has changed (304)".to_owned(),
-        PollOutcome::Unchanged if note.entries.is_none() => {
+        PollEnding::NotModified => "the publisher says that nothing has changed (304)".to_owned(),
+        PollEnding::Unchanged if note.entries.is_none() => {
             "the publisher sent the same document again".to_owned()
         }
-        PollOutcome::Unchanged if status.held.is_some() => {
+        PollEnding::Unchanged if status.held.is_some() => {
             "the publisher's document is not believed yet and changes nothing".to_owned()
         }
-        PollOutcome::Unchanged => {
+        PollEnding::Unchanged => {
             "the document differs from the last one in nothing that is shown".to_owned()
         }
-        PollOutcome::Changed => changed(note),
+        PollEnding::Changed => changed(note),
     }
 }
 
-fn changed(note: &PollNote) -> String {
+fn changed(note: &FinishedPoll) -> String {
     let mut parts = events(&note.counts);
     match note.rewritten {
         0 => {}
@@ -110,16 +111,12 @@ fn changed(note: &PollNote) -> String {
     parts.join(", ")
 }
 
-fn events(counts: &Counts) -> Vec<String> {
-    let counts = [
-        (counts.created, "created"),
-        (counts.updated, "updated"),
-        (counts.deleted, "deleted"),
-        (counts.undeleted, "undeleted"),
-        (counts.retired, "retired"),
-        (counts.returned, "returned"),
-        (counts.rekeyed, "re-keyed"),
-    ];
-    let happened = counts.into_iter().filter(|(number, _)| *number > 0);
-    happened.map(|(number, word)| format!("{number} {word}")).collect()
+fn events(counts: &EventCounts) -> Vec<String> {
+    let happened = EventKind::ALL.iter().filter_map(|kind| Some((*kind, *counts.get(kind)?)));
+    let word = |kind: EventKind| match kind {
+        EventKind::Rekeyed => "re-keyed",
+        other => other.name(),
+    };
+    let happened = happened.filter(|(_, number)| *number > 0);
+    happened.map(|(kind, number)| format!("{number} {}", word(kind))).collect()
 }

@@ -122,7 +122,7 @@ fn shown(
 /// How long something is kept, as the end of a list of limits.
 fn age(age: Option<Duration>) -> String {
     match age.filter(|age| *age < FOR_EVER) {
-        Some(age) => format!(", for {}", json::duration(Some(age)).as_str().unwrap_or_default()),
+        Some(age) => format!(", for {}", json::duration(age)),
         None => String::new(),
     }
 }
@@ -155,15 +155,15 @@ pub(super) async fn described(
         "past_document_bytes": kept.document_bytes,
         "archives": state.map(|state| state.archives.kept()),
         "archive_bytes": state.map(|state| state.archives.bytes),
-        "oldest_archive": json::time(oldest.map(|oldest| oldest.sealed)),
-        "back_to": json::time(kept.back_to),
+        "oldest_archive": oldest.map(|oldest| oldest.sealed),
+        "back_to": kept.back_to,
         "limits": {
             "versions": past.versions,
-            "versions_age": json::duration(Some(past.age).filter(|age| *age < FOR_EVER)),
+            "versions_age": Some(past.age).filter(|age| *age < FOR_EVER).map(json::duration),
             "versions_bytes": past.bytes,
             "archive_entries": archives.entries,
             "archives": archives.kept,
-            "archive_age": json::duration(archives.age),
+            "archive_age": archives.age.map(json::duration),
             "archive_bytes": archives.bytes,
         },
     }))

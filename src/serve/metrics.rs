@@ -1,7 +1,7 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
 
 use super::hub::HubTotals;
-use super::operator::OperatorTotals;
+use crate::status::PollTotals;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -138,7 +138,7 @@ impl Metrics {
     }
 
     /// Takes over what the operator's side counted; its counters only grow.
-    pub(super) fn totals(&self, totals: OperatorTotals) {
+    pub(super) fn totals(&self, totals: PollTotals) {
         for (outcome, number) in [
             ("changed", totals.changed),
             ("unchanged", totals.unchanged),
@@ -149,7 +149,7 @@ impl Metrics {
             counter.inner().store(number, Ordering::Relaxed);
         }
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
-        self.meters.fetched.inner().store(totals.fetched_bytes, Ordering::Relaxed);
+        self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
     }
 
     /// Takes over what the hub counted.

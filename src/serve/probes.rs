@@ -1,7 +1,6 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
 use super::SharedState;
-use super::json;
 use super::problem::{Problem, RETRY_SOON};
 use crate::model::FeedStanding;
 use axum::extract::State;
@@ -40,7 +39,7 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
     let listing = room.directory.listing().await?;
     for standing in [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone] {
         let number = listing.values().filter(|record| record.standing == standing).count();
-        room.metrics.feeds(json::standing(standing), number);
+        room.metrics.feeds(standing.name(), number);
     }
     let mut contested = 0_u32;
     for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {

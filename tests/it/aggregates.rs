@@ -214,8 +214,8 @@ async fn an_aggregate_is_what_its_sources_are() {
     assert!(stage.titles("all").await.contains(&"Cast 2".to_owned()));
     // The operator is told.
     let told = stage.gateway.operator().status(&name("all")).await.unwrap().gathered.unwrap();
-    assert_eq!((told.troubled, told.troubles[0].0.as_str()), (1, "casts"));
-    assert!(told.troubles[0].1.starts_with("its polls fail, 1 in a row: "), "{told:?}");
+    assert_eq!((told.troubled, told.troubles[0].source.as_str()), (1, "casts"));
+    assert!(told.troubles[0].why.starts_with("its polls fail, 1 in a row: "), "{told:?}");
     assert_eq!((told.left_out.len(), told.error), (0, None));
     assert_eq!(stage.gateway.operator().status(&name("news")).await.unwrap().gathered, None);
     let listed = stage.gateway.operator().list().await.unwrap();

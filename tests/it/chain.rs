@@ -135,7 +135,7 @@ async fn ready(gateway: &Gateway, feeds: &[String]) {
 
 async fn why(gateway: &Gateway, feed: &str) -> String {
     let status = gateway.operator().status(&name(feed)).await.unwrap();
-    status.next_poll.map(|next| next.why).unwrap_or_default()
+    status.polling.next.map(|next| next.reason).unwrap_or_default()
 }
 
 /// How often a route of a gateway was asked.
@@ -289,7 +289,11 @@ async fn the_first_gateways_hub_tells_the_second_of_a_change() {
         .await;
     }
     let ash = hub("ash").await.unwrap();
-    assert_eq!((ash.pushes, ash.disbelieved, ash.trust), (2, 0, HubTrust::Trusted), "{ash:?}");
+    assert_eq!(
+        (ash.pushes, ash.disbelieved.count, ash.trust),
+        (2, 0, HubTrust::Trusted),
+        "{ash:?}"
+    );
     assert_eq!(hub("birch").await.unwrap().pushes, 0);
     assert_eq!(asked(&first, FEED_ROUTE).await, polls + 2, "no poll but for a push");
     assert!(why(&second, "ash").await.contains("its hub tells of changes"));

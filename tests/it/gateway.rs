@@ -6,7 +6,8 @@ use tidegate::app::{Gateway, Outside};
 use tidegate::clock::ManualClock;
 use tidegate::config::{self, Config};
 use tidegate::model::{FeedName, FeedOptions, SharingOptions, Time};
-use tidegate::serve::{HoldAction, OperatorError, PollOutcome, PollReport, Put, PutFeed};
+use tidegate::serve::{HoldAction, OperatorError, Put, PutFeed};
+use tidegate::status::{PollEnding, PollResponse};
 
 /// 2026-11-20T16:20:05Z.
 const START: Time = Time::from_unix(1_795_191_605);
@@ -97,7 +98,7 @@ impl Bench {
         assert!(call.body(body).send().await.unwrap().status().is_success());
     }
 
-    async fn poll(&self) -> PollReport {
+    async fn poll(&self) -> PollResponse {
         self.gateway.operator().poll_now(&self.news).await.unwrap()
     }
 
@@ -128,7 +129,7 @@ async fn a_hold_is_confirmed_while_the_publisher_says_the_same_again_and_again()
     let bench = Bench::new().await;
     bench.says.set(document("second"));
     let held = bench.poll().await;
-    assert_eq!(held.outcome, PollOutcome::Unchanged);
+    assert_eq!(held.outcome, PollEnding::Unchanged);
     let reason = held.held.expect("a document in which everything changed is held");
     assert_eq!(bench.shown().await, (10, false));
     assert_eq!(bench.gateway.operator().status(&bench.news).await.unwrap().held, Some(reason));
@@ -153,7 +154,7 @@ async fn a_poll_that_fails_tells_what_stands() {
     assert!(held.held.is_some() && held.until.is_some());
     bench.says.set("<html><body>Please log in</body></html>");
     let failed = bench.poll().await;
-    assert_eq!(failed.outcome, PollOutcome::Failed);
+    assert_eq!(failed.outcome, PollEnding::Failed);
     assert!(failed.error.is_some());
     assert_eq!((failed.held, failed.until), (held.held, held.until));
     bench.gateway.stop().await.unwrap();

@@ -4,7 +4,8 @@ use super::hold::in_words;
 use super::{AdminService, internal};
 use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
 use crate::record::LeftOut;
-use crate::serve::{FeedStatus, GatherNote, OperatorError};
+use crate::serve::OperatorError;
+use crate::status::{FeedStatus, GatherNote, SourceTrouble};
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
@@ -73,12 +74,8 @@ impl AggregateBoard {
     fn note(&self, name: &FeedName) -> GatherNote {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let Some(noted) = all.get(name) else { return GatherNote::default() };
-        let left_out = noted.left_out.iter();
-        GatherNote {
-            left_out: left_out.map(|o| (o.source.clone(), o.id.clone(), o.why.clone())).collect(),
-            error: noted.error.clone(),
-            ..GatherNote::default()
-        }
+        let (left_out, error) = (noted.left_out.clone(), noted.error.clone());
+        GatherNote { left_out, error, ..GatherNote::default() }
     }
 }
 
@@ -102,7 +99,7 @@ impl AdminService {
                 };
                 note.troubled += 1;
                 if note.troubles.len() < GatherNote::LIMIT {
-                    note.troubles.push((source.clone(), why));
+                    note.troubles.push(SourceTrouble { source: source.clone(), why });
                 }
             }
             status.gathered = Some(note);
@@ -156,7 +153,7 @@ mod tests {
         };
         let board = AggregateBoard::default();
         let shown =
-            || board.note(&all).left_out.into_iter().map(|(_, id, _)| id).collect::<Vec<_>>();
+            || board.note(&all).left_out.into_iter().map(|left| left.id).collect::<Vec<_>>();
         let both = vec![left(&one, &ids[1]), left(&other, &ids[10])];
         let offered = HashSet::from([(&one, &ids[1]), (&other, &ids[10])]);
         assert_eq!(board.took(&all, &offered, both.clone()), both);

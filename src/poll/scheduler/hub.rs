@@ -9,8 +9,8 @@ use crate::poll::announced::AnnouncedFeed;
 use crate::poll::callbacks::Reach;
 use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::polling::PollResult;
-use crate::poll::report::HubReport;
 use crate::poll::subscribe::{self, Failed};
+use crate::status::HubReport;
 use crate::websub::subscriber::{self, CallbackReply, Polled, Requests};
 use crate::websub::{Discovery, Intent, Verification};
 use std::collections::HashMap;
@@ -138,7 +138,7 @@ impl PollScheduler {
 
     fn plan_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let note = feed.subscription.clone().map(HubReport::from_result);
+        let note = feed.subscription.clone();
         if let (Some(subscription), Subscribing::Not | Subscribing::Due(_)) =
             (&feed.subscription, &feed.subscribing)
         {
@@ -152,7 +152,7 @@ impl PollScheduler {
         }
         self.board.change(name, |status| {
             let before = status.hub.take();
-            status.hub = note.map(|note| note.after(before));
+            status.hub = note.map(|subscription| HubReport::new(subscription, before));
         });
     }
 

@@ -7,7 +7,7 @@ use crate::poll::allowance::FEED_ASKS_PER_HOUR;
 use crate::poll::error::RoundError;
 use crate::poll::politeness::Errand;
 use crate::poll::probe::{self, ProbeResult};
-use crate::poll::report::FinishedProbe;
+use crate::status::FinishedProbe;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
@@ -95,7 +95,8 @@ impl PollScheduler {
         match result {
             Ok(probed) => self.board.change(&name, |status| {
                 status.probing = false;
-                status.add_probe(FinishedProbe::from_result(probed));
+                let ProbeResult { at, requests, said, counts, .. } = probed;
+                status.add_probe(FinishedProbe { at, requests, said, counts });
             }),
             Err(_) => self.note_unasked(&name, self.polite.paused(&host, Instant::now()), now),
         }

@@ -8,6 +8,7 @@ use crate::fetch::{
 };
 use crate::poll::*;
 use crate::record::BodyPrints;
+use crate::status::{PollResponse, PollStatus};
 use crate::store::Store;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,6 @@
 use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::model::{Markup, Version};
 use crate::serve::items;
-use crate::serve::json;
 use serde_json::{Value, json};
 
 /// Items in conflict; `base`: the address of this gateway.
@@ -49,14 +48,14 @@ fn version(version: &Version<Markup>) -> Value {
     json!({
         "updates": version.updates.value(),
         "sequence": topmost.sequence.value(),
-        "when": json::time(topmost.stamp.when()),
-        "by": topmost.stamp.by().map(crate::model::EndpointId::as_str),
+        "when": topmost.stamp.when(),
+        "by": topmost.stamp.by(),
         "deleted": version.deleted,
         "title": card.title,
         "link": card.link,
         "author": card.author,
-        "published": json::time(card.published),
-        "updated": json::time(card.updated),
+        "published": card.published,
+        "updated": card.updated,
         "format": version.data.format.name(),
         "markup": version.data.xml,
     })

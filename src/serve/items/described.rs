@@ -4,7 +4,7 @@ use super::compare::Differences;
 use super::difference::{VersionDifference, name};
 use super::text_diff::Fate;
 use super::{Subject, standing};
-use crate::model::{Absence, EndpointId};
+use crate::model::Absence;
 use crate::serve::json;
 use crate::store::VersionNote;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
     let history = winner.history.iter().map(|update| {
         json!({
             "sequence": update.sequence.value(),
-            "when": json::time(update.stamp.when()),
-            "by": update.stamp.by().map(EndpointId::as_str),
+            "when": update.stamp.when(),
+            "by": update.stamp.by(),
         })
     });
     // What could lead to a text that was removed is kept, and not shown.
@@ -33,15 +33,15 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
         "aliases": shown.map(|known| &known.aliases[..]).unwrap_or_default(),
         "title": winner.data.card.title,
         "link": shown.and_then(|known| known.link.as_deref()),
-        "first_seen": json::time(Some(known.first_seen)),
+        "first_seen": known.first_seen,
         "standing": word,
-        "standing_since": json::time(since),
+        "standing_since": since,
         "pending": known.absence.as_ref().map(pending),
         "redacted": known.is_redacted(),
         "kept_out": known.is_redacted(),
         "updates": winner.updates.value(),
         "deleted": winner.deleted,
-        "tick": json::tick(Some(item.tick)),
+        "tick": item.tick,
         "history": history.collect::<Vec<_>>(),
         "conflicts": item.shared.conflicts.len(),
         "versions": versions.collect::<Vec<_>>(),
@@ -52,7 +52,7 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
 fn pending(absence: &Absence) -> Value {
     json!({
         "evidence": absence.evidence.name(),
-        "since": json::time(Some(absence.since)),
+        "since": absence.since,
         "observations": absence.observations,
     })
 }

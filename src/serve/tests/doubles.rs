@@ -10,6 +10,7 @@ use crate::judge::{Conclusion, PendingAbsence};
 use crate::model::*;
 use crate::record::local::{Act, ActError, Acted};
 use crate::serve::operator::*;
+use crate::status::*;
 use crate::store::portable;
 use crate::store::*;
 use crate::websub::{Subscription, Verification};

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::model::{FeedName, Hold, SyncId};
-use crate::serve::GatherNote;
+use crate::record::LeftOut;
+use crate::status::{GatherNote, SourceTrouble};
 
 /// A site whose feed has everything that can be said of one.
 fn full() -> Site {
@@ -10,9 +11,13 @@ fn full() -> Site {
     let mut said = doubles::status("news");
     let name = |name: &str| FeedName::new(name).unwrap();
     said.gathered = Some(GatherNote {
-        troubles: vec![(name("other"), "it is paused".to_owned())],
+        troubles: vec![SourceTrouble { source: name("other"), why: "it is paused".to_owned() }],
         troubled: 2,
-        left_out: vec![(name("other"), SyncId::new("a").unwrap(), "it is too long".to_owned())],
+        left_out: vec![LeftOut {
+            source: name("other"),
+            id: SyncId::new("a").unwrap(),
+            why: "it is too long".to_owned(),
+        }],
         error: Some("the store is full".to_owned()),
     });
     said.options.min_interval = Some(Duration::from_secs(300));
@@ -64,8 +69,12 @@ async fn the_pages() {
         ("about", "/feeds/news/about"),
         ("item_page", "/feeds/news/items/a"),
         ("conflicts_page", "/feeds/news/conflicts"),
-        ("metrics", "/metrics"),
     ] {
         insta::assert_snapshot!(name, text(site.get(path).await).await);
     }
+    // The values of a label stand in no order.
+    let metrics = text(site.get("/metrics").await).await;
+    let mut lines: Vec<&str> = metrics.lines().collect();
+    lines.sort_unstable();
+    insta::assert_snapshot!("metrics", lines.join("\n"));
 }

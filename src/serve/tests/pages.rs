@@ -1,28 +1,29 @@
 //! Pages for people and for machines that watch.
 
 use super::super::{explain, json};
-use super::doubles::{id, status};
+use super::doubles::{hub_report, id, status};
 use super::*;
-use crate::model::FeedName;
-use crate::serve::{FeedStatus, GatherNote};
+use crate::model::{FeedName, ShownAddress};
+use crate::record::LeftOut;
+use crate::status::{FeedStatus, GatherNote, HubNote, SourceTrouble};
 use std::sync::atomic::Ordering;
 
 #[test]
 fn what_is_not_polled_is_not_said_to_be() {
     let mut status = status("news");
-    status.last_polls.clear();
+    status.polling.polls.clear();
     status.pending_absences = 0;
-    status.document = None;
+    status.polling.document = None;
     assert_eq!(explain::why(&status, None), "it has not been polled since the start");
     status.options.sharing.local = true;
     assert_eq!(
         explain::why(&status, None),
         "its items are made here; it has not been polled since the start"
     );
-    assert_eq!(json::status(&status)["url"], status.url);
+    assert_eq!(json::feed(&status, None, None, 0)["url"], status.url);
     status.url = String::new();
     assert_eq!(explain::why(&status, None), "its items are made here");
-    assert_eq!(json::status(&status)["url"], serde_json::Value::Null);
+    assert_eq!(json::feed(&status, None, None, 0)["url"], serde_json::Value::Null);
     let sources = |count| (0..count).map(|n| FeedName::new(&format!("s{n}")).unwrap()).collect();
     status.options.sharing.local = false;
     status.options.sharing.sources = sources(2);
@@ -36,20 +37,19 @@ fn what_is_not_polled_is_not_said_to_be() {
 #[test]
 fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     let mut status = status("news");
-    let key = "https://upstream.example/feed?token=4fJ9xQ2mLp7Rk1Zt";
-    let hub = status.hub.as_mut().unwrap();
-    key.clone_into(&mut hub.topic);
-    hub.others = vec!["https://hub.example/?key=4fJ9xQ2mLp7Rk1Zt".to_owned()];
-    let told = json::status(&status);
+    let mut report = hub_report("https://upstream.example/feed?token=4fJ9xQ2mLp7Rk1Zt");
+    status.hub = Some(HubNote::new(&report, at(0), None));
+    let told = json::feed(&status, None, None, 0);
     assert_eq!(told["hub"]["topic"], "https://upstream.example/feed?***");
     assert_eq!(told["hub"]["others"][0], "https://hub.example/?***");
     // What looks like none is one where the operator says so, and only then.
     let plain = "https://upstream.example/feed?page=3";
-    plain.clone_into(&mut status.hub.as_mut().unwrap().topic);
-    status.backfill.as_mut().unwrap().next = Some(plain.to_owned());
+    plain.clone_into(&mut report.subscription.topic);
+    status.polling.backfill.as_mut().unwrap().next = Some(plain.to_owned());
     for (secret, shown) in [(None, plain), (Some(true), "https://upstream.example/feed?***")] {
         status.options.secret = secret;
-        let told = json::status(&status);
+        status.hub = Some(HubNote::new(&report, at(0), secret));
+        let told = json::feed(&status, None, None, 0);
         assert_eq!(
             (&told["hub"]["topic"], &told["backfill"]["next"]),
             (&shown.into(), &shown.into())
@@ -62,16 +62,20 @@ fn aggregate() -> FeedStatus {
     let name = |text: &str| FeedName::new(text).unwrap();
     let mut status = status("news");
     status.url = String::new();
-    status.last_polls.clear();
-    (status.failures, status.held) = (0, None);
+    status.polling.polls.clear();
+    (status.polling.failures, status.held) = (0, None);
     status.options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
     status.gathered = Some(GatherNote {
         troubles: vec![
-            (name("a"), "its polls fail: <tt>404</tt>".to_owned()),
-            (name("c"), "it is paused".to_owned()),
+            SourceTrouble { source: name("a"), why: "its polls fail: <tt>404</tt>".to_owned() },
+            SourceTrouble { source: name("c"), why: "it is paused".to_owned() },
         ],
         troubled: 2,
-        left_out: vec![(name("b"), id("x.1"), "the item <s>x.1</s> is another's".to_owned())],
+        left_out: vec![LeftOut {
+            source: name("b"),
+            id: id("x.1"),
+            why: "the item <s>x.1</s> is another's".to_owned(),
+        }],
         error: Some("the disk is <q>full</q>".to_owned()),
     });
     status
@@ -81,14 +85,14 @@ fn aggregate() -> FeedStatus {
 fn what_an_aggregate_does_not_have_is_a_reason() {
     let mut status = aggregate();
     status.pending_absences = 0;
-    status.document = None;
+    status.polling.document = None;
     assert_eq!(
         explain::why(&status, None),
         "it gathers a, b, c; it could not be brought up to date: the disk is <q>full</q>; nothing \
          new comes from a: its polls fail: <tt>404</tt>; nor from 1 more; one item is not taken over \
          as its source has it"
     );
-    let told = &json::status(&status)["gathered"];
+    let told = &serde_json::to_value(&status).unwrap()["gathered"];
     assert_eq!(told["troubles"][1]["source"], "c");
     assert_eq!(told["troubled_sources"], 2);
     assert_eq!(told["left_out"][0]["sync_id"], "x.1");
@@ -464,11 +468,12 @@ async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
 async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
     let site = Site::new();
     let mut secret = status("news");
-    secret.hub.as_mut().unwrap().topic = "https://upstream.example/letters/marion".to_owned();
     for (option, shown) in [(None, true), (Some(false), true), (Some(true), false)] {
         // A page is kept for a while.
         let site = if shown { &site } else { &Site::new() };
         secret.options.secret = option;
+        secret.hub.as_mut().unwrap().topic =
+            ShownAddress::new("https://upstream.example/letters/marion", option);
         *site.operator.said.lock().unwrap() = Some(secret.clone());
         let page = text(site.get("/feeds/news/about").await).await;
         assert!(page.contains("the hub knows the feed as https://upstream.example/"), "{page}");

@@ -12,9 +12,10 @@ use tidegate::clock::ManualClock;
 use tidegate::model::{Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AdminToken, BackfillAction, DeltaViews, FeedStatus, HoldAction, Operator, OperatorError,
-    OperatorTotals, PollReport, Put, PutFeed, Redacted, ServeSettings,
+    self, AdminToken, BackfillAction, DeltaViews, HoldAction, Operator, OperatorError, Put,
+    PutFeed, Redacted, ServeSettings,
 };
+use tidegate::status::{FeedStatus, PollResponse, PollTotals, PushResult};
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
 
@@ -36,8 +37,8 @@ impl Operator for Nobody {
     fn ready(&self) -> Result<(), String> {
         Ok(())
     }
-    fn totals(&self) -> OperatorTotals {
-        OperatorTotals::default()
+    fn totals(&self) -> PollTotals {
+        PollTotals::default()
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         never()
@@ -51,7 +52,7 @@ impl Operator for Nobody {
     async fn delete(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
         never()
     }
-    async fn poll_now(&self, _: &FeedName) -> Result<PollReport, OperatorError> {
+    async fn poll_now(&self, _: &FeedName) -> Result<PollResponse, OperatorError> {
         never()
     }
     async fn redact(
@@ -72,8 +73,8 @@ impl Operator for Nobody {
     ) -> Result<Option<String>, OperatorError> {
         never()
     }
-    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> serve::PushOutcome {
-        serve::PushOutcome::Unknown
+    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> PushResult {
+        PushResult::Unknown
     }
     async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
         never()

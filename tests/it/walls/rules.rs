@@ -115,6 +115,14 @@ pub const ROOMS: &[Room] = &[
         &["app", "cli", "demo", "fetch", "hub", "parse", "poll", "render", "serve"],
         &["reqwest"],
     ),
+    room(
+        "status",
+        &[
+            "app", "archive", "cli", "clock", "config", "demo", "diff", "hub", "identity", "parse",
+            "poll", "render", "serve", "store", "sup", "sync", "xml",
+        ],
+        NOT_PURE,
+    ),
     room("poll", &["app", "cli", "demo", "hub", "serve"], &["sled", "reqwest"]),
     room(
         "hub",

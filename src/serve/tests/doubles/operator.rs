@@ -45,37 +45,53 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
         source: record.source,
         standing: record.standing,
         options: record.options,
-        last_polls: vec![PollNote {
-            at: at(-60),
-            outcome: PollOutcome::Failed,
-            error: Some("<script>alert('upstream')</script>".to_owned()),
-            blame: Some(Blame::Upstream),
-            status: Some(503),
-            duration: Duration::from_millis(1234),
-            bytes: 99,
-            counts: Counts { created: 2, ..Counts::default() },
-            rewritten: 1,
-            entries: None,
-            notes: vec!["<em>an odd redirect</em>".to_owned()],
-        }],
-        probing: false,
-        last_probes: vec![ProbeNote {
-            at: at(-30),
-            requests: 3,
-            said: vec!["https://example.org/<kbd>a</kbd> is gone (404)".to_owned()],
-            counts: Counts::default(),
-        }],
-        next_poll: Some(NextPoll { at: at(300), why: "the feed's ttl".to_owned() }),
-        failures: 3,
-        moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
+        polling: PollStatus {
+            polls: [FinishedPoll {
+                at: at(-60),
+                took: Duration::from_millis(1234),
+                outcome: PollEnding::Failed,
+                asked_for: false,
+                bytes: 99,
+                committed: false,
+                entries: None,
+                rewritten: 1,
+                counts: [(EventKind::Created, 2)].into(),
+                failure: Some(PollFailure {
+                    error: "<script>alert('upstream')</script>".to_owned(),
+                    blame: FetchBlame::Upstream,
+                    status: Some(503),
+                }),
+                notes: vec!["<em>an odd redirect</em>".to_owned()],
+            }]
+            .into(),
+            probes: [FinishedProbe {
+                at: at(-30),
+                requests: 3,
+                said: vec!["https://example.org/<kbd>a</kbd> is gone (404)".to_owned()],
+                counts: EventCounts::new(),
+            }]
+            .into(),
+            next: Some(ScheduledPoll { at: at(300), reason: "the feed's ttl".to_owned() }),
+            failures: 3,
+            moved_to: Some("https://me:secret@elsewhere.example/".to_owned()),
+            document: Some(ParsedNote {
+                at: at(-600),
+                entries: 9,
+                partial: Some("it breaks off <b>here</b>".to_owned()),
+                warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
+            }),
+            same: 2,
+            backfill: Some(Backfill {
+                trail: Some(ArchiveLayout::Pages),
+                next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
+                documents: 2,
+                items: 17,
+                note: Some("it answered <dfn>503</dfn>".to_owned()),
+                ..Backfill::begin(at(-30))
+            }),
+            ..PollStatus::default()
+        },
         held: Some("<u>empty</u>".to_owned()),
-        document: Some(DocumentNote {
-            at: at(-600),
-            entries: 9,
-            partial: Some("it breaks off <b>here</b>".to_owned()),
-            warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
-        }),
-        same: 2,
         pending: vec![PendingAbsence {
             id: id("a"),
             native_id: "urn:<s>a</s>".to_owned(),
@@ -96,20 +112,12 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             answered: Some("its own address answered <samp>404</samp>".to_owned()),
         }],
         pending_absences: 1,
-        backfill: Some(Backfill {
-            trail: Some(ArchiveLayout::Pages),
-            next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
-            documents: 2,
-            items: 17,
-            note: Some("it answered <dfn>503</dfn>".to_owned()),
-            ..Backfill::begin(at(-30))
-        }),
         hub: Some(HubNote {
             state: "subscribed",
             words: "the hub delivers: <code>no</code>".to_owned(),
-            hub: "https://hub.example/?<i>".to_owned(),
+            hub: ShownAddress::new("https://hub.example/?<i>", None),
             others: Vec::new(),
-            topic: "https://upstream.example/?<b>".to_owned(),
+            topic: ShownAddress::new("https://upstream.example/?<b>", None),
             until: Some(at(900)),
             next: at(600),
             trust: HubTrust::Distrusted,
@@ -117,11 +125,42 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             silent: 3,
             pushes: 7,
             last_push: Some(at(-90)),
-            disbelieved: 2,
-            last_disbelieved: Some((at(-80), "the <cite>signature</cite>".to_owned())),
+            disbelieved: RejectedPushes {
+                count: 2,
+                last: Some(RejectedPush {
+                    at: at(-80),
+                    why: "the <cite>signature</cite>".to_owned(),
+                }),
+            },
         }),
         gathered: None,
     }
+}
+
+/// What polling knows of a subscription under this topic; one of the hubs has a key in its address.
+pub(in crate::serve::tests) fn hub_report(topic: &str) -> HubReport {
+    let hubs = ["https://hub.example/", "https://hub.example/?key=4fJ9xQ2mLp7Rk1Zt"];
+    let subscription = HubSubscription {
+        topic: topic.to_owned(),
+        hubs: hubs.map(str::to_owned).to_vec(),
+        hub: 0,
+        keys: SubscriptionKeys { token: String::new(), secret: String::new() },
+        callbacks: String::new(),
+        standing: SubscriptionStanding::Waiting,
+        next: at(0),
+        lease: None,
+        failures: 0,
+        attempts: 0,
+        day: at(0),
+        note: None,
+        trust: HubTrust::Unproven,
+        heard: 0,
+        silent: 0,
+        suspect: None,
+        last_push: None,
+        pushes: 0,
+    };
+    HubReport::new(subscription, None)
 }
 
 #[async_trait]
@@ -133,8 +172,8 @@ impl Operator for TestOperator {
             Ok(())
         }
     }
-    fn totals(&self) -> OperatorTotals {
-        OperatorTotals { failed: 11, commits: 12, ..OperatorTotals::default() }
+    fn totals(&self) -> PollTotals {
+        PollTotals { failed: 11, commits: 12, ..PollTotals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         let now = self.listing.fetch_add(1, Ordering::SeqCst) + 1;
@@ -163,11 +202,11 @@ impl Operator for TestOperator {
         self.note(format!("delete {feed} {purge}"));
         Self::known(feed)
     }
-    async fn poll_now(&self, feed: &FeedName) -> Result<PollReport, OperatorError> {
+    async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError> {
         Self::known(feed)?;
-        Ok(PollReport {
-            outcome: PollOutcome::NotModified,
-            counts: Counts { updated: 3, ..Counts::default() },
+        Ok(PollResponse {
+            outcome: PollEnding::NotModified,
+            counts: [(EventKind::Updated, 3)].into(),
             held: None,
             until: Some(tick(-10)),
             error: None,
@@ -220,9 +259,9 @@ impl Operator for TestOperator {
             Verification::Denied { .. } => Some(String::new()),
         })
     }
-    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushOutcome {
+    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
         self.note(format!("pushed {token} {signature:?} {}", body.len()));
-        if signature.is_some() { PushOutcome::Taken } else { PushOutcome::Disbelieved }
+        if signature.is_some() { PushResult::Taken } else { PushResult::Disbelieved }
     }
     async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
         Self::known(feed)?;

@@ -1,18 +1,31 @@
 //! What is told of polls: to who asked for one, and to the operator.
 
-use super::callbacks::RejectedPush;
-use super::probe::ProbeResult;
-use super::schedule::ScheduledPoll;
+use super::hub::HubReport;
 use crate::fetch::FetchBlame;
-use crate::model::{Backfill, EventKind, HubSubscription, Tick, Time};
+use crate::model::{Backfill, EventKind, Tick, Time};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// How many events of each kind; kinds without any may be absent.
+pub type EventCounts = BTreeMap<EventKind, u32>;
+
+/// Writes the kinds of the contract, each with its number.
+fn all_kinds<S: Serializer>(counts: &EventCounts, to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(EventKind::ALL.len()))?;
+    for kind in EventKind::ALL {
+        map.serialize_entry(kind.name(), counts.get(&kind).unwrap_or(&0))?;
+    }
+    map.end()
+}
 
 /// How many polls of a feed are remembered for the operator.
 pub const POLLS_KEPT: usize = 20;
 
 /// What came of a poll (CONTRACT, Administration API).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PollEnding {
     /// Something that is shown changed.
     Changed,
@@ -37,12 +50,13 @@ impl PollEnding {
 }
 
 /// The answer to "poll now" (CONTRACT, `POST /api/v1/feeds/NAME/poll`). Durable when it is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PollResponse {
     /// What came of it.
     pub outcome: PollEnding,
-    /// How many events of each kind; kinds without any may be absent.
-    pub counts: BTreeMap<EventKind, u32>,
+    /// What happened to items.
+    #[serde(flatten, serialize_with = "all_kinds")]
+    pub counts: EventCounts,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
     /// The feed's tick afterwards.
@@ -52,7 +66,7 @@ pub struct PollResponse {
 }
 
 /// Something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct PollFailure {
     /// What, in one sentence.
     pub error: String,
@@ -63,7 +77,7 @@ pub struct PollFailure {
 }
 
 /// A document that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct ParsedNote {
     /// When the poll that brought it began.
     pub at: Time,
@@ -71,32 +85,37 @@ pub struct ParsedNote {
     pub entries: usize,
     /// Why only a part of it counts, where that is so.
     pub partial: Option<String>,
-    /// What was wrong with it, with the place; at most [`super::MAX_WARNINGS`].
+    /// What was wrong with it, with the place; at most [`crate::poll::MAX_WARNINGS`].
     pub warnings: Vec<String>,
 }
 
 /// A poll that is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FinishedPoll {
     /// When it began.
     pub at: Time,
     /// How long it took.
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub took: Duration,
     /// What came of it.
     pub outcome: PollEnding,
     /// Whether it was asked for rather than due.
+    #[serde(skip)]
     pub asked_for: bool,
     /// Bytes of the body as they came over the wire.
     pub bytes: u64,
     /// Whether anything was committed.
+    #[serde(skip)]
     pub committed: bool,
     /// Entries in the document, where one was read.
     pub entries: Option<usize>,
     /// Items whose bytes changed in nothing that a reader would see: shown, but no version.
     pub rewritten: u32,
-    /// How many events of each kind.
-    pub counts: BTreeMap<EventKind, u32>,
+    /// What happened to items.
+    #[serde(flatten, serialize_with = "all_kinds")]
+    pub counts: EventCounts,
     /// What went wrong.
+    #[serde(flatten, serialize_with = "error_blame_status")]
     pub failure: Option<PollFailure>,
     /// What an operator may want to know: odd redirects. Kept of the newest poll only.
     pub notes: Vec<String>,
@@ -106,7 +125,7 @@ pub struct FinishedPoll {
 pub const PROBES_KEPT: usize = 10;
 
 /// A round of asking for missing items that is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FinishedProbe {
     /// When it was over.
     pub at: Time,
@@ -114,16 +133,26 @@ pub struct FinishedProbe {
     pub requests: u32,
     /// What was heard, in words, an item each.
     pub said: Vec<String>,
-    /// How many events of each kind.
-    pub counts: BTreeMap<EventKind, u32>,
+    /// What happened to items.
+    #[serde(flatten, serialize_with = "all_kinds")]
+    pub counts: EventCounts,
 }
 
-impl FinishedProbe {
-    /// The note of a round.
-    pub fn from_result(probed: ProbeResult) -> Self {
-        let ProbeResult { at, requests, said, counts, .. } = probed;
-        Self { at, requests, said, counts }
-    }
+/// Writes what went wrong, each part of it even where nothing did.
+fn error_blame_status<S: Serializer>(
+    failure: &Option<PollFailure>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let failure = failure.as_ref();
+    let mut map = to.serialize_map(Some(3))?;
+    map.serialize_entry("error", &failure.map(|failure| &failure.error))?;
+    map.serialize_entry("blame", &failure.map(|failure| failure.blame))?;
+    map.serialize_entry("status", &failure.and_then(|failure| failure.status))?;
+    map.end()
+}
+
+fn milliseconds<S: Serializer>(took: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX).serialize(to)
 }
 
 /// Sums over polls since the start, for metrics.
@@ -182,66 +211,84 @@ impl PollTotals {
     }
 }
 
+/// The next poll.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct ScheduledPoll {
+    /// When.
+    pub at: Time,
+    /// Why then, in words.
+    #[serde(rename = "why")]
+    pub reason: String,
+}
+
+/// What became of a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PushResult {
+    /// There is no such callback.
+    Unknown,
+    /// Its signature is not right: it is counted, and nothing else.
+    Disbelieved,
+    /// Its feed is polled as soon as may be.
+    Taken,
+    /// Too much waits for the polling task: the hub is to send it again.
+    Busy,
+}
+
 /// How a feed's polling stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PollStatus {
     /// The last polls, newest first, at most [`POLLS_KEPT`].
+    #[serde(rename = "last_polls")]
     pub polls: VecDeque<FinishedPoll>,
     /// The last document that was looked at; later polls may have found it unchanged.
+    #[serde(skip)]
     pub document: Option<ParsedNote>,
     /// Full observations since the last commit that found the document unchanged.
+    #[serde(skip)]
     pub same: u32,
     /// Sums since the start or since the feed was added.
+    #[serde(skip)]
     pub totals: PollTotals,
     /// Whether a request is being made.
+    #[serde(skip)]
     pub in_flight: bool,
     /// The next poll and why; in the past while it waits for its host, `None` while one is in
     /// flight.
+    #[serde(rename = "next_poll")]
     pub next: Option<ScheduledPoll>,
     /// Failures in a row.
     pub failures: u32,
     /// The last failure, if the last poll failed.
+    #[serde(skip)]
     pub failure: Option<PollFailure>,
     /// Where permanent redirects lead.
     pub moved_to: Option<String>,
     /// The address that last answered.
+    #[serde(skip)]
     pub answered_by: Option<String>,
     /// Why a document is held back, if one is.
+    #[serde(skip)]
     pub held: Option<String>,
     /// When something that is pending can be decided.
+    #[serde(skip)]
     pub look_again: Option<Time>,
     /// When the feed was last read, whether or not it had changed.
+    #[serde(skip)]
     pub last_read: Option<Time>,
     /// When it last changed.
+    #[serde(skip)]
     pub last_change: Option<Time>,
     /// The walk through its publisher's older documents.
+    #[serde(skip)]
     pub backfill: Option<Backfill>,
     /// Whether missing items are asked for, or wait to be.
     pub probing: bool,
     /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].
+    #[serde(rename = "last_probes")]
     pub probes: VecDeque<FinishedProbe>,
     /// The subscription to its hub, where there is one.
+    #[serde(skip)]
     pub hub: Option<HubReport>,
-}
-
-/// How the subscription to a hub stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HubReport {
-    pub subscription: HubSubscription,
-    /// Pushes that were not believed, since the start.
-    pub disbelieved: Option<RejectedPush>,
-}
-
-impl HubReport {
-    pub(super) const fn from_result(subscription: HubSubscription) -> Self {
-        Self { subscription, disbelieved: None }
-    }
-
-    /// This one, with what was counted before of the same subscription.
-    pub(super) fn after(self, before: Option<Self>) -> Self {
-        let same = before.filter(|it| it.subscription.keys == self.subscription.keys);
-        Self { disbelieved: same.and_then(|before| before.disbelieved), ..self }
-    }
 }
 
 impl PollStatus {

@@ -1,0 +1,80 @@
+//! What the API, pages, metrics and logs say of feeds, polls and subscriptions.
+//!
+//! Polling fills these values in, `app` puts them together, and `serve` shows them. How each is written
+//! as JSON stands here, in its derive (CONTRACT, Administration API).
+
+mod hub;
+mod polling;
+
+pub use crate::fetch::FetchBlame;
+pub use hub::{HubNote, HubReport, RejectedPush, RejectedPushes};
+pub use polling::{
+    EventCounts, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
+    PollFailure, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll,
+};
+
+use crate::judge::PendingAbsence;
+use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding};
+use crate::record::LeftOut;
+use serde::{Serialize, Serializer};
+
+/// A feed, what the operator says of it, and how its polling stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FeedStatus {
+    pub name: FeedName,
+    /// The upstream's address, as configured; empty where there is none.
+    #[serde(serialize_with = "none_if_empty")]
+    pub url: String,
+    /// Who added it.
+    pub source: FeedSource,
+    /// Whether it is polled and served.
+    pub standing: FeedStanding,
+    /// What the operator says of it.
+    #[serde(skip)]
+    pub options: FeedOptions,
+    #[serde(flatten)]
+    pub polling: PollStatus,
+    /// Why a document is held back, if one is.
+    pub held: Option<String>,
+    /// Items that are missing upstream with nothing concluded yet, at most
+    /// [`crate::judge::PENDING_SHOWN`], what is decided first first.
+    #[serde(skip)]
+    pub pending: Vec<PendingAbsence>,
+    /// How many there are in all.
+    pub pending_absences: u32,
+    /// The subscription to the hub that the upstream names, where there is one.
+    pub hub: Option<HubNote>,
+    /// What an aggregate could not gather; `None` for other feeds.
+    pub gathered: Option<GatherNote>,
+}
+
+/// What of its sources an aggregate does not have, and why. What it has of them stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct GatherNote {
+    /// Sources from which nothing new comes, in the operator's order; at most [`GatherNote::LIMIT`].
+    pub troubles: Vec<SourceTrouble>,
+    /// How many there are in all.
+    #[serde(rename = "troubled_sources")]
+    pub troubled: usize,
+    /// Items that were not taken over since the start, or not whole, the newest last; at most
+    /// [`GatherNote::LIMIT`].
+    pub left_out: Vec<LeftOut>,
+    /// Why it could not be brought up to date when that was tried last.
+    pub error: Option<String>,
+}
+
+impl GatherNote {
+    /// The most of each that is shown.
+    pub const LIMIT: usize = 20;
+}
+
+/// A source from which nothing new comes, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceTrouble {
+    pub source: FeedName,
+    pub why: String,
+}
+
+fn none_if_empty<S: Serializer>(text: &String, to: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(to)
+}

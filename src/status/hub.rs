@@ -1,0 +1,98 @@
+//! What is told of subscriptions to hubs of upstreams: nothing that only the two know.
+
+use crate::model::{HubSubscription, HubTrust, ShownAddress, Time};
+use crate::websub::subscriber;
+use serde::Serialize;
+
+/// How the subscription to a hub stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubReport {
+    pub subscription: HubSubscription,
+    /// Pushes that were not believed, since the start.
+    pub disbelieved: RejectedPushes,
+}
+
+/// Pushes that were not believed since the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct RejectedPushes {
+    #[serde(rename = "disbelieved_pushes")]
+    pub count: u64,
+    #[serde(rename = "last_disbelieved")]
+    pub last: Option<RejectedPush>,
+}
+
+/// A push that was not believed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RejectedPush {
+    /// When it came.
+    pub at: Time,
+    /// Why it was not believed.
+    pub why: String,
+}
+
+impl HubReport {
+    /// This one, with what was counted before of the same subscription.
+    pub fn new(subscription: HubSubscription, before: Option<Self>) -> Self {
+        let same = before.filter(|it| it.subscription.keys == subscription.keys);
+        let disbelieved = same.map(|before| before.disbelieved).unwrap_or_default();
+        Self { subscription, disbelieved }
+    }
+}
+
+/// A subscription to the hub of an upstream, without what only the two know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HubNote {
+    /// The word for how it stands.
+    pub state: &'static str,
+    /// How it stands and why, in words.
+    pub words: String,
+    /// The address of the hub.
+    pub hub: ShownAddress,
+    /// Further hubs that the feed names.
+    pub others: Vec<ShownAddress>,
+    /// The address under which the hub knows the feed.
+    pub topic: ShownAddress,
+    /// Until when it delivers, where it does.
+    #[serde(rename = "lease_until")]
+    pub until: Option<Time>,
+    /// When the next request to it is due.
+    #[serde(rename = "next_request")]
+    pub next: Time,
+    /// Whether it is believed to tell of every change.
+    pub trust: HubTrust,
+    /// Changes in a row that it told of.
+    #[serde(rename = "heard_in_a_row")]
+    pub heard: u32,
+    /// Changes in a row that were found without it.
+    #[serde(rename = "silent_in_a_row")]
+    pub silent: u32,
+    /// How often it pushed something.
+    pub pushes: u64,
+    /// When it last did.
+    pub last_push: Option<Time>,
+    #[serde(flatten)]
+    pub disbelieved: RejectedPushes,
+}
+
+impl HubNote {
+    /// What may be told of a subscription; `secret` is what the operator says of the feed's address.
+    pub fn new(report: &HubReport, now: Time, secret: Option<bool>) -> Self {
+        let it = &report.subscription;
+        let others = it.hubs.iter().filter(|hub| *hub != it.address());
+        Self {
+            state: it.state(now),
+            words: subscriber::describe(it, now),
+            hub: ShownAddress::new(it.address(), None),
+            others: others.map(|hub| ShownAddress::new(hub, None)).collect(),
+            topic: ShownAddress::new(&it.topic, secret),
+            until: it.lease.filter(|_| it.is_held(now)).map(|lease| lease.until),
+            next: it.next,
+            trust: it.trust,
+            heard: it.heard,
+            silent: it.silent,
+            pushes: it.pushes,
+            last_push: it.last_push,
+            disbelieved: report.disbelieved.clone(),
+        }
+    }
+}
