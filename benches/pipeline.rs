@@ -18,7 +18,7 @@ use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSION
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Observation};
 use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::{MemoryStore, Select, Store, View};
+use tidegate::store::{EmbeddedStore, Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
 
@@ -71,7 +71,9 @@ impl Gate {
 /// The state of a gateway that has taken in one document.
 fn taken(gate: &Gate, text: &str, now: Time) -> (Snapshot, View) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = MemoryStore::new(gate.endpoint.clone(), Arc::new(ManualClock::at(now)));
+    let store =
+        EmbeddedStore::in_memory(Some(gate.endpoint.clone()), Arc::new(ManualClock::at(now)))
+            .unwrap();
     let document = parse::document(text, None, &Limits::default()).unwrap();
     let verdict =
         record::take_in(&gate.round(None, now), &document, BodyPrints::default()).unwrap();

@@ -7,10 +7,11 @@ mod assemble;
 mod check;
 #[cfg(test)]
 mod conformance;
+mod embedded;
 pub mod endpoint;
+mod engine;
 mod limits;
 mod lineage;
-mod memory;
 mod past;
 pub mod portable;
 mod purge_mark;
@@ -22,12 +23,11 @@ mod sled;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
+pub use self::embedded::EmbeddedStore;
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
 };
-pub use self::memory::MemoryStore;
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
-pub use self::sled::SledStore;
 
 use self::portable::ExportRecord;
 use crate::model::{

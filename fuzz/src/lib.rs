@@ -18,7 +18,7 @@ use tidegate::model::{
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Observation};
 use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate::store::{MemoryStore, Select, Store};
+use tidegate::store::{EmbeddedStore, Select, Store};
 use tidegate::{archive, config, diff, identity, sup, websub};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
@@ -95,7 +95,8 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 /// The document through the core: taken in, rendered, read again, taken in again.
 fn taken(feed: &FeedDocument<'_>) {
     let clock = Arc::new(ManualClock::at(NOW));
-    let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+    let store =
+        EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
     let claim = ready(store.claims(1, DAY)).unwrap().remove(0);
     let name = FeedName::new("news").unwrap();
     let options = FeedOptions::default();

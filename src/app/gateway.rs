@@ -6,10 +6,9 @@ use super::{AppError, aggregates, feeds, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
-use crate::model::SupIdBasis;
 use crate::poll::{self, ParseAndRecord, Poller};
 use crate::serve::{self, ServeError, SiteServer};
-use crate::store::{MemoryStore, SledStore, Store};
+use crate::store::{EmbeddedStore, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -231,14 +230,13 @@ async fn open_hub(
 async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
     let endpoint = config.publish.endpoint.clone();
     if config.store.kind == StoreKind::Memory {
-        let sup_ids = if endpoint.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
-        let endpoint = endpoint.map_or_else(crate::store::endpoint::random, Ok);
-        let endpoint =
-            endpoint.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(MemoryStore::new(endpoint, clock).with_sup_ids(sup_ids)));
+        let store = EmbeddedStore::in_memory(endpoint, clock);
+        let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
+        return Ok(Arc::new(store));
     }
     let path = config.store.path.clone();
-    let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, endpoint, clock)).await;
+    let opened =
+        tokio::task::spawn_blocking(move || EmbeddedStore::on_disk(&path, endpoint, clock)).await;
     let store = opened
         .map_err(|error| AppError::run("the store could not be opened", error))?
         .map_err(|error| AppError::run("the store could not be opened", error))?;

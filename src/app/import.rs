@@ -13,7 +13,7 @@ use crate::model::FeedRecord;
 use crate::parse::opml::{self, OpmlLimits, Problem};
 use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
-use crate::store::{SledStore, Store, StoreError};
+use crate::store::{EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 use plan::{ExistingFeeds, plan};
 use std::io::{IsTerminal, Read};
@@ -108,10 +108,11 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 }
 
 /// Opens the store of a configuration.
-pub(super) async fn open(config: &Config) -> Result<Arc<SledStore>, AppError> {
+pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
     let (path, endpoint) = (folder(config)?, config.publish.endpoint.clone());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let opened = tokio::task::spawn_blocking(move || SledStore::open(&path, endpoint, clock)).await;
+    let opened =
+        tokio::task::spawn_blocking(move || EmbeddedStore::on_disk(&path, endpoint, clock)).await;
     let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
     opened.map(Arc::new).map_err(unopened)
 }
@@ -152,7 +153,7 @@ async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported,
     Ok(Imported::List { plan, problems, unnamed: list.unnamed })
 }
 
-async fn write(store: &Arc<SledStore>, plan: &ImportPlan) -> Result<(), AppError> {
+async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppError> {
     let records: Vec<&FeedRecord> = plan.new.iter().chain(&plan.placed).collect();
     let bar = progress(records.len());
     for records in records.chunks(AT_ONCE) {

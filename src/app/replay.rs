@@ -8,7 +8,7 @@ use crate::judge;
 use crate::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
 use crate::poll::{Bounds, UpdateRate, replay_interval};
 use crate::replay::{self, DocumentReport, ReplayTarget, Series, Summary, sentence};
-use crate::store::{MemoryStore, Store};
+use crate::store::{EmbeddedStore, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -68,7 +68,8 @@ async fn one(
         |error: &dyn std::error::Error| AppError::run("the replay failed", sentence(error));
     let first = series.documents.first().map_or(Time::MIN, |d| d.time);
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
-    let store = MemoryStore::new(endpoint, Arc::new(ManualClock::at(first)));
+    let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
+    let store = store.map_err(|e| failed(&e))?;
     let claims = store.claims(0, CLAIM_TTL).await.map_err(|e| failed(&e))?;
     let claim = claims
         .into_iter()

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::model::EndpointId;
-    use crate::store::MemoryStore;
+    use crate::store::EmbeddedStore;
     use std::sync::Arc;
 
     fn at(seconds: i64) -> Time {
@@ -99,7 +99,7 @@ mod tests {
     async fn a_store_without_feeds_is_kept_as_it_is() {
         let clock = ManualClock::at(at(0));
         let endpoint = EndpointId::own("gate.example").unwrap();
-        let store = MemoryStore::new(endpoint, Arc::new(clock));
+        let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock)).unwrap();
         assert_eq!(SteadyClock::since(&store, at(7)).await, SteadyClock(at(7)));
         let claim = store.claims(1, GAP_LIMIT).await.unwrap().remove(0);
         prune_history(&store, &claim, &Retention::default(), at(9)).await.unwrap();

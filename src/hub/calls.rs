@@ -183,7 +183,7 @@ mod tests {
     use crate::fetch::{AllowPrivate, Call};
     use crate::hub::{Calling, Hub, HubConfig, HubSettings};
     use crate::model::{EndpointId, FeedName, Time};
-    use crate::store::MemoryStore;
+    use crate::store::EmbeddedStore;
     use crate::websub::Subscription;
     use std::sync::Arc;
 
@@ -204,7 +204,8 @@ mod tests {
     async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
         let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
         let own = EndpointId::own("gate").unwrap();
-        let store = Arc::new(MemoryStore::new(own, Arc::clone(&clock) as Arc<_>));
+        let store =
+            Arc::new(EmbeddedStore::in_memory(Some(own), Arc::clone(&clock) as Arc<_>).unwrap());
         let gone = tower::service_fn(async |_: CallRequest| {
             let (body, whole) = (Bytes::new(), true);
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })

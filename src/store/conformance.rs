@@ -14,7 +14,7 @@ mod retention;
 mod subscriptions;
 mod together;
 
-use super::{Claim, MemoryStore, SledStore, Store};
+use super::{Claim, EmbeddedStore, Store};
 use crate::clock::ManualClock;
 use crate::model::EndpointId;
 use std::sync::Arc;
@@ -44,14 +44,15 @@ fn endpoint() -> EndpointId {
 }
 
 struct InMemory {
-    store: Arc<MemoryStore>,
+    store: Arc<EmbeddedStore>,
     clock: ManualClock,
 }
 
 impl Bench for InMemory {
     fn new() -> Self {
         let clock = ManualClock::at(make::time(0));
-        let store = Arc::new(MemoryStore::new(endpoint(), Arc::new(clock.clone())));
+        let store =
+            Arc::new(EmbeddedStore::in_memory(Some(endpoint()), Arc::new(clock.clone())).unwrap());
         Self { store, clock }
     }
 
@@ -64,14 +65,14 @@ impl Bench for InMemory {
     }
 
     async fn reopen(self) -> Self {
-        let store = Arc::new(self.store.reopen());
+        let store = Arc::new(self.store.reopen().unwrap());
         self.store.close().await.unwrap();
         Self { store, clock: self.clock }
     }
 }
 
 struct OnDisk {
-    store: Arc<SledStore>,
+    store: Arc<EmbeddedStore>,
     clock: ManualClock,
     folder: tempfile::TempDir,
 }
@@ -79,7 +80,7 @@ struct OnDisk {
 impl OnDisk {
     fn open(folder: tempfile::TempDir, clock: ManualClock) -> Self {
         let clock_too = Arc::new(clock.clone());
-        let store = SledStore::open(folder.path(), Some(endpoint()), clock_too).unwrap();
+        let store = EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock_too).unwrap();
         Self { store: Arc::new(store), clock, folder }
     }
 }

@@ -15,7 +15,7 @@ use support::Gate;
 use tidegate::clock::ManualClock;
 use tidegate::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
 use tidegate::replay::{self, DocumentReport, Recorded, ReplayTarget, Series};
-use tidegate::store::{Past, PastSelect, Select, SledStore, Store};
+use tidegate::store::{EmbeddedStore, Past, PastSelect, Select, Store};
 
 /// The fewest recorded feeds that must be compared.
 const FEEDS_WANTED: usize = 20;
@@ -238,7 +238,7 @@ async fn cost(series: &Series) -> (Cost, Cost) {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
     let endpoint = EndpointId::own("gate.example").unwrap();
-    let store = SledStore::open(folder.path(), Some(endpoint), clock).unwrap();
+    let store = EmbeddedStore::on_disk(folder.path(), Some(endpoint), clock).unwrap();
     let feed = FeedName::new("news").unwrap();
     run(&store, &feed, series, drop).await;
     let (mut all, mut outdated) = (Cost::default(), Cost::default());

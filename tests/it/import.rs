@@ -13,7 +13,7 @@ use tidegate::config;
 use tidegate::model::{FeedRecord, FeedSource, FeedStanding, ListPlace, ShownAddress};
 use tidegate::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
 use tidegate::parse::{Limits, characters, decode};
-use tidegate::store::{SledStore, Store};
+use tidegate::store::{EmbeddedStore, Store};
 
 fn tidegate(folder: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -32,7 +32,7 @@ const LIST: &str = "<opml version='1.0'><body>
 
 /// The records of a store, read by the library.
 fn records(folder: &Path) -> Vec<FeedRecord> {
-    let store = SledStore::open(folder, None, Arc::new(SystemClock)).unwrap();
+    let store = EmbeddedStore::on_disk(folder, None, Arc::new(SystemClock)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let records = store.feeds().await.unwrap();
@@ -87,7 +87,7 @@ fn wrong_input_is_status_2_and_a_store_in_use_is_1() {
         assert!(err.contains(said), "{args:?}: {err}");
     }
     assert!(!at.join("tidegate-data").exists(), "nothing was made");
-    let store = SledStore::open(&at.join("data"), None, Arc::new(SystemClock)).unwrap();
+    let store = EmbeddedStore::on_disk(&at.join("data"), None, Arc::new(SystemClock)).unwrap();
     for args in [["import", "l.opml", "-d", "data"], ["export", "f", "-d", "data"]] {
         let (status, _, err) = tidegate(at, &args);
         assert_eq!(status, 1, "{err}");
@@ -217,7 +217,7 @@ fn every_address_of_real_lists_is_added_or_named() {
 fn proxied(folder: &Path, query: &str) -> String {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let store = SledStore::open(folder, None, Arc::new(SystemClock)).unwrap();
+        let store = EmbeddedStore::on_disk(folder, None, Arc::new(SystemClock)).unwrap();
         for mut record in store.feeds().await.unwrap() {
             record.standing = FeedStanding::Paused;
             store.put_feed(&record).await.unwrap();

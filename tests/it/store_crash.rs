@@ -202,8 +202,8 @@ fn poll(number: u64, revision: u64) -> PollState {
     }
 }
 
-fn open(path: &Path) -> SledStore {
-    SledStore::open(path, None, Arc::new(SystemClock)).unwrap()
+fn open(path: &Path) -> EmbeddedStore {
+    EmbeddedStore::on_disk(path, None, Arc::new(SystemClock)).unwrap()
 }
 
 /// Runs only as the second process: writes for ever, and says what was acknowledged.
@@ -279,7 +279,7 @@ fn run_and_kill(path: &Path, acknowledged: &mut BTreeMap<(String, u64), u64>) ->
     count
 }
 
-async fn verify(store: &SledStore, acknowledged: &BTreeMap<(String, u64), u64>) {
+async fn verify(store: &EmbeddedStore, acknowledged: &BTreeMap<(String, u64), u64>) {
     let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     let epochs: Vec<u64> = tail.iter().map(|sealed| sealed.epoch.0).collect();
     assert_eq!(epochs, (1..=store.watch_epochs().borrow().0).collect::<Vec<_>>());
@@ -340,7 +340,7 @@ async fn verify(store: &SledStore, acknowledged: &BTreeMap<(String, u64), u64>) 
 }
 
 /// Every archive is there whole, with what its revisions changed, or dropped and empty.
-async fn verify_archives(store: &SledStore, number: u64, state: &FeedState) {
+async fn verify_archives(store: &EmbeddedStore, number: u64, state: &FeedState) {
     let name = feed(number);
     let Chain { first, next, bytes, .. } = state.archives;
     let notes = store.archives(&name, usize::MAX).await.unwrap();

@@ -8,7 +8,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::model::{EndpointId, SupIdBasis, Time};
 use crate::store::portable::{ExportReader, ExportRecord, ExportTotals, PortableError, restarted};
-use crate::store::{SledStore, Store};
+use crate::store::{EmbeddedStore, Store};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ async fn fill(
     let failed = "the state could not be stored";
     let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
     let opened = tokio::task::spawn_blocking(move || {
-        SledStore::open_as(&path, Some(endpoint), Some(sup_ids), clock)
+        EmbeddedStore::on_disk_as(&path, Some(endpoint), Some(sup_ids), clock)
     });
     let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
     let store = opened.map_err(|error| AppError::run(failed, error))?;

@@ -4,7 +4,7 @@ use super::books::{UNVERIFIED, UNVERIFIED_PER_HOST};
 use super::*;
 use crate::clock::ManualClock;
 use crate::model::EndpointId;
-use crate::store::MemoryStore;
+use crate::store::EmbeddedStore;
 use crate::websub::{Intent, Push, VerificationResult};
 
 const TOPIC: &str = "https://gate.example/feeds/news";
@@ -22,14 +22,16 @@ fn news() -> FeedName {
 }
 
 struct Bench {
-    store: Arc<MemoryStore>,
+    store: Arc<EmbeddedStore>,
     ledger: Ledger,
 }
 
 impl Bench {
     fn new(settings: HubSettings) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
-        let store = Arc::new(MemoryStore::new(EndpointId::own("gate").unwrap(), clock));
+        let store = Arc::new(
+            EmbeddedStore::in_memory(Some(EndpointId::own("gate").unwrap()), clock).unwrap(),
+        );
         let ledger = Ledger::new(Arc::clone(&store) as Arc<dyn Store>, settings, Vec::new(), at(0));
         Self { store, ledger }
     }

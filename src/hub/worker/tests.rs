@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::fetch::{Call, CallRequest, Called};
 use crate::model::{EndpointId, FeedName, Tick};
-use crate::store::MemoryStore;
+use crate::store::EmbeddedStore;
 use crate::websub::HubRequest;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -76,7 +76,8 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     for (answers_strangers, asked) in [(true, FIRST_VERIFICATIONS - 1), (false, 2)] {
         let clock = Arc::new(ManualClock::at(NOW));
         let own = EndpointId::own("gate").unwrap();
-        let store = Arc::new(MemoryStore::new(own, Arc::clone(&clock) as Arc<_>));
+        let store =
+            Arc::new(EmbeddedStore::in_memory(Some(own), Arc::clone(&clock) as Arc<_>).unwrap());
         let seen = Seen::default();
         let call = reader(&seen, answers_strangers);
         let calling = Calling { call, allow_private: AllowPrivate::No };

@@ -9,7 +9,7 @@ use crate::fetch::{
 use crate::fetch::{Services, Validators};
 use crate::model::{EndpointId, FeedOptions, FeedRecord};
 use crate::record::BodyPrints;
-use crate::store::{MemoryStore, Store};
+use crate::store::{EmbeddedStore, Store};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use tokio::sync::Semaphore;
@@ -93,7 +93,7 @@ fn document(feed: &str, whole: bool) -> String {
 }
 
 struct Stage {
-    store: Arc<MemoryStore>,
+    store: Arc<EmbeddedStore>,
     whole: Arc<Mutex<bool>>,
     fails: Arc<Mutex<Option<FetchError>>>,
     clock: ManualClock,
@@ -107,7 +107,8 @@ impl Stage {
     async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
         let clock = ManualClock::at(NOW);
         let endpoint = EndpointId::own("here").unwrap();
-        let store = Arc::new(MemoryStore::new(endpoint, Arc::new(clock.clone())));
+        let store =
+            Arc::new(EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
         for feed in feeds {
             let options = FeedOptions { complete: true, probe: true, ..FeedOptions::default() };
             let url = format!("http://all.example/{feed}/feed");

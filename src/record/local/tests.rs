@@ -10,7 +10,7 @@ use crate::archive;
 use crate::clock::ManualClock;
 use crate::model::*;
 use crate::record::Observation;
-use crate::store::{Claim, MemoryStore, Select, Store, View};
+use crate::store::{Claim, EmbeddedStore, Select, Store, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const NOW: i64 = 1_795_191_605;
 
 /// A store with one feed, and the acts that are done to it, a minute apart.
 struct Bench {
-    store: MemoryStore,
+    store: EmbeddedStore,
     clock: ManualClock,
     claim: Claim,
     feed: FeedName,
@@ -30,7 +30,7 @@ impl Bench {
     async fn new() -> Self {
         let clock = ManualClock::at(Time::from_unix(NOW));
         let endpoint = EndpointId::own("gate").unwrap();
-        let store = MemoryStore::new(endpoint, Arc::new(clock.clone()));
+        let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
         let claim = store.claims(0, Duration::from_secs(3600)).await.unwrap().remove(0);
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let options = FeedOptions { sharing, ..FeedOptions::default() };

@@ -4,13 +4,13 @@ use super::headers::links;
 use super::*;
 use crate::model::*;
 use crate::serve::{AdminToken, router};
-use crate::store::{Claim, MemoryStore, Store};
+use crate::store::{Claim, EmbeddedStore, Store};
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
 /// A gateway whose feed is committed to by hand.
 struct Gate {
-    store: Arc<MemoryStore>,
+    store: Arc<EmbeddedStore>,
     claim: Claim,
     router: Router,
     seconds: i64,
@@ -25,7 +25,7 @@ impl Gate {
 
     async fn with(format: Format, complete: bool) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
-        let store = Arc::new(MemoryStore::new(endpoint(), clock.clone()));
+        let store = Arc::new(EmbeddedStore::in_memory(Some(endpoint()), clock.clone()).unwrap());
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;

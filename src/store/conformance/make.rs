@@ -14,7 +14,7 @@ pub(super) fn tick(seconds: i64) -> Tick {
     Tick::at(time(seconds))
 }
 
-pub(super) fn feed(name: &str) -> FeedName {
+pub(in crate::store) fn feed(name: &str) -> FeedName {
     FeedName::new(name).unwrap()
 }
 
@@ -167,7 +167,7 @@ pub(super) fn ids(view: &View) -> Vec<&str> {
 }
 
 /// A change on top of what a store has of a feed.
-pub(super) struct Draft {
+pub(in crate::store) struct Draft {
     pub(super) change: Change,
     tick: Tick,
     before: HashMap<SyncId, LedgerEntry>,
@@ -175,7 +175,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// A change to `name` at the given second.
-    pub(super) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
+    pub(in crate::store) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
         let snapshot = store.snapshot(&feed(name)).await.unwrap();
         let known = snapshot.iter().flat_map(|snapshot| snapshot.known.clone());
         let before = known.map(|known| (known.id.clone(), known)).collect();
@@ -215,7 +215,7 @@ impl Draft {
     }
 
     /// A new version with these bytes.
-    pub(super) fn item(mut self, name: &str, text: &str) -> Self {
+    pub(in crate::store) fn item(mut self, name: &str, text: &str) -> Self {
         let known = self.entry(name);
         self.version(known, Some(markup(text)))
     }
@@ -287,13 +287,13 @@ impl Draft {
     }
 
     /// An order of the reader view.
-    pub(super) fn order(mut self, names: &[&str]) -> Self {
+    pub(in crate::store) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
         self.change.state.updated_at = self.tick.time();
         self
     }
 
-    pub(super) fn done(mut self) -> Change {
+    pub(in crate::store) fn done(mut self) -> Change {
         let change = &mut self.change;
         let versions = change.versions.iter().map(|version| &version.id);
         let anew: Vec<_> = versions.chain(change.latest.iter().map(|(id, _)| id)).collect();

@@ -5,37 +5,48 @@ mod damage;
 mod folder;
 mod leaks;
 
-use super::SledStore;
 use crate::clock::ManualClock;
 use crate::model::*;
+use crate::store::EmbeddedStore;
 use crate::store::{Claim, Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn open(path: &Path) -> Result<SledStore, StoreError> {
+fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
     open_as(path, Some("gate.example"))
 }
 
-fn open_as(path: &Path, endpoint: Option<&str>) -> Result<SledStore, StoreError> {
+fn open_as(path: &Path, endpoint: Option<&str>) -> Result<EmbeddedStore, StoreError> {
     let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
-    SledStore::open(path, endpoint, clock())
+    EmbeddedStore::on_disk(path, endpoint, clock())
 }
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
 }
 
+/// A store, and the database below it.
+fn open_raw(path: &Path) -> (EmbeddedStore, ::sled::Db) {
+    let mut found = None;
+    let endpoint = EndpointId::own("gate.example").unwrap();
+    let store = super::open(path, (Some(endpoint), None), clock(), |db, folder| {
+        found = Some(db.clone());
+        super::flush_and_sync(db, folder)
+    });
+    (store.unwrap(), found.unwrap())
+}
+
 /// The error of an opening that must fail.
-fn refused(result: Result<SledStore, StoreError>) -> StoreError {
+fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
     match result {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }
 }
 
-async fn claim(store: &SledStore) -> Claim {
+async fn claim(store: &EmbeddedStore) -> Claim {
     store.claims(1, Duration::from_secs(1)).await.unwrap().remove(0)
 }
 
@@ -44,7 +55,7 @@ fn news() -> FeedName {
 }
 
 /// A change to one item of the feed `news`, on top of what the store has.
-async fn change(store: &SledStore, text: &str) -> Change {
+async fn change(store: &EmbeddedStore, text: &str) -> Change {
     let before = store.state(&news()).await.unwrap();
     let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
     let seconds = i64::try_from(revision.0).unwrap() + 1;

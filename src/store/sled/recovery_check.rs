@@ -6,7 +6,7 @@
 //! everything that was durable.
 
 use super::folder::{Mark, StoreFolder};
-use super::open::{engine, inspect};
+use super::{engine, flush_and_sync, inspect_folder};
 use crate::store::{Epoch, StoreError};
 use std::fs;
 use std::io;
@@ -73,7 +73,8 @@ pub(super) fn verify_recovery_on_copy(
     }
     tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
     let outcome = copy_engine(path, &copy).map_err(failed).and_then(|()| {
-        engine(&copy, path).and_then(|trees| inspect(&trees, Some(mark), reached).map(drop))
+        let engine = engine::open(&copy, path, flush_and_sync)?;
+        inspect_folder(engine, Some(mark), reached).map(drop)
     });
     clear(&copy).map_err(failed)?;
     match outcome {

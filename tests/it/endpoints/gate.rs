@@ -15,12 +15,12 @@ use tidegate::parse::{self, Limits};
 use tidegate::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
 use tidegate::record::{self, BodyPrints, Issued, Observation, Peers, Verdict};
 use tidegate::render::{self, Addresses, HistoryPlace, Page, ViewKind};
-use tidegate::store::{Claim, MemoryStore, Select, Store};
+use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 
 const PIECES: usize = 100_000;
 
 pub struct Gate {
-    store: MemoryStore,
+    store: EmbeddedStore,
     clock: ManualClock,
     claim: Claim,
     feed: FeedName,
@@ -33,7 +33,7 @@ impl Gate {
     pub async fn new(name: &str, now: Time) -> Self {
         let clock = ManualClock::at(now);
         let endpoint = EndpointId::own(name).unwrap();
-        let store = MemoryStore::new(endpoint, Arc::new(clock.clone()));
+        let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
         let claim = claim(&store).await;
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let addresses = Addresses {
@@ -172,18 +172,19 @@ impl Gate {
             let (to, from) = tokio::sync::mpsc::channel(PIECES);
             self.store.export(to).await.unwrap();
             let endpoint = self.store.endpoint().clone();
-            let store = MemoryStore::new(endpoint, Arc::new(self.clock.clone()));
+            let store =
+                EmbeddedStore::in_memory(Some(endpoint), Arc::new(self.clock.clone())).unwrap();
             let claim = claim(&store).await;
             store.import(&claim, from).await.unwrap();
             store
         } else {
-            self.store.reopen()
+            self.store.reopen().unwrap()
         };
         self.claim = claim(&self.store).await;
     }
 }
 
-async fn claim(store: &MemoryStore) -> Claim {
+async fn claim(store: &EmbeddedStore) -> Claim {
     store.claims(1, Duration::from_secs(3600)).await.unwrap().remove(0)
 }
 

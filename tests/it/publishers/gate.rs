@@ -10,14 +10,14 @@ use tidegate::model::{
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, BodyPrints, Observation, Verdict};
-use tidegate::store::{Claim, MemoryStore, Select, Store};
+use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// One feed in a store in memory.
 pub struct Gate {
-    store: MemoryStore,
+    store: EmbeddedStore,
     claim: Claim,
     feed: FeedName,
     options: FeedOptions,
@@ -47,7 +47,8 @@ fn without() -> Without {
 impl Gate {
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
-        let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
+            .unwrap();
         let claim = ready(store.claims(1, DAY)).unwrap().remove(0);
         Self {
             store,

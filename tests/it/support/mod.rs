@@ -15,7 +15,7 @@ use tidegate::model::{
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Backfilled, BodyPrints, Observation, Redaction, Verdict};
 use tidegate::store::portable::{self, ExportRecord};
-use tidegate::store::{Claim, MemoryStore, Select, Store};
+use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use tokio::sync::mpsc;
 
 /// 2026-01-01T00:00:00Z.
@@ -68,7 +68,7 @@ pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.
 pub struct Gate {
-    pub store: Arc<MemoryStore>,
+    pub store: Arc<EmbeddedStore>,
     pub claim: Claim,
     pub feed: FeedName,
     pub url: String,
@@ -88,7 +88,8 @@ pub struct Gate {
 impl Gate {
     pub async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
-        let store = MemoryStore::new(EndpointId::own("gate.example").unwrap(), clock);
+        let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
+            .unwrap();
         let store = Arc::new(store);
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         Self {
@@ -306,7 +307,8 @@ impl Gate {
         }
         drop(sender);
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
-        self.store = Arc::new(MemoryStore::new(self.store.endpoint().clone(), clock));
+        self.store =
+            Arc::new(EmbeddedStore::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
         self.claim = self.store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         self.store.import(&self.claim, pieces).await.unwrap();
     }

@@ -22,11 +22,11 @@ impl Barrier for Failing {
     }
 }
 
-fn open_failing(path: &Path) -> (SledStore, Arc<AtomicBool>) {
+fn open_failing(path: &Path) -> (EmbeddedStore, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&fails);
-    let store = SledStore::open_with(path, (None, None), clock(), |trees, folder| {
-        let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
+    let store = super::super::open(path, (None, None), clock(), |db, folder| {
+        let real = FlushAndSync::new(db.clone(), folder).unwrap();
         Ok(Box::new(Failing { real, fails: switch }))
     });
     (store.unwrap(), fails)
@@ -80,8 +80,8 @@ async fn a_failed_barrier_stops_the_store() {
 #[tokio::test]
 async fn an_opening_that_is_not_durable_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let opened = SledStore::open_with(folder.path(), (None, None), clock(), |trees, folder| {
-        let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
+    let opened = super::super::open(folder.path(), (None, None), clock(), |db, folder| {
+        let real = FlushAndSync::new(db.clone(), folder).unwrap();
         Ok(Box::new(Failing { real, fails: Arc::new(AtomicBool::new(true)) }))
     });
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
@@ -111,8 +111,8 @@ async fn nothing_is_seen_before_it_is_durable() {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
-    let store = SledStore::open_with(folder.path(), (None, None), clock(), |trees, folder| {
-        let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
+    let store = super::super::open(folder.path(), (None, None), clock(), |db, folder| {
+        let real = FlushAndSync::new(db.clone(), folder).unwrap();
         Ok(Box::new(Waiting { real, arrived, go }))
     });
     let store = Arc::new(store.unwrap());
@@ -127,7 +127,7 @@ async fn nothing_is_seen_before_it_is_durable() {
         let commit = tokio::spawn(async move { writing.commit(&claim, change).await });
         waits.recv().await.unwrap();
 
-        // The change stands in the trees, and not yet for certain on the disk.
+        // The change stands in the database, and not yet for certain on the disk.
         assert!(!commit.is_finished());
         assert_eq!(store.state(&news()).await.unwrap(), before);
         assert_eq!(*store.watch_epochs().borrow(), Epoch(round - 1));
@@ -161,7 +161,7 @@ async fn dropping_a_store_lets_go_of_the_folder() {
 }
 
 /// A change to `items` items at once, on top of what the store has.
-async fn wide(store: &SledStore, items: usize, text: &str) -> Change {
+async fn wide(store: &EmbeddedStore, items: usize, text: &str) -> Change {
     let mut wide = change(store, text).await;
     let (known, version) = (wide.known.remove(0), wide.versions.remove(0));
     for number in 0..items {
@@ -183,8 +183,8 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store = SledStore::open_with(folder.path(), (None, None), clock(), |trees, folder| {
-            let real = FlushAndSync::new(trees.db().clone(), folder.path()).unwrap();
+        let store = super::super::open(folder.path(), (None, None), clock(), |db, folder| {
+            let real = FlushAndSync::new(db.clone(), folder).unwrap();
             Ok(Box::new(Counted { real, left }))
         });
         let store = store.unwrap();

@@ -3,8 +3,6 @@
 
 use super::*;
 use crate::store::Select;
-use crate::store::sled::keys;
-use crate::store::sled::trees::Class;
 use std::fs;
 
 /// A closed store with some data.
@@ -102,10 +100,10 @@ async fn damaged_settings_and_marks_refuse_to_open() {
 #[tokio::test]
 async fn a_newer_format_is_left_alone() {
     let folder = used().await;
-    let store = open(folder.path()).unwrap();
-    let trees = store.opened().unwrap().trees;
-    trees.db().insert(b"\0tidegate", &2u32.to_be_bytes()).unwrap();
-    drop(trees);
+    let (store, db) = open_raw(folder.path());
+    let format = [&[0], 2u32.to_be_bytes().as_slice()].concat();
+    db.open_tree("gateway").unwrap().insert(b"format", format).unwrap();
+    drop(db);
     store.close().await.unwrap();
     let said = refused(open(folder.path()));
     assert!(matches!(said, StoreError::Newer { found: 2, known: 1, .. }), "{said:?}");
@@ -115,12 +113,10 @@ async fn a_newer_format_is_left_alone() {
 #[tokio::test]
 async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {
     let folder = used().await;
-    let store = open(folder.path()).unwrap();
-    let trees = store.opened().unwrap().trees;
-    trees.db().remove(b"\0tidegate").unwrap();
-    trees.db().insert(b"\0format", &3u32.to_be_bytes()).unwrap();
-    trees.db().flush().unwrap();
-    drop(trees);
+    let (store, db) = open_raw(folder.path());
+    db.insert(b"\0format", &3u32.to_be_bytes()).unwrap();
+    db.flush().unwrap();
+    drop(db);
     drop(store);
     let refuse = || {
         let said = refused(open(folder.path()));
@@ -136,20 +132,19 @@ async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {
 #[tokio::test]
 async fn a_damaged_record_names_its_place() {
     let folder = used().await;
-    let store = open(folder.path()).unwrap();
-    let trees = store.opened().unwrap().trees;
-    let ledger = trees.tree(Class::Ledger);
-    let key = keys::item(&news(), &SyncId::new("a").unwrap());
-    ledger.insert(&key, b"\0\x01\0garbage").unwrap();
+    let (store, db) = open_raw(folder.path());
+    let ledger = db.open_tree("ledger").unwrap();
+    let key = b"news\0a\0";
+    ledger.insert(key, b"\0\x01\0garbage").unwrap();
     let said = store.snapshot(&news()).await.unwrap_err();
     assert_damaged(&said, folder.path(), "record");
     assert!(said.to_string().contains(r"in ledger at news\x00a\x00: "), "{said}");
-    ledger.remove(&key).unwrap();
+    ledger.remove(key).unwrap();
     let said = store.view(&news(), Select::All).await.unwrap_err();
     assert!(said.to_string().contains("it is missing"), "{said}");
     // A state that cannot be read is found at the start, before anything is served from it.
-    trees.tree(Class::States).insert(keys::feed(&news()), b"\0\x09\0").unwrap();
-    drop(trees);
+    db.open_tree("states").unwrap().insert(b"news\0", b"\0\x09\0").unwrap();
+    drop((db, ledger));
     drop(store);
     let said = refused(open(folder.path()));
     assert_damaged(&said, folder.path(), "state");

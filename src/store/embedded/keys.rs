@@ -139,14 +139,6 @@ pub(super) fn log_epoch(key: &[u8]) -> Option<u64> {
     key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The key of a piece of a large value: the value's own key, the piece's number, and the class.
-pub(super) fn piece(key: &[u8], number: u16, class: u8) -> Vec<u8> {
-    let mut piece = key.to_vec();
-    piece.extend_from_slice(&number.to_be_bytes());
-    piece.push(class);
-    piece
-}
-
 /// A key as an error message shows it.
 pub(super) fn shown(key: &[u8]) -> String {
     key.escape_ascii().to_string()

@@ -2,10 +2,10 @@
 //! the rest, however much it is. A crash between the two is mended at the next start.
 
 use super::keys;
-use super::plan::encoded;
-use super::trees::{Class, Trees, Writes};
+use super::records::Records;
 use crate::model::FeedName;
 use crate::store::StoreError;
+use crate::store::engine::{Class, Writes};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::FloorRecord;
 
@@ -28,44 +28,45 @@ const REST: &[Class] = &[
     Class::Archives,
     Class::ArchiveIds,
     Class::Segments,
-    Class::Pieces,
 ];
 
 /// What makes the feed unknown at once. `floor`: the marks that it leaves, where it had commits.
 pub(super) fn forget(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     floor: Option<&PurgeMark>,
 ) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     for class in [Class::Feeds, Class::States, Class::Polls, Class::Attempts] {
-        trees.remove(&mut writes, class, keys::feed(feed))?;
+        writes.insert((class, keys::feed(feed)), None);
     }
     if let Some(floor) = floor {
-        note(trees, &mut writes, feed, floor, true)?;
+        note(records, &mut writes, feed, floor, true)?;
     }
     Ok(writes)
 }
 
 /// Removes the rest. Nobody can see it any more, so it goes entry by entry.
-pub(super) fn sweep(trees: &Trees, feed: &FeedName, floor: &PurgeMark) -> Result<(), StoreError> {
+pub(super) fn sweep(
+    records: &Records,
+    feed: &FeedName,
+    floor: &PurgeMark,
+) -> Result<(), StoreError> {
     let prefix = keys::feed(feed);
     for class in REST {
-        trees.clear(*class, &prefix)?;
+        records.engine().clear(*class, &prefix)?;
     }
     let mut writes = Writes::new();
-    note(trees, &mut writes, feed, floor, false)?;
-    trees.apply(&writes)
+    note(records, &mut writes, feed, floor, false)?;
+    records.engine().apply(writes)
 }
 
 fn note(
-    trees: &Trees,
+    records: &Records,
     writes: &mut Writes,
     feed: &FeedName,
     floor: &PurgeMark,
     sweeping: bool,
 ) -> Result<(), StoreError> {
-    let what = || format!("the marks of the purged feed {feed}");
-    let record = encoded(trees, &FloorRecord { floor: *floor, sweeping }, what)?;
-    trees.put(writes, Class::Floors, keys::feed(feed), &record)
+    records.put(writes, Class::Floors, keys::feed(feed), &FloorRecord { floor: *floor, sweeping })
 }

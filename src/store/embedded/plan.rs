@@ -1,15 +1,17 @@
 //! From a change to the entries it sets and removes.
 
 use super::archives::{self, Segment};
+use super::records::Records;
 use super::shared::StoreShared;
 use super::supersede::{SupersededRecords, older};
-use super::trees::{Class, Trees, Writes};
 use super::{conflicts, keys, redact};
 use crate::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Time,
 };
+use crate::store::engine::{Class, Writes};
+use crate::store::engine::{Direction, beginning_with};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
-use crate::store::record::{HeadRecord, Record, StateRecord, encode};
+use crate::store::record::{HeadRecord, StateRecord};
 use crate::store::{LoggedChange, StoreError, VersionNote, note};
 use std::collections::HashMap;
 
@@ -30,14 +32,14 @@ pub(super) struct Prepared {
 
 /// Encodes and compresses the large values of a change, and what they take the place of.
 pub(super) fn prepare(
-    trees: &Trees,
+    records: &Records,
     shared: &StoreShared,
     change: Change,
 ) -> Result<Prepared, StoreError> {
-    let segments = archives::prepare(trees, shared, &change)?;
+    let segments = archives::prepare(records, shared, &change)?;
     let body = |id: &SyncId, markup: &Markup| {
         let what = || format!("the item {id} of the feed {}", change.feed);
-        Ok::<_, StoreError>((id.clone(), encoded(trees, markup, what)?))
+        Ok::<_, StoreError>((id.clone(), records.encoded(markup, what)?))
     };
     let bodies = change
         .versions
@@ -51,7 +53,7 @@ pub(super) fn prepare(
         .as_ref()
         .map(|skeleton| {
             let what = || format!("the document around the entries of {}", change.feed);
-            encoded(trees, skeleton, what)
+            records.encoded(skeleton, what)
         })
         .transpose()?;
     let order = change
@@ -59,7 +61,7 @@ pub(super) fn prepare(
         .as_ref()
         .map(|order| {
             let what = || format!("the order of the feed {}", change.feed);
-            encoded(trees, order, what)
+            records.encoded(order, what)
         })
         .transpose()?;
     let kept = change
@@ -67,7 +69,7 @@ pub(super) fn prepare(
         .as_ref()
         .map(|kept| {
             let what = || format!("what is kept of held documents of the feed {}", change.feed);
-            encoded(trees, kept, what)
+            records.encoded(kept, what)
         })
         .transpose()?;
     let older = SupersededRecords::default();
@@ -75,7 +77,7 @@ pub(super) fn prepare(
     let found = shared.reading(&prepared.change.feed, |state| {
         // A change over another revision is refused, whatever is prepared for it.
         let agrees = state.revision == prepared.change.base;
-        if agrees { self::older(trees, &prepared, state).map(Some) } else { Ok(None) }
+        if agrees { self::older(records, &prepared, state).map(Some) } else { Ok(None) }
     })?;
     prepared.older = found.unwrap_or_default();
     Ok(prepared)
@@ -95,14 +97,14 @@ pub(super) struct ChangeTarget {
 
 /// The entries that a checked change sets and removes, and the number of the feed's next event.
 pub(super) fn plan(
-    trees: &Trees,
+    records: &Records,
     prepared: &mut Prepared,
     before: Option<&FeedState>,
     place: &ChangeTarget,
 ) -> Result<(Writes, u64), StoreError> {
     let mut writes = Writes::new();
     let Prepared { change, segments, .. } = prepared;
-    archives::plan(trees, change, segments, before, &mut writes)?;
+    archives::plan(records, change, segments, before, &mut writes)?;
     let prepared = &*prepared;
     let change = &prepared.change;
     let feed = &change.feed;
@@ -113,20 +115,19 @@ pub(super) fn plan(
     ];
     for (class, value) in single {
         if let Some(value) = value {
-            trees.put(&mut writes, class, keys::feed(feed), value)?;
+            writes.insert((class, keys::feed(feed)), Some(value.clone()));
         }
     }
     if change.state.hold.is_none() {
-        trees.remove(&mut writes, Class::Kept, keys::feed(feed))?;
+        writes.insert((Class::Kept, keys::feed(feed)), None);
     }
-    prepared.older.plan(trees, change, &mut writes)?;
-    conflicts::plan(trees, change, &mut writes)?;
-    items(trees, prepared, &mut writes)?;
-    redact::redact(trees, change, &mut writes)?;
-    let next_event = events(trees, feed, &change.events, place.next_event, &mut writes)?;
+    prepared.older.plan(records, change, &mut writes)?;
+    conflicts::plan(records, change, &mut writes)?;
+    items(records, prepared, &mut writes)?;
+    redact::redact(records, change, &mut writes)?;
+    let next_event = events(records, feed, &change.events, place.next_event, &mut writes)?;
     let state = StateRecord { state: change.state.clone(), next_event };
-    let what = || format!("the state of the feed {feed}");
-    trees.put(&mut writes, Class::States, keys::feed(feed), &encoded(trees, &state, what)?)?;
+    records.put(&mut writes, Class::States, keys::feed(feed), &state)?;
     if let Some(tick) = change.tick {
         let announced = LoggedChange {
             feed: feed.clone(),
@@ -134,14 +135,14 @@ pub(super) fn plan(
             revision: place.revision,
             versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
         };
-        let record = encoded(trees, &(place.at, announced), || "a change".into())?;
-        trees.put(&mut writes, Class::Log, keys::log(place.epoch.0, place.epoch.1), &record)?;
+        let key = keys::log(place.epoch.0, place.epoch.1);
+        records.put(&mut writes, Class::Log, key, &(place.at, announced))?;
     }
     Ok((writes, next_event))
 }
 
 /// Ledger entries, versions, newest bytes and the index by tick.
-fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), StoreError> {
+fn items(records: &Records, prepared: &Prepared, writes: &mut Writes) -> Result<(), StoreError> {
     let change = &prepared.change;
     let feed = &change.feed;
     let mut heads: HashMap<&SyncId, HeadRecord> = HashMap::new();
@@ -150,11 +151,9 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
 
     for known in &change.known {
         let key = keys::item(feed, &known.id);
-        let what = || format!("the ledger entry of {} in the feed {feed}", known.id);
-        let record = encoded(trees, known, what)?;
-        trees.put(writes, Class::Ledger, key.clone(), &record)?;
+        records.put(writes, Class::Ledger, key.clone(), known)?;
 
-        let old: Option<HeadRecord> = trees.record(Class::Heads, &key)?;
+        let old: Option<HeadRecord> = records.record(Class::Heads, &key)?;
         let new = versions.get(&known.id);
         let moved = old.as_ref().is_none_or(|old| old.tick != known.tick);
         if new.is_none() && !moved {
@@ -169,15 +168,15 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
         head.tick = known.tick;
         if let Some(new) = new {
             let note = note(known, new, change.state.updated_at);
-            version(trees, feed, known, &note, &mut head, writes)?;
+            version(records, feed, known, &note, &mut head, writes)?;
             if let Some(body) = prepared.bodies.get(&known.id) {
-                new_body(trees, prepared, known, body, &mut head, writes)?;
+                new_body(records, prepared, known, body, &mut head, writes)?;
             } else if head.latest && !known.is_deleted() {
                 // What waited for its version: the newest bytes become that version's.
-                let newest = trees.get(Class::Latest, &key)?;
+                let newest = records.get(Class::Latest, &key)?;
                 let newest =
-                    newest.ok_or_else(|| trees.damaged(Class::Latest, &key, "it is missing"))?;
-                new_body(trees, prepared, known, &newest, &mut head, writes)?;
+                    newest.ok_or_else(|| records.damaged(Class::Latest, &key, "it is missing"))?;
+                new_body(records, prepared, known, &newest, &mut head, writes)?;
             }
         }
         heads.insert(&known.id, head);
@@ -186,52 +185,50 @@ fn items(trees: &Trees, prepared: &Prepared, writes: &mut Writes) -> Result<(), 
         let key = keys::item(feed, id);
         let mut head = match heads.remove(id) {
             Some(head) => head,
-            None => trees.expected(Class::Heads, &key)?,
+            None => records.expected(Class::Heads, &key)?,
         };
-        trees.put(writes, Class::Latest, key, body)?;
+        writes.insert((Class::Latest, key), Some(body.clone()));
         head.latest = true;
         heads.insert(id, head);
     }
     for (id, head) in heads {
-        let record = encoded(trees, &head, || format!("the head of {id}"))?;
-        trees.put(writes, Class::Heads, keys::item(feed, id), &record)?;
+        records.put(writes, Class::Heads, keys::item(feed, id), &head)?;
     }
     Ok(())
 }
 
 /// Notes a version, and drops the oldest one where too many are kept.
 fn version(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     known: &LedgerEntry,
     note: &VersionNote,
     head: &mut HeadRecord,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    let what = || format!("a version of {} in the feed {feed}", known.id);
-    let record = encoded(trees, note, what)?;
-    trees.put(writes, Class::Versions, keys::version(feed, &known.id, known.tick), &record)?;
+    records.put(writes, Class::Versions, keys::version(feed, &known.id, known.tick), note)?;
     head.kept = head.kept.saturating_add(1);
     if usize::try_from(head.kept).unwrap_or(usize::MAX) <= VERSIONS_LIMIT {
         return Ok(());
     }
     let prefix = keys::item(feed, &known.id);
-    let oldest = trees.tree(Class::Versions).scan_prefix(&prefix).keys().next();
-    let Some(oldest) = oldest.transpose().map_err(|error| trees.failed("read", error))? else {
-        return Err(trees.damaged(Class::Versions, &prefix, "its versions are missing"));
+    let all = beginning_with(&prefix);
+    let oldest = records.first(Class::Versions, all, Direction::Ascending)?;
+    let Some((oldest, _)) = oldest else {
+        return Err(records.damaged(Class::Versions, &prefix, "its versions are missing"));
     };
-    trees.remove(writes, Class::Versions, oldest.to_vec())?;
+    writes.insert((Class::Versions, oldest.clone()), None);
     head.kept -= 1;
     // The bytes of the oldest version may still be the newest that the item has.
     if keys::version_tick(&oldest) != Some(head.body) {
-        trees.remove(writes, Class::Bodies, oldest.to_vec())?;
+        writes.insert((Class::Bodies, oldest), None);
     }
     Ok(())
 }
 
 /// Sets the newest bytes of an item, which came with a version.
 fn new_body(
-    trees: &Trees,
+    records: &Records,
     prepared: &Prepared,
     known: &LedgerEntry,
     body: &[u8],
@@ -243,20 +240,18 @@ fn new_body(
     let place = (Class::Versions, old);
     let dropped = match writes.get(&place) {
         Some(planned) => planned.is_none(),
-        None => !trees
-            .tree(Class::Versions)
-            .contains_key(&place.1)
-            .map_err(|error| trees.failed("read", error))?,
+        None => !records.contains(Class::Versions, &place.1)?,
     };
     if dropped {
-        trees.remove(writes, Class::Bodies, place.1)?;
+        writes.insert((Class::Bodies, place.1), None);
     } else if let Some(bytes) = prepared.older.body(&known.id, head.body) {
-        trees.put(writes, Class::Bodies, place.1, bytes)?;
+        writes.insert((Class::Bodies, place.1), Some(bytes.to_vec()));
     }
-    trees.put(writes, Class::Bodies, keys::version(feed, &known.id, known.tick), body)?;
+    let new = (Class::Bodies, keys::version(feed, &known.id, known.tick));
+    writes.insert(new, Some(body.to_vec()));
     head.body = known.tick;
     if head.latest {
-        trees.remove(writes, Class::Latest, keys::item(feed, &known.id))?;
+        writes.insert((Class::Latest, keys::item(feed, &known.id)), None);
         head.latest = false;
     }
     Ok(())
@@ -264,7 +259,7 @@ fn new_body(
 
 /// Adds events and drops the oldest ones. Answers the number of the next event.
 fn events(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     events: &[Event],
     next: u64,
@@ -274,21 +269,10 @@ fn events(
     let end = next.saturating_add(u64::try_from(events.len()).unwrap_or(u64::MAX));
     let first = end.saturating_sub(kept);
     for number in next.saturating_sub(kept)..first.min(next) {
-        trees.remove(writes, Class::Events, keys::event(feed, number))?;
+        writes.insert((Class::Events, keys::event(feed, number)), None);
     }
     for (number, event) in (next..end).zip(events).filter(|(number, _)| *number >= first) {
-        let what = || format!("an event of the feed {feed}");
-        let record = encoded(trees, event, what)?;
-        trees.put(writes, Class::Events, keys::event(feed, number), &record)?;
+        records.put(writes, Class::Events, keys::event(feed, number), event)?;
     }
     Ok(end)
-}
-
-/// A record as it is written; `what` it is, for the message where it is too large.
-pub(super) fn encoded<T: Record>(
-    trees: &Trees,
-    record: &T,
-    what: impl FnOnce() -> String,
-) -> Result<Vec<u8>, StoreError> {
-    encode(record).map_err(|error| trees.unwritable(what(), error))
 }

@@ -2,21 +2,25 @@
 //! one that is whole, and made when the successor comes.
 
 use super::keys;
-use super::trees::{Class, Trees};
+use super::records::Records;
 use crate::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
 use crate::store::StoreError;
+use crate::store::engine::Class;
+use crate::store::engine::{Direction, beginning_with};
 use crate::store::limits::{CHAIN_LIMIT, WHOLE_EVERY};
 use crate::store::record::{HistoryRecord, Record, delta};
+use bytes::Bytes;
+use std::ops::Bound;
 
 /// Reads the record `bytes` that stands at `key`. `base`: the record at a time that another is a
 /// difference to.
 fn read<T: Record>(
-    trees: &Trees,
+    records: &Records,
     (class, key): (Class, &[u8]),
-    bytes: Vec<u8>,
-    base: impl Fn(Time) -> Result<Option<Vec<u8>>, StoreError>,
+    bytes: Bytes,
+    base: impl Fn(Time) -> Result<Option<Bytes>, StoreError>,
 ) -> Result<T, StoreError> {
-    let damaged = |what: &dyn std::fmt::Display| trees.damaged(class, key, what);
+    let damaged = |what: &dyn std::fmt::Display| records.damaged(class, key, what);
     let mut chain = vec![bytes];
     while let Some(last) = chain.last()
         && let Some(at) = delta::base(last).map_err(|error| damaged(&error))?
@@ -41,16 +45,16 @@ fn read<T: Record>(
 
 /// The bytes that a version came with, where it has any of its own.
 pub(super) fn body(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     id: &SyncId,
     tick: Tick,
 ) -> Result<Option<Markup>, StoreError> {
     let key = keys::version(feed, id, tick);
-    let Some(bytes) = trees.get(Class::Bodies, &key)? else { return Ok(None) };
+    let Some(bytes) = records.get(Class::Bodies, &key)? else { return Ok(None) };
     let place = (Class::Bodies, key.as_slice());
-    let newer = |at| trees.get(Class::Bodies, &keys::version(feed, id, Tick::at(at)));
-    read(trees, place, bytes, newer).map(Some)
+    let newer = |at| records.get(Class::Bodies, &keys::version(feed, id, Tick::at(at)));
+    read(records, place, bytes, newer).map(Some)
 }
 
 /// Something of which a feed has one at a time, and where its past stands.
@@ -82,24 +86,24 @@ impl ChainHead {
     /// What was in force at `at`, and since when; `None` where that is not kept.
     pub(super) fn at<T: Record>(
         self,
-        trees: &Trees,
+        records: &Records,
         feed: &FeedName,
         since: Time,
         at: Time,
     ) -> Result<Option<(Time, T)>, StoreError> {
         if at >= since {
-            let present = trees.record(self.present, &keys::feed(feed))?;
+            let present = records.record(self.present, &keys::feed(feed))?;
             return Ok(present.map(|present| (since, present)));
         }
-        let range = keys::past(feed, Time::MIN)..=keys::past(feed, at);
-        let Some(entry) = trees.tree(self.past).range(range).next_back() else { return Ok(None) };
-        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
+        let begin = Bound::Included(keys::past(feed, Time::MIN));
+        let range = (begin, Bound::Included(keys::past(feed, at)));
+        let found = records.first(self.past, range, Direction::Descending)?;
+        let Some((key, bytes)) = found else { return Ok(None) };
         let from = keys::past_since(&key);
-        let from = from.ok_or_else(|| trees.damaged(self.past, &key, "its key has no time"))?;
-        let bytes = trees.whole(self.past, &key, &root)?;
-        let record = read(trees, (self.past, &key), bytes, |at| {
-            match trees.get(self.past, &keys::past(feed, at))? {
-                None if at == since => trees.get(self.present, &keys::feed(feed)),
+        let from = from.ok_or_else(|| records.damaged(self.past, &key, "its key has no time"))?;
+        let record = read(records, (self.past, &key), bytes, |at| {
+            match records.get(self.past, &keys::past(feed, at))? {
+                None if at == since => records.get(self.present, &keys::feed(feed)),
                 found => Ok(found),
             }
         })?;
@@ -109,13 +113,13 @@ impl ChainHead {
     /// Since when the oldest one that is kept was in force.
     pub(super) fn oldest(
         self,
-        trees: &Trees,
+        records: &Records,
         feed: &FeedName,
         since: Time,
     ) -> Result<Time, StoreError> {
-        let first = trees.tree(self.past).scan_prefix(keys::feed(feed)).keys().next();
-        let first = first.transpose().map_err(|error| trees.failed("read", error))?;
-        Ok(first.and_then(|key| keys::past_since(&key)).unwrap_or(since))
+        let all = beginning_with(&keys::feed(feed));
+        let first = records.first(self.past, all, Direction::Ascending)?;
+        Ok(first.and_then(|(key, _)| keys::past_since(&key)).unwrap_or(since))
     }
 }
 
@@ -132,21 +136,20 @@ pub(super) struct Superseded {
 /// Moves the present one, in force since `since`, to the past of a feed that shows `newer` from
 /// `shown` on; `None` where there is none.
 pub(super) fn supersede(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     line: ChainHead,
     (since, run): (Time, u32),
     (shown, newer): (Time, &[u8]),
 ) -> Result<Option<Superseded>, StoreError> {
-    let Some(old) = trees.get(line.present, &keys::feed(feed))? else { return Ok(None) };
+    let Some(old) = records.get(line.present, &keys::feed(feed))? else { return Ok(None) };
     let next = shown.max(since.plus(std::time::Duration::from_secs(1)));
     let difference = if run + 1 < WHOLE_EVERY {
-        delta::against(&old, next, newer)
-            .map_err(|error| trees.unwritable(format!("the past of the feed {feed}"), error))?
+        records.difference(&old, next, newer, || format!("the past of the feed {feed}"))?
     } else {
         None
     };
     let run = if difference.is_some() { run + 1 } else { 0 };
-    let entry = (line.past, keys::past(feed, since), difference.unwrap_or(old));
+    let entry = (line.past, keys::past(feed, since), difference.unwrap_or_else(|| old.to_vec()));
     Ok(Some(Superseded { entry, since: next, run }))
 }

@@ -1,18 +1,18 @@
-//! Everything in the trees, handed over and taken in.
+//! Everything in the records, handed over and taken in.
 
 use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::committer::CommittedFeed;
-use super::plan::encoded;
+use super::records::Records;
 use super::shared::StoreShared;
-use super::trees::{Class, Trees, Writes};
-use super::{archives, keys, past, read};
+use super::{archives, keys, open, past, read};
 use crate::model::{FeedName, FeedState, LedgerEntry, Tick, Time};
+use crate::store::engine::{Class, Writes};
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
 use crate::store::portable::{CarriedItem, ExportRecord, Fit};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
-    StateRecord, SubscriptionRecord, delta,
+    StateRecord, SubscriptionRecord,
 };
 use crate::store::{Epoch, KeptVersion, StoreError};
 use std::time::Duration;
@@ -28,23 +28,22 @@ struct ExportAbandoned;
 
 /// Hands everything over.
 pub(super) fn export(
-    trees: &Trees,
+    records: &Records,
     shared: &StoreShared,
     to: &mpsc::Sender<ExportRecord>,
 ) -> Result<(), StoreError> {
     let mut all = shared.listing(|| {
         let mut pieces: Vec<ExportRecord> = Vec::new();
-        pieces.extend(read::feeds(trees)?.into_iter().map(|one| ExportRecord::Feed(Box::new(one))));
+        pieces
+            .extend(read::feeds(records)?.into_iter().map(|one| ExportRecord::Feed(Box::new(one))));
         pieces.extend(
-            read::poll_states(trees)?.into_iter().map(|one| ExportRecord::Poll(Box::new(one))),
+            read::poll_states(records)?.into_iter().map(|one| ExportRecord::Poll(Box::new(one))),
         );
-        let subscriptions = read::subscriptions(trees)?.into_iter();
+        let subscriptions = read::subscriptions(records)?.into_iter();
         pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
-        for entry in trees.scan::<FloorRecord>(Class::Floors, Vec::new()) {
+        for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
             let (key, record) = entry?;
-            let name = keys::feed_name(&key);
-            let name =
-                name.ok_or_else(|| trees.damaged(Class::Floors, &key, "it names no feed"))?;
+            let name = open::name(records, Class::Floors, &key)?;
             pieces.push(ExportRecord::Floor(name, record.floor));
         }
         Ok(pieces)
@@ -52,7 +51,7 @@ pub(super) fn export(
     let newest = *shared.sealed.borrow();
     let mut after = Epoch(0);
     loop {
-        let epochs = shared.listing(|| read::epochs_after(trees, after, newest, EPOCHS))?;
+        let epochs = shared.listing(|| read::epochs_after(records, after, newest, EPOCHS))?;
         let Some(last) = epochs.last() else { break };
         after = last.epoch;
         all.extend(epochs.into_iter().map(ExportRecord::Log));
@@ -65,7 +64,7 @@ pub(super) fn export(
     for name in shared.names() {
         let told = shared.reading(&name, |state| {
             let mut send = |piece| to.blocking_send(piece).map_err(|_| ExportAbandoned);
-            feed(trees, &name, state, &mut send).map(Some)
+            feed(records, &name, state, &mut send).map(Some)
         })?;
         if matches!(told, Some(Err(ExportAbandoned))) {
             return Ok(());
@@ -78,7 +77,7 @@ type Send<'a> = dyn FnMut(ExportRecord) -> Result<(), ExportAbandoned> + 'a;
 
 /// Hands a feed over.
 fn feed(
-    trees: &Trees,
+    records: &Records,
     name: &FeedName,
     state: &FeedState,
     send: &mut Send<'_>,
@@ -91,32 +90,32 @@ fn feed(
         };
     }
     let history: HistoryRecord =
-        trees.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
+        records.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
     let since = SKELETONS.since(&history, state);
-    for at in times(trees, name, SKELETONS, since)? {
-        if let Some((from, skeleton)) = SKELETONS.at(trees, name, since, at)? {
+    for at in times(records, name, SKELETONS, since)? {
+        if let Some((from, skeleton)) = SKELETONS.at(records, name, since, at)? {
             hand!(ExportRecord::Skeleton(name.clone(), from, Box::new(skeleton)));
         }
     }
     let since = ORDERS.since(&history, state);
-    for at in times(trees, name, ORDERS, since)? {
-        if let Some((from, order)) = ORDERS.at(trees, name, since, at)? {
+    for at in times(records, name, ORDERS, since)? {
+        if let Some((from, order)) = ORDERS.at(records, name, since, at)? {
             hand!(ExportRecord::Order(name.clone(), from, order));
         }
     }
-    let kept = read::kept(trees, name)?;
+    let kept = read::kept(records, name)?;
     if !kept.is_empty() {
         hand!(ExportRecord::Held(name.clone(), kept));
     }
-    for id in past::ledger(trees, name)? {
-        let known = past::known(trees, name, &id)?;
-        let newest = read::item(trees, name, &id)?;
+    for id in past::ledger(records, name)? {
+        let known = past::known(records, name, &id)?;
+        let newest = read::item(records, name, &id)?;
         let (Some(known), Some(newest)) = (known, newest) else { continue };
         let mut versions = Vec::new();
-        for note in read::versions(trees, name, &id, usize::MAX)? {
+        for note in read::versions(records, name, &id, usize::MAX)? {
             let markup = match note.deleted {
                 true => None,
-                false => chain::body(trees, name, &id, note.tick)?,
+                false => chain::body(records, name, &id, note.tick)?,
             };
             versions.push(KeptVersion { note, markup });
         }
@@ -124,13 +123,13 @@ fn feed(
         let item = CarriedItem { known, newest, conflicts, versions };
         hand!(ExportRecord::Item(name.clone(), Box::new(item)));
     }
-    let mut events = read::events(trees, name, usize::MAX)?;
+    let mut events = read::events(records, name, usize::MAX)?;
     while let Some(event) = events.pop() {
         hand!(ExportRecord::Event(name.clone(), Box::new(event)));
     }
-    for (note, archive) in archives::all(trees, name)? {
+    for (note, archive) in archives::all(records, name)? {
         let archive = match archive {
-            Some(count) => Some(Box::new(archives::content(trees, name, note.number, count)?)),
+            Some(count) => Some(Box::new(archives::content(records, name, note.number, count)?)),
             None => None,
         };
         hand!(ExportRecord::Archive(name.clone(), Box::new(note), archive));
@@ -141,24 +140,19 @@ fn feed(
 
 /// Since when each document of a line was in force, oldest first, the present one last.
 fn times(
-    trees: &Trees,
+    records: &Records,
     name: &FeedName,
     line: ChainHead,
     since: Time,
 ) -> Result<Vec<Time>, StoreError> {
     let mut times = Vec::new();
-    for key in trees.tree(line.past).scan_prefix(keys::feed(name)).keys() {
-        let key = key.map_err(|error| trees.failed("read", error))?;
+    for entry in records.entries(line.past, &keys::feed(name)) {
+        let (key, _) = entry?;
         let from = keys::past_since(&key);
-        times.push(from.ok_or_else(|| trees.damaged(line.past, &key, "its key has no time"))?);
+        times.push(from.ok_or_else(|| records.damaged(line.past, &key, "its key has no time"))?);
     }
     times.push(since);
     Ok(times)
-}
-
-/// Whether nothing was ever put into the trees.
-pub(super) fn is_empty(trees: &Trees) -> bool {
-    Class::ALL.iter().all(|class| trees.tree(*class).is_empty())
 }
 
 /// What a piece was.
@@ -178,14 +172,14 @@ type Present = (Time, Vec<u8>, u32);
 
 /// What came so far of the feed that is being taken in.
 #[derive(Default)]
-pub(super) struct Bringing {
+pub(super) struct Importer {
     fit: Fit,
     skeleton: Option<Present>,
     order: Option<Present>,
     next_event: u64,
 }
 
-impl Bringing {
+impl Importer {
     /// Checks that nothing is missing at the end.
     pub(super) fn end(&self) -> Result<(), StoreError> {
         self.fit.end()
@@ -194,75 +188,89 @@ impl Bringing {
     /// The entries of a piece.
     pub(super) fn piece(
         &mut self,
-        trees: &Trees,
+        records: &Records,
         piece: &ExportRecord,
         writes: &mut Writes,
     ) -> Result<ImportedRecord, StoreError> {
         self.fit.check(piece)?;
-        let what = || "what was handed over".to_owned();
         match piece {
             ExportRecord::Feed(record) => {
-                let row = encoded(trees, &**record, what)?;
-                trees.put(writes, Class::Feeds, keys::feed(&record.name), &row)?;
+                records.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
             }
             ExportRecord::Poll(state) => {
-                let row = encoded(trees, &**state, what)?;
-                trees.put(writes, Class::Polls, keys::feed(&state.feed), &row)?;
+                records.put(writes, Class::Polls, keys::feed(&state.feed), &**state)?;
             }
             ExportRecord::Subscription(one) => {
-                let row = encoded(trees, &SubscriptionRecord::from(&**one), what)?;
-                trees.put(writes, Class::Subscriptions, keys::subscription(one.id()), &row)?;
+                records.put(
+                    writes,
+                    Class::Subscriptions,
+                    keys::subscription(one.id()),
+                    &SubscriptionRecord::from(&**one),
+                )?;
             }
             ExportRecord::Floor(feed, floor) => {
-                let row = encoded(trees, &FloorRecord { floor: *floor, sweeping: false }, what)?;
-                trees.put(writes, Class::Floors, keys::feed(feed), &row)?;
+                records.put(
+                    writes,
+                    Class::Floors,
+                    keys::feed(feed),
+                    &FloorRecord { floor: *floor, sweeping: false },
+                )?;
                 return Ok(ImportedRecord::Floor(feed.clone(), *floor));
             }
             ExportRecord::Log(sealed) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
-                    let row = encoded(trees, &(sealed.at, announced.clone()), what)?;
-                    trees.put(writes, Class::Log, keys::log(sealed.epoch.0, place), &row)?;
+                    records.put(
+                        writes,
+                        Class::Log,
+                        keys::log(sealed.epoch.0, place),
+                        &(sealed.at, announced.clone()),
+                    )?;
                 }
                 return Ok(ImportedRecord::Epoch(sealed.epoch, sealed.at));
             }
             ExportRecord::Skeleton(feed, since, skeleton) => {
-                let row = encoded(trees, &**skeleton, what)?;
+                let what = || format!("a document around the entries of {feed}");
+                let row = records.encoded(&**skeleton, what)?;
                 let before = self.skeleton.take();
                 self.skeleton =
-                    Some(follow(trees, feed, SKELETONS, before, (*since, row), writes)?);
+                    Some(follow(records, feed, SKELETONS, before, (*since, row), writes)?);
             }
             ExportRecord::Order(feed, since, order) => {
-                let row = encoded(trees, order, what)?;
+                let row = records.encoded(order, || format!("an order of the feed {feed}"))?;
                 let before = self.order.take();
-                self.order = Some(follow(trees, feed, ORDERS, before, (*since, row), writes)?);
+                self.order = Some(follow(records, feed, ORDERS, before, (*since, row), writes)?);
             }
             ExportRecord::Held(feed, kept) => {
-                let row = encoded(trees, kept, what)?;
-                trees.put(writes, Class::Kept, keys::feed(feed), &row)?;
+                records.put(writes, Class::Kept, keys::feed(feed), kept)?;
             }
-            ExportRecord::Item(feed, item) => self::item(trees, feed, item, writes)?,
+            ExportRecord::Item(feed, item) => self::item(records, feed, item, writes)?,
             ExportRecord::Event(feed, event) => {
-                let row = encoded(trees, &**event, what)?;
-                trees.put(writes, Class::Events, keys::event(feed, self.next_event), &row)?;
+                records.put(writes, Class::Events, keys::event(feed, self.next_event), &**event)?;
                 self.next_event += 1;
             }
             ExportRecord::Archive(feed, note, archive) => {
                 let blocks = archive.as_ref().map(|archive| SegmentRecord::blocks(archive, BLOCK));
                 let blocks = blocks.unwrap_or_default();
                 for (number, block) in (0_u32..).zip(&blocks) {
-                    let row = encoded(trees, block, what)?;
                     let key = keys::block(feed, note.number, number);
-                    trees.put(writes, Class::Segments, key, &row)?;
+                    records.put(writes, Class::Segments, key, block)?;
                 }
-                let named = encoded(trees, &ArchiveNumber(note.number), what)?;
-                trees.put(writes, Class::ArchiveIds, keys::archive_id(feed, &note.id), &named)?;
+                records.put(
+                    writes,
+                    Class::ArchiveIds,
+                    keys::archive_id(feed, &note.id),
+                    &ArchiveNumber(note.number),
+                )?;
                 let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-                let row =
-                    encoded(trees, &ArchiveRecord { note: (**note).clone(), blocks: count }, what)?;
-                trees.put(writes, Class::Archives, keys::archive(feed, note.number), &row)?;
+                records.put(
+                    writes,
+                    Class::Archives,
+                    keys::archive(feed, note.number),
+                    &ArchiveRecord { note: (**note).clone(), blocks: count },
+                )?;
             }
             ExportRecord::State(feed, state) => {
-                let held = self.state(trees, feed, state, writes)?;
+                let held = self.state(records, feed, state, writes)?;
                 return Ok(ImportedRecord::Feed(feed.clone(), Box::new(held)));
             }
         }
@@ -271,33 +279,35 @@ impl Bringing {
 
     fn state(
         &mut self,
-        trees: &Trees,
+        records: &Records,
         feed: &FeedName,
         state: &FeedState,
         writes: &mut Writes,
     ) -> Result<CommittedFeed, StoreError> {
-        let what = || format!("the state of the feed {feed}");
         let mut history = HistoryRecord::default();
         if let Some((since, row, run)) = self.skeleton.take() {
-            trees.put(writes, Class::Skeletons, keys::feed(feed), &row)?;
+            writes.insert((Class::Skeletons, keys::feed(feed)), Some(row));
             history.set_skeleton(since, run);
         }
         if let Some((since, row, run)) = self.order.take() {
-            trees.put(writes, Class::Orders, keys::feed(feed), &row)?;
+            writes.insert((Class::Orders, keys::feed(feed)), Some(row));
             history.set_order(since, run);
         }
-        let row = encoded(trees, &history, what)?;
-        trees.put(writes, Class::Histories, keys::feed(feed), &row)?;
+        records.put(writes, Class::Histories, keys::feed(feed), &history)?;
         let next_event = std::mem::take(&mut self.next_event);
-        let row = encoded(trees, &StateRecord { state: state.clone(), next_event }, what)?;
-        trees.put(writes, Class::States, keys::feed(feed), &row)?;
+        records.put(
+            writes,
+            Class::States,
+            keys::feed(feed),
+            &StateRecord { state: state.clone(), next_event },
+        )?;
         Ok(CommittedFeed { state: state.clone(), next_event })
     }
 }
 
 /// The document before one of a line goes to its past, as a difference where that is smaller.
 fn follow(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     line: ChainHead,
     before: Option<Present>,
@@ -306,19 +316,18 @@ fn follow(
 ) -> Result<Present, StoreError> {
     let Some((from, old, run)) = before else { return Ok((since, row, 0)) };
     let difference = match run + 1 < WHOLE_EVERY {
-        true => delta::against(&old, since, &row)
-            .map_err(|error| trees.unwritable(format!("the past of the feed {feed}"), error))?,
+        true => records.difference(&old, since, &row, || format!("the past of the feed {feed}"))?,
         false => None,
     };
     let run = if difference.is_some() { run + 1 } else { 0 };
-    trees.put(writes, line.past, keys::past(feed, from), &difference.unwrap_or(old))?;
+    writes.insert((line.past, keys::past(feed, from)), Some(difference.unwrap_or(old)));
     Ok((since, row, run))
 }
 
 /// The entries of an item. The newest of its versions that has bytes is there whole, as a commit
 /// leaves it; each before it is a difference to the next one with bytes.
 fn item(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     item: &CarriedItem,
     writes: &mut Writes,
@@ -326,28 +335,25 @@ fn item(
     let CarriedItem { known, newest, conflicts, versions } = item;
     let what = || format!("the item {} of the feed {feed}", known.id);
     let key = keys::item(feed, &known.id);
-    let row = encoded(trees, known, what)?;
-    trees.put(writes, Class::Ledger, key.clone(), &row)?;
+    records.put(writes, Class::Ledger, key.clone(), known)?;
     let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
     writes.insert(place, Some(Vec::new()));
     if !conflicts.is_empty() {
-        let row = encoded(trees, conflicts, what)?;
-        trees.put(writes, Class::Conflicts, key.clone(), &row)?;
+        records.put(writes, Class::Conflicts, key.clone(), conflicts)?;
     }
 
     let mut head = HeadRecord::new(known.tick);
     let mut newer: Option<(Time, Vec<u8>)> = None;
     let mut run = 0;
     for KeptVersion { note, markup } in versions {
-        let row = encoded(trees, note, what)?;
         let place = keys::version(feed, &known.id, note.tick);
-        trees.put(writes, Class::Versions, place.clone(), &row)?;
+        records.put(writes, Class::Versions, place.clone(), note)?;
         head.kept = head.kept.saturating_add(1);
         let Some(markup) = markup else { continue };
-        let row = encoded(trees, markup, what)?;
+        let row = records.encoded(markup, what)?;
         let difference = match &newer {
             Some((at, newer)) if run + 1 < WHOLE_EVERY => {
-                delta::against(&row, *at, newer).map_err(|error| trees.unwritable(what(), error))?
+                records.difference(&row, *at, newer, what)?
             }
             Some(_) => None,
             None => {
@@ -357,20 +363,17 @@ fn item(
             }
         };
         run = if difference.is_some() { run + 1 } else { 0 };
-        trees.put(writes, Class::Bodies, place, difference.as_deref().unwrap_or(&row))?;
+        let stored = difference.unwrap_or_else(|| row.clone());
+        writes.insert((Class::Bodies, place), Some(stored));
         newer = Some((note.tick.time(), row));
     }
     if newer.is_none() {
         head.body = before_all(known, versions);
-        let row = encoded(trees, newest, what)?;
-        let place = keys::version(feed, &known.id, head.body);
-        trees.put(writes, Class::Bodies, place, &row)?;
+        records.put(writes, Class::Bodies, keys::version(feed, &known.id, head.body), newest)?;
     } else if head.latest {
-        let row = encoded(trees, newest, what)?;
-        trees.put(writes, Class::Latest, key.clone(), &row)?;
+        records.put(writes, Class::Latest, key.clone(), newest)?;
     }
-    let row = encoded(trees, &head, what)?;
-    trees.put(writes, Class::Heads, key, &row)
+    records.put(writes, Class::Heads, key, &head)
 }
 
 /// A tick before those of all versions: that of a version that is not kept any more, and whose bytes

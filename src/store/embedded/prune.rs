@@ -2,16 +2,19 @@
 //! the committer.
 
 use super::chain::{ChainHead as Lineage, ORDERS, SKELETONS};
+use super::keys;
 use super::past::tick_of;
 use super::read::logged;
-use super::trees::{Class, Trees, Writes};
-use super::{keys, plan};
+use super::records::Records;
 use crate::model::{FeedName, FeedState, Time};
+use crate::store::engine::Direction;
+use crate::store::engine::{Class, Writes};
 use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::store::record::{HeadRecord, HistoryRecord};
 use crate::store::retention::{Succession, Thing, surplus};
 use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// What is to go, and the answer once it has.
 pub(super) struct PruneRequest {
@@ -29,7 +32,7 @@ impl PruneRequest {
 
 /// Lists what goes. Whoever calls holds the feed's gate.
 pub(super) fn list(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     state: &FeedState,
     retention: &Retention,
@@ -38,11 +41,9 @@ pub(super) fn list(
     let mut lines: Vec<Succession<(Class, Vec<u8>)>> = Vec::new();
     let mut item: Option<Vec<u8>> = None;
     let mut things = Vec::new();
-    for entry in trees.scan::<VersionNote>(Class::Versions, keys::feed(feed)) {
+    for entry in records.scan::<VersionNote>(Class::Versions, &keys::feed(feed)) {
         let (key, note) = entry?;
-        let body = trees.tree(Class::Bodies).get(&key);
-        let body = body.map_err(|error| trees.failed("read", error))?;
-        let size = body.map_or(Ok(0), |root| trees.size(Class::Bodies, &key, &root))?;
+        let size = records.get(Class::Bodies, &key)?.map_or(0, |body| size(&body));
         let of = keys::version_item(&key).map(<[u8]>::to_vec);
         if of != item {
             lines.push(Succession::of_versions(std::mem::take(&mut things), retention));
@@ -52,9 +53,9 @@ pub(super) fn list(
     }
     lines.push(Succession::of_versions(things, retention));
     let history: HistoryRecord =
-        trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+        records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
     for line in [ORDERS, SKELETONS] {
-        lines.push(documents(trees, feed, line, line.since(&history, state))?);
+        lines.push(documents(records, feed, line, line.since(&history, state))?);
     }
     let (entries, more) = surplus(lines, retention, now);
     let versions = entries.iter().filter(|(class, _)| *class == Class::Versions).count();
@@ -63,70 +64,68 @@ pub(super) fn list(
 }
 
 fn documents(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     line: Lineage,
     ended: Time,
 ) -> Result<Succession<(Class, Vec<u8>)>, StoreError> {
     let mut things = Vec::new();
-    for entry in trees.tree(line.past).scan_prefix(keys::feed(feed)) {
-        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
-        let size = trees.size(line.past, &key, &root)?;
+    for entry in records.entries(line.past, &keys::feed(feed)) {
+        let (key, value) = entry?;
         let from = keys::past_since(&key).unwrap_or(Time::MIN);
-        things.push(Thing { key: (line.past, key.to_vec()), from, size });
+        things.push(Thing { key: (line.past, key), from, size: size(&value) });
     }
     Ok(Succession { things, ended: Some(ended), most: usize::MAX })
 }
 
 /// The writes that take out what was listed. The feed may have gone on since, or be another of the
 /// same name: what is newest by now stays.
-pub(super) fn remove(trees: &Trees, gone: &PruneRequest) -> Result<Writes, StoreError> {
+pub(super) fn remove(records: &Records, gone: &PruneRequest) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     let mut heads: BTreeMap<Vec<u8>, HeadRecord> = BTreeMap::new();
     for (class, key) in &gone.entries {
         if *class != Class::Versions {
-            trees.remove(&mut writes, *class, key.clone())?;
+            writes.insert((*class, key.clone()), None);
             continue;
         }
-        let there = trees.tree(*class).contains_key(key);
         let Some(item) = keys::version_item(key) else { continue };
-        if !there.map_err(|error| trees.failed("read", error))? {
+        if !records.contains(*class, key)? {
             continue;
         }
         if !heads.contains_key(item) {
-            heads.insert(item.to_vec(), trees.expected(Class::Heads, item)?);
+            heads.insert(item.to_vec(), records.expected(Class::Heads, item)?);
         }
         let Some(head) = heads.get_mut(item) else { continue };
-        let tick = tick_of(trees, *class, key)?;
+        let tick = tick_of(records, *class, key)?;
         if tick == head.tick {
             continue;
         }
-        trees.remove(&mut writes, Class::Versions, key.clone())?;
+        writes.insert((Class::Versions, key.clone()), None);
         // Its bytes may still be the newest that the item has.
         if tick != head.body {
-            trees.remove(&mut writes, Class::Bodies, key.clone())?;
+            writes.insert((Class::Bodies, key.clone()), None);
         }
         head.kept = head.kept.saturating_sub(1);
     }
     for (item, head) in heads {
-        let record = plan::encoded(trees, &head, || "the head of an item".to_owned())?;
-        trees.put(&mut writes, Class::Heads, item, &record)?;
+        records.put(&mut writes, Class::Heads, item, &head)?;
     }
     Ok(writes)
 }
 
 /// The writes that take epochs closed before `before` out of the log, and how many go.
 pub(super) fn trim(
-    trees: &Trees,
+    records: &Records,
     before: Time,
     newest: Epoch,
 ) -> Result<(Writes, usize), StoreError> {
     let mut writes = Writes::new();
     let (mut last, mut epochs) = (None, 0);
     let end = keys::log(newest.0.saturating_sub(LOG_EPOCHS), u32::MAX);
-    for entry in trees.tree(Class::Log).range(..=end) {
-        let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
-        let (epoch, at, _) = logged(trees, &key, &root)?;
+    let range = (Bound::Unbounded, Bound::Included(end));
+    for entry in records.range(Class::Log, range, Direction::Ascending) {
+        let (key, value) = entry?;
+        let (epoch, at, _) = logged(records, &key, &value)?;
         let begins = last != Some(epoch);
         // Only whole epochs go, so that none is ever seen in part.
         if at >= before || (begins && writes.len() >= TRIM_LIMIT) {
@@ -134,7 +133,11 @@ pub(super) fn trim(
         }
         epochs += usize::from(begins);
         last = Some(epoch);
-        trees.remove(&mut writes, Class::Log, key.to_vec())?;
+        writes.insert((Class::Log, key), None);
     }
     Ok((writes, epochs))
+}
+
+fn size(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }

@@ -3,12 +3,13 @@
 
 use super::chain::{ChainHead, ORDERS, SKELETONS, Superseded, supersede};
 use super::keys;
-use super::plan::{Prepared, encoded};
-use super::trees::{Class, Trees, Writes};
+use super::plan::Prepared;
+use super::records::Records;
 use crate::model::{Change, FeedState, SyncId, Tick};
 use crate::store::StoreError;
+use crate::store::engine::{Class, Writes};
 use crate::store::limits::WHOLE_EVERY;
-use crate::store::record::{HeadRecord, HistoryRecord, delta};
+use crate::store::record::{HeadRecord, HistoryRecord};
 use std::collections::{HashMap, HashSet};
 
 /// What a change outdates.
@@ -23,20 +24,20 @@ pub(super) struct SupersededRecords {
 
 /// What a change over `state` outdates. Whoever calls holds the feed's gate.
 pub(super) fn older(
-    trees: &Trees,
+    records: &Records,
     prepared: &Prepared,
     state: &FeedState,
 ) -> Result<SupersededRecords, StoreError> {
     let change = &prepared.change;
     let history: HistoryRecord =
-        trees.record(Class::Histories, &keys::feed(&change.feed))?.unwrap_or_default();
+        records.record(Class::Histories, &keys::feed(&change.feed))?.unwrap_or_default();
     let document = |line: ChainHead, newer: Option<&Vec<u8>>, run: u32| {
         let Some(newer) = newer else { return Ok(None) };
         let before = (line.since(&history, state), run);
-        supersede(trees, &change.feed, line, before, (change.state.updated_at, newer))
+        supersede(records, &change.feed, line, before, (change.state.updated_at, newer))
     };
     Ok(SupersededRecords {
-        bodies: bodies(trees, prepared)?,
+        bodies: bodies(records, prepared)?,
         order: document(ORDERS, prepared.order.as_ref(), history.order_run())?,
         skeleton: document(SKELETONS, prepared.skeleton.as_ref(), history.skeleton_run())?,
         history,
@@ -44,7 +45,7 @@ pub(super) fn older(
 }
 
 fn bodies(
-    trees: &Trees,
+    records: &Records,
     prepared: &Prepared,
 ) -> Result<HashMap<SyncId, (Tick, Vec<u8>)>, StoreError> {
     let change = &prepared.change;
@@ -57,12 +58,11 @@ fn bodies(
             continue;
         }
         let key = keys::item(&change.feed, &known.id);
-        let Some(head) = trees.record::<HeadRecord>(Class::Heads, &key)? else { continue };
+        let Some(head) = records.record::<HeadRecord>(Class::Heads, &key)? else { continue };
         let place = keys::version_of(&key, head.body);
-        let Some(old) = trees.get(Class::Bodies, &place)? else { continue };
+        let Some(old) = records.get(Class::Bodies, &place)? else { continue };
         let what = || format!("the item {} of the feed {}", known.id, change.feed);
-        let packed = delta::against(&old, known.tick.time(), newer)
-            .map_err(|error| trees.unwritable(what(), error))?;
+        let packed = records.difference(&old, known.tick.time(), newer, what)?;
         if let Some(packed) = packed {
             bodies.insert(known.id.clone(), (head.body, packed));
         }
@@ -80,7 +80,7 @@ impl SupersededRecords {
     /// Plans the past order and skeleton, and since when the new ones are in force.
     pub(super) fn plan(
         &self,
-        trees: &Trees,
+        records: &Records,
         change: &Change,
         writes: &mut Writes,
     ) -> Result<(), StoreError> {
@@ -97,13 +97,11 @@ impl SupersededRecords {
         for Superseded { entry: (class, key, bytes), .. } in
             [&self.order, &self.skeleton].into_iter().flatten()
         {
-            trees.put(writes, *class, key.clone(), bytes)?;
+            writes.insert((*class, key.clone()), Some(bytes.clone()));
         }
         if history == self.history {
             return Ok(());
         }
-        let what = || format!("the history of the feed {}", change.feed);
-        let record = encoded(trees, &history, what)?;
-        trees.put(writes, Class::Histories, keys::feed(&change.feed), &record)
+        records.put(writes, Class::Histories, keys::feed(&change.feed), &history)
     }
 }

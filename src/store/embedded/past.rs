@@ -2,33 +2,35 @@
 
 use super::chain::{self, ORDERS, SKELETONS};
 use super::keys;
-use super::trees::{Class, Trees};
+use super::records::Records;
 use crate::model::{Count, FeedName, FeedState, LedgerEntry, Markup, Skeleton, SyncId, Tick, Time};
 use crate::store::assemble::{assemble_past, is_told};
+use crate::store::engine::Class;
 use crate::store::record::HistoryRecord;
 use crate::store::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
 
 /// An item's versions, newest first.
-fn notes(
-    trees: &Trees,
+fn notes<'a>(
+    records: &'a Records,
     feed: &FeedName,
     id: &SyncId,
-) -> impl Iterator<Item = Result<VersionNote, StoreError>> {
-    trees.scan(Class::Versions, keys::item(feed, id)).rev().map(|entry| Ok(entry?.1))
+) -> impl Iterator<Item = Result<VersionNote, StoreError>> + use<'a> {
+    records.scan_back(Class::Versions, &keys::item(feed, id)).map(|entry| Ok(entry?.1))
 }
 
 /// One version of an item.
 pub(super) fn version(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     id: &SyncId,
     updates: Count,
 ) -> Result<Option<KeptVersion>, StoreError> {
-    for note in notes(trees, feed, id) {
+    for note in notes(records, feed, id) {
         let note = note?;
         if note.updates == updates {
-            let markup = if note.deleted { None } else { chain::body(trees, feed, id, note.tick)? };
+            let markup =
+                if note.deleted { None } else { chain::body(records, feed, id, note.tick)? };
             return Ok(Some(KeptVersion { note, markup }));
         }
     }
@@ -37,11 +39,11 @@ pub(super) fn version(
 
 /// What the ledger has of an item.
 pub(super) fn known(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<LedgerEntry>, StoreError> {
-    trees.record(Class::Ledger, &keys::item(feed, id))
+    records.record(Class::Ledger, &keys::item(feed, id))
 }
 
 /// What an item was at some time.
@@ -54,21 +56,22 @@ enum Then {
     Unknown(Time),
 }
 
-fn then(trees: &Trees, feed: &FeedName, id: &SyncId, at: Time) -> Result<Then, StoreError> {
+fn then(records: &Records, feed: &FeedName, id: &SyncId, at: Time) -> Result<Then, StoreError> {
     let mut newer: Vec<VersionNote> = Vec::new();
     let mut found: Option<VersionNote> = None;
-    for note in notes(trees, feed, id) {
+    for note in notes(records, feed, id) {
         let note = note?;
         if let Some(found) = &found {
             // A tombstone has the bytes of the version before it.
             if !found.deleted {
                 break;
             }
-            if let Some(bytes) = chain::body(trees, feed, id, note.tick)? {
+            if let Some(bytes) = chain::body(records, feed, id, note.tick)? {
                 return Ok(Then::Version(Box::new((found.clone(), bytes))));
             }
         } else if note.shown <= at {
-            let bytes = if note.deleted { None } else { chain::body(trees, feed, id, note.tick)? };
+            let bytes =
+                if note.deleted { None } else { chain::body(records, feed, id, note.tick)? };
             if let Some(bytes) = bytes {
                 return Ok(Then::Version(Box::new((note, bytes))));
             }
@@ -85,36 +88,36 @@ fn then(trees: &Trees, feed: &FeedName, id: &SyncId, at: Time) -> Result<Then, S
     };
     // Nothing before it has bytes any more: those of the next version that has any.
     for note in newer.iter().rev() {
-        if let Some(bytes) = chain::body(trees, feed, id, note.tick)? {
+        if let Some(bytes) = chain::body(records, feed, id, note.tick)? {
             return Ok(Then::Version(Box::new((found, bytes))));
         }
     }
-    let newest = super::read::item(trees, feed, id)?.map(|item| item.shared.winner.data);
+    let newest = super::read::item(records, feed, id)?.map(|item| item.shared.winner.data);
     Ok(newest.map_or(Then::Absent, |bytes| Then::Version(Box::new((found, bytes)))))
 }
 
 /// What a view showed at `at`.
 pub(super) fn past(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     state: &FeedState,
     select: PastSelect,
     at: Time,
 ) -> Result<Past, StoreError> {
     let history: HistoryRecord =
-        trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+        records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
     let (ordered, framed) = (ORDERS.since(&history, state), SKELETONS.since(&history, state));
-    let order = ORDERS.at::<Vec<SyncId>>(trees, feed, ordered, at)?;
-    let skeleton = SKELETONS.at::<Skeleton>(trees, feed, framed, at)?;
+    let order = ORDERS.at::<Vec<SyncId>>(records, feed, ordered, at)?;
+    let skeleton = SKELETONS.at::<Skeleton>(records, feed, framed, at)?;
     let (Some((ordered, order)), Some((framed, skeleton))) = (order, skeleton) else {
         let oldest =
-            ORDERS.oldest(trees, feed, ordered)?.max(SKELETONS.oldest(trees, feed, framed)?);
+            ORDERS.oldest(records, feed, ordered)?.max(SKELETONS.oldest(records, feed, framed)?);
         return Ok(Past::Unknown { back_to: Some(oldest) });
     };
     let listed: HashSet<&SyncId> = order.iter().collect();
     let all = match select {
         PastSelect::Current => Vec::new(),
-        PastSelect::All => ledger(trees, feed)?,
+        PastSelect::All => ledger(records, feed)?,
     };
     let ids: Box<dyn Iterator<Item = &SyncId>> = match select {
         PastSelect::Current => Box::new(order.iter()),
@@ -122,10 +125,10 @@ pub(super) fn past(
     };
     let (mut items, mut shown, mut last) = (Vec::new(), ordered.max(framed), None);
     for id in ids {
-        let Some(known) = known(trees, feed, id)?.filter(|known| is_told(known, at)) else {
+        let Some(known) = known(records, feed, id)?.filter(|known| is_told(known, at)) else {
             continue;
         };
-        match then(trees, feed, id, at)? {
+        match then(records, feed, id, at)? {
             Then::Unknown(back_to) => return Ok(Past::Unknown { back_to: Some(back_to) }),
             Then::Absent => {}
             Then::Version(found) => {
@@ -144,28 +147,27 @@ pub(super) fn past(
 }
 
 /// Every known item.
-pub(super) fn ledger(trees: &Trees, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+pub(super) fn ledger(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
     let mut ids = Vec::new();
-    for key in trees.tree(Class::ByTick).scan_prefix(keys::feed(feed)).keys() {
-        let key = key.map_err(|error| trees.failed("read", error))?;
+    for entry in records.entries(Class::ByTick, &keys::feed(feed)) {
+        let (key, _) = entry?;
         let id = keys::by_tick_id(feed, &key);
-        ids.push(id.ok_or_else(|| trees.damaged(Class::ByTick, &key, "it names no item"))?);
+        ids.push(id.ok_or_else(|| records.damaged(Class::ByTick, &key, "it names no item"))?);
     }
     Ok(ids)
 }
 
 /// What is kept of a feed, and what it takes.
 pub(super) fn holdings(
-    trees: &Trees,
+    records: &Records,
     feed: &FeedName,
     state: &FeedState,
 ) -> Result<Holdings, StoreError> {
     let sum = |class: Class| {
         let (mut number, mut bytes) = (0_u64, 0_u64);
-        for entry in trees.tree(class).scan_prefix(keys::feed(feed)) {
-            let (key, root) = entry.map_err(|error| trees.failed("read", error))?;
-            number += 1;
-            bytes = bytes.saturating_add(trees.size(class, &key, &root)?);
+        for entry in records.entries(class, &keys::feed(feed)) {
+            let size = u64::try_from(entry?.1.len()).unwrap_or(u64::MAX);
+            (number, bytes) = (number + 1, bytes.saturating_add(size));
         }
         Ok::<_, StoreError>((number, bytes))
     };
@@ -173,9 +175,9 @@ pub(super) fn holdings(
     let (orders, order_bytes) = sum(Class::PastOrders)?;
     let (skeletons, skeleton_bytes) = sum(Class::PastSkeletons)?;
     let history: HistoryRecord =
-        trees.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
-    let ordered = ORDERS.oldest(trees, feed, ORDERS.since(&history, state))?;
-    let framed = SKELETONS.oldest(trees, feed, SKELETONS.since(&history, state))?;
+        records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    let ordered = ORDERS.oldest(records, feed, ORDERS.since(&history, state))?;
+    let framed = SKELETONS.oldest(records, feed, SKELETONS.since(&history, state))?;
     Ok(Holdings {
         versions,
         version_bytes,
@@ -186,6 +188,6 @@ pub(super) fn holdings(
 }
 
 /// The tick that a version is stored under.
-pub(super) fn tick_of(trees: &Trees, class: Class, key: &[u8]) -> Result<Tick, StoreError> {
-    keys::version_tick(key).ok_or_else(|| trees.damaged(class, key, "its key has no tick"))
+pub(super) fn tick_of(records: &Records, class: Class, key: &[u8]) -> Result<Tick, StoreError> {
+    keys::version_tick(key).ok_or_else(|| records.damaged(class, key, "its key has no tick"))
 }

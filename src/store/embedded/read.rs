@@ -1,0 +1,251 @@
+//! Answers from the records. Whoever calls holds the gate of what is read.
+
+use super::archives;
+use super::conflicts;
+use super::keys;
+use super::records::Records;
+use crate::model::{
+    Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
+    Markup, PollState, Skeleton, Snapshot, SyncId, Time,
+};
+use crate::store::engine::Class;
+use crate::store::engine::{Direction, beginning_with};
+use crate::store::limits::TAIL_LIMIT;
+use crate::store::purge_mark;
+use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord};
+use crate::store::{
+    ClosedEpoch, Epoch, LoggedChange, Select, StoreError, VersionNote, View, assemble,
+};
+use crate::websub::Subscription;
+use std::ops::Bound;
+
+/// Reads all values of a class whose keys begin with `prefix`.
+fn values<'a, T: Record>(
+    records: &'a Records,
+    class: Class,
+    prefix: &[u8],
+) -> impl Iterator<Item = Result<T, StoreError>> + use<'a, T> {
+    records.scan(class, prefix).map(|entry| entry.map(|(_, value)| value))
+}
+
+/// All feeds, by name.
+pub(super) fn feeds(records: &Records) -> Result<Vec<FeedRecord>, StoreError> {
+    values(records, Class::Feeds, &[]).collect()
+}
+
+/// All poll states.
+pub(super) fn poll_states(records: &Records) -> Result<Vec<PollState>, StoreError> {
+    values(records, Class::Polls, &[]).collect()
+}
+
+/// All large documents that are being taken in.
+pub(super) fn attempts(records: &Records) -> Result<Vec<Attempt>, StoreError> {
+    values(records, Class::Attempts, &[]).collect()
+}
+
+/// All subscriptions of the hub.
+pub(super) fn subscriptions(records: &Records) -> Result<Vec<Subscription>, StoreError> {
+    let class = Class::Subscriptions;
+    let subscriptions = records.scan::<SubscriptionRecord>(class, &[]).map(|entry| {
+        let (key, record) = entry?;
+        Subscription::try_from(record).map_err(|error| records.damaged(class, &key, error))
+    });
+    subscriptions.collect()
+}
+
+/// The updates of the item that was updated most often, as [`purge_mark::most_updates`] counts them. What
+/// cannot be read does not count: it is about to go.
+pub(super) fn most_updates(records: &Records, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
+    let known = values::<LedgerEntry>(records, Class::Ledger, &keys::feed(feed)).flatten();
+    known.map(|known| purge_mark::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
+}
+
+/// What the purged feed of a name noted of them.
+pub(super) fn purged_updates(records: &Records, feed: &FeedName) -> Result<u32, StoreError> {
+    let floor: Option<FloorRecord> = records.record(Class::Floors, &keys::feed(feed))?;
+    Ok(floor.map_or(0, |record| record.floor.updates))
+}
+
+/// Everything that judging a document needs.
+pub(super) fn snapshot(
+    records: &Records,
+    feed: &FeedName,
+    state: &FeedState,
+) -> Result<Option<Snapshot>, StoreError> {
+    let known = values(records, Class::Ledger, &keys::feed(feed));
+    let known: Vec<LedgerEntry> = known.collect::<Result<_, _>>()?;
+    Ok(Some(Snapshot {
+        state: state.clone(),
+        order: order(records, feed)?,
+        kept: if state.hold.is_some() { kept(records, feed)? } else { Vec::new() },
+        archives: archives::oldest(records, feed, state)?,
+        conflicts: conflicts::all(records, feed, &known)?,
+        known,
+    }))
+}
+
+pub(super) fn kept(records: &Records, feed: &FeedName) -> Result<Vec<HeldEntry>, StoreError> {
+    let key = keys::feed(feed);
+    Ok(records.record(Class::Kept, &key)?.unwrap_or_default())
+}
+
+/// The document around the entries, where there is one.
+pub(super) fn skeleton(records: &Records, feed: &FeedName) -> Result<Option<Skeleton>, StoreError> {
+    let key = keys::feed(feed);
+    records.record(Class::Skeletons, &key)
+}
+
+fn order(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+    let key = keys::feed(feed);
+    Ok(records.record(Class::Orders, &key)?.unwrap_or_default())
+}
+
+/// Items with their bytes; `None` before the first skeleton.
+pub(super) fn view(
+    records: &Records,
+    feed: &FeedName,
+    state: &FeedState,
+    select: Select,
+) -> Result<Option<View>, StoreError> {
+    let Some(skeleton) = skeleton(records, feed)? else { return Ok(None) };
+    let ids = match select {
+        Select::Current => order(records, feed)?,
+        Select::After(tick) => by_tick(records, feed, keys::after_tick(feed, tick))?,
+        Select::All => by_tick(records, feed, keys::feed(feed))?,
+    };
+    let mut items = Vec::with_capacity(ids.len());
+    for id in &ids {
+        let key = keys::item(feed, id);
+        let known: LedgerEntry = records.expected(Class::Ledger, &key)?;
+        if known.is_discarded() {
+            continue;
+        }
+        items.push(with_bytes(records, feed, id, known)?);
+    }
+    Ok(Some(View { state: state.clone(), skeleton, items }))
+}
+
+/// The ids in the index by tick from the key `from` on, within the feed.
+fn by_tick(records: &Records, feed: &FeedName, from: Vec<u8>) -> Result<Vec<SyncId>, StoreError> {
+    let prefix = keys::feed(feed);
+    let mut ids = Vec::new();
+    let range = (Bound::Included(from), beginning_with(&prefix).1);
+    for entry in records.range(Class::ByTick, range, Direction::Ascending) {
+        let (key, _) = entry?;
+        let id = keys::by_tick_id(feed, &key);
+        ids.push(id.ok_or_else(|| records.damaged(Class::ByTick, &key, "it names no item"))?);
+    }
+    Ok(ids)
+}
+
+/// One item.
+pub(super) fn item(
+    records: &Records,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Item>, StoreError> {
+    match records.record(Class::Ledger, &keys::item(feed, id))? {
+        Some(known) => with_bytes(records, feed, id, known).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn with_bytes(
+    records: &Records,
+    feed: &FeedName,
+    id: &SyncId,
+    known: LedgerEntry,
+) -> Result<Item, StoreError> {
+    let conflicts = conflicts::of(records, feed, &known)?;
+    Ok(assemble(known, newest(records, feed, id)?, conflicts))
+}
+
+/// The newest bytes of an item.
+pub(super) fn newest(
+    records: &Records,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Markup, StoreError> {
+    let key = keys::item(feed, id);
+    let head: HeadRecord = records.expected(Class::Heads, &key)?;
+    if head.latest {
+        markup(records, Class::Latest, &key)
+    } else {
+        markup(records, Class::Bodies, &keys::version(feed, id, head.body))
+    }
+}
+
+fn markup(records: &Records, class: Class, key: &[u8]) -> Result<Markup, StoreError> {
+    records.expected(class, key)
+}
+
+/// An item's versions, newest first.
+pub(super) fn versions(
+    records: &Records,
+    feed: &FeedName,
+    id: &SyncId,
+    limit: usize,
+) -> Result<Vec<VersionNote>, StoreError> {
+    let notes = records.scan_back(Class::Versions, &keys::item(feed, id));
+    notes.take(limit).map(|entry| Ok(entry?.1)).collect()
+}
+
+/// A feed's events, newest first.
+pub(super) fn events(
+    records: &Records,
+    feed: &FeedName,
+    limit: usize,
+) -> Result<Vec<Event>, StoreError> {
+    let events = records.scan_back(Class::Events, &keys::feed(feed));
+    events.take(limit).map(|entry| Ok(entry?.1)).collect()
+}
+
+/// Closed epochs after `after` up to `newest`, oldest first.
+pub(super) fn epochs_after(
+    records: &Records,
+    after: Epoch,
+    newest: Epoch,
+    limit: usize,
+) -> Result<Vec<ClosedEpoch>, StoreError> {
+    let mut epochs: Vec<ClosedEpoch> = Vec::new();
+    if after >= newest {
+        return Ok(epochs);
+    }
+    let (begin, end) = (keys::log(after.0 + 1, 0), keys::log(newest.0, u32::MAX));
+    let range = (Bound::Included(begin), Bound::Included(end));
+    for entry in records.range(Class::Log, range, Direction::Ascending) {
+        let (key, value) = entry?;
+        let (epoch, at, announced) = logged(records, &key, &value)?;
+        if let Some(last) = epochs.last_mut()
+            && last.epoch == epoch
+        {
+            last.changes.push(announced);
+            continue;
+        }
+        if epochs.len() >= limit.min(TAIL_LIMIT) {
+            break;
+        }
+        epochs.push(ClosedEpoch { epoch, at, changes: vec![announced] });
+    }
+    Ok(epochs)
+}
+
+/// A change in the log: its epoch, when that was closed, and the change.
+pub(super) fn logged(
+    records: &Records,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(Epoch, Time, LoggedChange), StoreError> {
+    let damaged = |what: &str| records.damaged(Class::Log, key, what);
+    let epoch = keys::log_epoch(key).ok_or_else(|| damaged("its key names no epoch"))?;
+    let (at, announced) = records.decode::<(Time, LoggedChange)>(Class::Log, key, value)?;
+    Ok((Epoch(epoch), at, announced))
+}
+
+/// The last change of the log, where there is one.
+pub(super) fn last_logged(records: &Records) -> Result<Option<(Epoch, Time)>, StoreError> {
+    match records.first(Class::Log, beginning_with(&[]), Direction::Descending)? {
+        Some((key, value)) => logged(records, &key, &value).map(|(epoch, at, _)| Some((epoch, at))),
+        None => Ok(None),
+    }
+}

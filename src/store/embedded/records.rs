@@ -1,0 +1,243 @@
+//! Records in a database: what is read is decoded, what is written is encoded, and what cannot be right
+//! is said with its place.
+
+use super::keys;
+use crate::model::Time;
+use crate::store::StoreError;
+use crate::store::engine::{self, Class, Direction, Engine, KeyRange, Writes, beginning_with};
+use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The entries that are read at once at first, and at most.
+const PORTIONS: (usize, usize) = (8, 512);
+
+/// The records of a database.
+#[derive(Clone)]
+pub(in crate::store) struct Records(Arc<dyn Engine>);
+
+impl Records {
+    /// The records of `engine`.
+    pub(in crate::store) fn of(engine: Arc<dyn Engine>) -> Self {
+        Self(engine)
+    }
+
+    /// The database.
+    pub(in crate::store) fn engine(&self) -> &dyn Engine {
+        &*self.0
+    }
+
+    /// Lets go of the database; whether nobody else has it.
+    pub(super) fn end(self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// The bytes of a record.
+    pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.0.get(class, key)
+    }
+
+    /// Whether there is a record.
+    pub(super) fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
+        self.0.contains(class, key)
+    }
+
+    /// A record.
+    pub(super) fn record<T: Record>(
+        &self,
+        class: Class,
+        key: &[u8],
+    ) -> Result<Option<T>, StoreError> {
+        self.get(class, key)?.map(|value| self.decode(class, key, &value)).transpose()
+    }
+
+    /// A record that must be there, as what refers to it is.
+    pub(super) fn expected<T: Record>(&self, class: Class, key: &[u8]) -> Result<T, StoreError> {
+        self.record(class, key)?.ok_or_else(|| self.damaged(class, key, "it is missing"))
+    }
+
+    /// The entries of a range.
+    pub(super) fn range(
+        &self,
+        class: Class,
+        range: KeyRange,
+        direction: Direction,
+    ) -> RangeReader<'_> {
+        let (limit, is_over) = (PORTIONS.0, engine::is_empty(&range));
+        let read = VecDeque::new();
+        RangeReader { records: self, class, range, direction, limit, read, is_over }
+    }
+
+    /// The entries whose keys begin with `prefix`, in the order of their keys.
+    pub(super) fn entries(&self, class: Class, prefix: &[u8]) -> RangeReader<'_> {
+        self.range(class, beginning_with(prefix), Direction::Ascending)
+    }
+
+    /// The first entry of a range in this direction.
+    pub(super) fn first(
+        &self,
+        class: Class,
+        range: KeyRange,
+        direction: Direction,
+    ) -> Result<Option<(Vec<u8>, Bytes)>, StoreError> {
+        if engine::is_empty(&range) {
+            return Ok(None);
+        }
+        Ok(self.0.portion(class, &range, direction, 1)?.entries.pop())
+    }
+
+    /// All records whose keys begin with `prefix`, in the order of their keys.
+    pub(super) fn scan<'a, T: Record>(
+        &'a self,
+        class: Class,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
+        self.decoded(class, self.entries(class, prefix))
+    }
+
+    /// The same, the last first.
+    pub(super) fn scan_back<'a, T: Record>(
+        &'a self,
+        class: Class,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
+        let entries = self.range(class, beginning_with(prefix), Direction::Descending);
+        self.decoded(class, entries)
+    }
+
+    fn decoded<'a, T: Record>(
+        &'a self,
+        class: Class,
+        entries: RangeReader<'a>,
+    ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
+        entries.map(move |entry| {
+            let (key, value) = entry?;
+            let record = self.decode(class, &key, &value)?;
+            Ok((key, record))
+        })
+    }
+
+    /// A record from its bytes.
+    pub(super) fn decode<T: Record>(
+        &self,
+        class: Class,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<T, StoreError> {
+        decode(value).map_err(|error| self.damaged(class, key, error))
+    }
+
+    /// Plans to set a record.
+    pub(super) fn put<T: Record>(
+        &self,
+        writes: &mut Writes,
+        class: Class,
+        key: Vec<u8>,
+        record: &T,
+    ) -> Result<(), StoreError> {
+        let value = self.encoded(record, || format!("a record of {}", place(class, &key)))?;
+        writes.insert((class, key), Some(value));
+        Ok(())
+    }
+
+    /// A record as it is written; `what` it is, for the message where it is too large.
+    pub(super) fn encoded<T: Record>(
+        &self,
+        record: &T,
+        what: impl FnOnce() -> String,
+    ) -> Result<Vec<u8>, StoreError> {
+        let encoded = if self.0.is_compact() { encode(record) } else { encode_plain(record) };
+        encoded.map_err(|error| unwritable(what(), error))
+    }
+
+    /// A record as a difference to the record `newer`, which stands under the time `at`; `None` where that
+    /// saves nothing. `what` it is, for the message where it cannot be written.
+    pub(super) fn difference(
+        &self,
+        whole: &[u8],
+        at: Time,
+        newer: &[u8],
+        what: impl FnOnce() -> String,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        if !self.0.is_compact() {
+            return Ok(None);
+        }
+        delta::against(whole, at, newer).map_err(|error| unwritable(what(), error))
+    }
+
+    /// An entry that cannot be right.
+    pub(super) fn damaged(
+        &self,
+        class: Class,
+        key: &[u8],
+        what: impl std::fmt::Display,
+    ) -> StoreError {
+        self.damage(format!("in {}: {what}", place(class, key)))
+    }
+
+    /// A store that cannot be right.
+    pub(in crate::store) fn damage(&self, what: String) -> StoreError {
+        StoreError::Damaged { path: self.0.path().to_owned(), what }
+    }
+}
+
+fn place(class: Class, key: &[u8]) -> String {
+    format!("{} at {}", class.name(), keys::shown(key))
+}
+
+/// A record that cannot be written.
+fn unwritable(what: String, error: RecordError) -> StoreError {
+    match error {
+        RecordError::TooLarge { size, limit } => StoreError::TooLarge { what, size, limit },
+        other => StoreError::Io { doing: "encode a record", source: io::Error::other(other) },
+    }
+}
+
+/// Reads the entries of a range, portion by portion.
+pub(super) struct RangeReader<'a> {
+    records: &'a Records,
+    class: Class,
+    /// What was not read yet.
+    range: KeyRange,
+    direction: Direction,
+    /// The entries that are read next at most.
+    limit: usize,
+    read: VecDeque<(Vec<u8>, Bytes)>,
+    is_over: bool,
+}
+
+impl RangeReader<'_> {
+    fn fill(&mut self) -> Result<(), StoreError> {
+        let engine = self.records.engine();
+        let portion = engine.portion(self.class, &self.range, self.direction, self.limit)?;
+        self.is_over = !portion.has_more;
+        if let Some((last, _)) = portion.entries.last() {
+            let beyond = Bound::Excluded(last.clone());
+            match self.direction {
+                Direction::Ascending => self.range.0 = beyond,
+                Direction::Descending => self.range.1 = beyond,
+            }
+            self.is_over |= engine::is_empty(&self.range);
+        }
+        self.limit = self.limit.saturating_mul(4).min(PORTIONS.1);
+        self.read = portion.entries.into();
+        Ok(())
+    }
+}
+
+impl Iterator for RangeReader<'_> {
+    type Item = Result<(Vec<u8>, Bytes), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.read.is_empty() && !self.is_over {
+            if let Err(error) = self.fill() {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+        self.read.pop_front().map(Ok)
+    }
+}

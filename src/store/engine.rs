@@ -1,0 +1,205 @@
+//! What the store needs of a database: entries in classes, each with a key and a value, in the order of
+//! their keys; changed all or nothing, made durable by a barrier.
+//!
+//! sled is one such database ([`super::sled`]), an ordered map in memory the other. What an entry means
+//! is the store's own ([`super::embedded`]), and written once for both.
+
+mod memory;
+
+pub(super) use self::memory::MemoryEngine;
+
+use super::StoreError;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+macro_rules! classes {
+    ($($(#[$doc:meta])* $class:ident $name:ident $number:literal)+) => {
+        /// A class of values. The numbers are part of the format.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub(super) enum Class {
+            $($(#[$doc])* $class = $number,)+
+        }
+
+        impl Class {
+            /// All classes.
+            pub(super) const ALL: &[Self] = &[$(Self::$class,)+];
+
+            /// The class with this number.
+            pub(super) fn numbered(number: u8) -> Option<Self> {
+                Self::ALL.iter().copied().find(|class| *class as u8 == number)
+            }
+
+            /// Its name.
+            pub(super) const fn name(self) -> &'static str {
+                match self { $(Self::$class => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+classes! {
+    /// What the store says of itself: its format, whose it is.
+    Gateway gateway 28
+    /// What operators say of feeds.
+    Feeds feeds 1
+    /// States of feeds.
+    States states 2
+    /// The documents around the entries.
+    Skeletons skeletons 3
+    /// Orders of reader views.
+    Orders orders 4
+    /// Ledger entries.
+    Ledger ledger 5
+    /// Where the newest bytes of items stand.
+    Heads heads 6
+    /// Items by tick; the values are empty.
+    ByTick by_tick 7
+    /// Notes of versions.
+    Versions versions 8
+    /// Bytes of versions; written once.
+    Bodies bodies 9
+    /// Newest bytes that made no version.
+    Latest latest 10
+    /// Events.
+    Events events 11
+    /// The change log.
+    Log log 12
+    /// Poll states.
+    Polls polls 13
+    /// Large documents while they are taken in, by feed.
+    Attempts attempts 26
+    /// What is left of purged feeds.
+    Floors floors 15
+    /// Entries of held documents.
+    Kept kept 23
+    /// What is in conflict with current versions, by item.
+    Conflicts conflicts 25
+    /// Subscriptions of the hub, by id.
+    Subscriptions subscriptions 24
+    /// Since when the present orders and skeletons are in force.
+    Histories histories 20
+    /// Orders of reader views that are not in force any more.
+    PastOrders past_orders 21
+    /// Documents around the entries that are not in force any more.
+    PastSkeletons past_skeletons 22
+    /// Notes of archives, by number.
+    Archives archives 16
+    /// Numbers of archives, by id.
+    ArchiveIds archive_ids 17
+    /// Blocks of archives; written once but for redaction.
+    Segments segments 18
+}
+
+/// A class and a key.
+pub(super) type RecordKey = (Class, Vec<u8>);
+
+/// Entries to set (`Some`) and to remove (`None`), each with its class and key.
+pub(super) type Writes = BTreeMap<RecordKey, Option<Vec<u8>>>;
+
+/// From which key to which.
+pub(super) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// In which order entries are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// Some entries of a range.
+#[derive(Debug)]
+pub(super) struct Portion {
+    /// They, with their keys.
+    pub(super) entries: Vec<(Vec<u8>, Bytes)>,
+    /// Whether there may be more.
+    pub(super) has_more: bool,
+}
+
+/// A database.
+pub(super) trait Engine: Send + Sync + 'static {
+    /// The folder, or what stands for it in messages.
+    fn path(&self) -> &str;
+
+    /// Whether bytes are dear enough to be compressed, and to be stored as differences.
+    fn is_compact(&self) -> bool;
+
+    /// A value.
+    fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
+
+    /// Whether there is a value.
+    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError>;
+
+    /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
+    /// empty ([`is_empty`]). Nothing that a reader reads changes while it reads: the store has gates for
+    /// that.
+    fn portion(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Portion, StoreError>;
+
+    /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
+    fn apply(&self, writes: Writes) -> Result<(), StoreError>;
+
+    /// Removes what has keys that begin with `prefix`, entry by entry. Not durable yet.
+    fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError>;
+
+    /// The durability barrier: returns when everything written before would survive a loss of power.
+    fn pass(&self) -> Result<(), StoreError>;
+}
+
+/// The range of the keys that begin with `prefix`.
+pub(super) fn beginning_with(prefix: &[u8]) -> KeyRange {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
+        }
+    }
+    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+}
+
+/// Whether no key can be in a range.
+pub(super) fn is_empty(range: &KeyRange) -> bool {
+    match range {
+        (Bound::Included(begin), Bound::Included(end)) => begin > end,
+        (
+            Bound::Included(begin) | Bound::Excluded(begin),
+            Bound::Included(end) | Bound::Excluded(end),
+        ) => begin >= end,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::ops::RangeBounds;
+
+    proptest! {
+        #[test]
+        fn a_range_holds_what_begins_with_the_prefix(
+            prefix in proptest::collection::vec(prop_oneof![Just(0), Just(255), any::<u8>()], 0..4),
+            key in proptest::collection::vec(prop_oneof![Just(0), Just(255), any::<u8>()], 0..6),
+        ) {
+            let range = beginning_with(&prefix);
+            prop_assert_eq!(range.contains(&key), key.starts_with(&prefix));
+            prop_assert!(!is_empty(&range));
+        }
+    }
+
+    #[test]
+    fn ranges_that_hold_nothing_are_told() {
+        let key = |byte: u8| vec![byte];
+        assert!(is_empty(&(Bound::Included(key(2)), Bound::Included(key(1)))));
+        assert!(is_empty(&(Bound::Included(key(1)), Bound::Excluded(key(1)))));
+        assert!(!is_empty(&(Bound::Included(key(1)), Bound::Included(key(1)))));
+        assert!(!is_empty(&(Bound::Excluded(key(1)), Bound::Unbounded)));
+    }
+}

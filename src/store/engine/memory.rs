@@ -1,0 +1,86 @@
+//! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
+
+use super::{Class, Direction, Engine, KeyRange, Portion, Writes, beginning_with};
+use crate::store::StoreError;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+type Content = BTreeMap<Class, BTreeMap<Vec<u8>, Bytes>>;
+
+/// A database in memory.
+#[derive(Default)]
+pub(in crate::store) struct MemoryEngine(RwLock<Content>);
+
+impl MemoryEngine {
+    fn read(&self) -> RwLockReadGuard<'_, Content> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Content> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn path(&self) -> &'static str {
+        "in memory"
+    }
+
+    fn is_compact(&self) -> bool {
+        false
+    }
+
+    fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.read().get(&class).and_then(|entries| entries.get(key).cloned()))
+    }
+
+    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
+        Ok(self.read().get(&class).is_some_and(|entries| entries.contains_key(key)))
+    }
+
+    fn portion(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Portion, StoreError> {
+        let content = self.read();
+        let nothing = BTreeMap::new();
+        let entries = content.get(&class).unwrap_or(&nothing);
+        let found = entries.range::<Vec<u8>, _>((range.0.as_ref(), range.1.as_ref()));
+        let entry = |(key, value): (&Vec<u8>, &Bytes)| (key.clone(), value.clone());
+        let entries: Vec<_> = match direction {
+            Direction::Ascending => found.take(limit).map(entry).collect(),
+            Direction::Descending => found.rev().take(limit).map(entry).collect(),
+        };
+        let has_more = entries.len() == limit;
+        Ok(Portion { entries, has_more })
+    }
+
+    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
+        let mut content = self.write();
+        for ((class, key), value) in writes {
+            let entries = content.entry(class).or_default();
+            match value {
+                Some(value) => drop(entries.insert(key, value.into())),
+                None => drop(entries.remove(&key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError> {
+        if let Some(entries) = self.write().get_mut(&class) {
+            let keys: Vec<Vec<u8>> =
+                entries.range(beginning_with(prefix)).map(|(key, _)| key.clone()).collect();
+            keys.iter().for_each(|key| drop(entries.remove(key)));
+        }
+        Ok(())
+    }
+
+    fn pass(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

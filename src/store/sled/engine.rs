@@ -1,0 +1,384 @@
+//! sled as the store's database: one tree per class of value, since sixteen neighbours share a leaf and
+//! are written together, whatever their size. Large values stand in pieces in a tree of their own.
+
+use super::barrier::Barrier;
+use super::redo;
+use crate::store::StoreError;
+use crate::store::engine::{Class, Direction, Engine, KeyRange, Portion, Writes};
+use ::sled::transaction::{ConflictableTransactionError, TransactionError};
+use ::sled::{Db, IVec, Transactional, Tree};
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The longest value in one entry of a tree, in bytes. Sixteen of them make the largest leaf, which
+/// so stays below the 128 KiB from which on sled 0.34 leaks space.
+pub(super) const PIECE: usize = 7_000;
+/// The most pieces of one value.
+const PIECES_LIMIT: usize = u16::MAX as usize;
+/// The value stands whole behind this byte.
+const WHOLE: u8 = 0;
+/// The number of pieces stands behind this byte.
+const IN_PIECES: u8 = 1;
+/// About how many bytes are read at once.
+const PORTION_BYTES: usize = 1 << 20;
+/// sled's page cache, in bytes. Its default is 1 GiB.
+const CACHE: u64 = 64 * 1024 * 1024;
+/// How often sled flushes by itself, in milliseconds; its garbage collection runs then.
+const FLUSH_EVERY: u64 = 500;
+/// How often, and how far apart, sled's own lock is tried again: our lock is held already, so it
+/// can only be that of a store that this process has just closed.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// Where stores from before 0.1.0 say their format, in sled's default tree.
+const UNRELEASED_KEYS: [&[u8]; 2] = [b"\0format", b"\0tidegate"];
+
+/// A tree: that of a class, or one that only the engine knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Place {
+    Of(Class),
+    /// Pieces of large values of all classes.
+    Pieces,
+}
+
+impl Place {
+    const PIECES: u8 = 14;
+
+    /// All trees of values.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Class::ALL.iter().map(|class| Self::Of(*class)).chain([Self::Pieces])
+    }
+
+    /// Its number in the redo log.
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Of(class) => class as u8,
+            Self::Pieces => Self::PIECES,
+        }
+    }
+
+    /// The tree with this number.
+    pub(super) fn numbered(number: u8) -> Option<Self> {
+        if number == Self::PIECES {
+            Some(Self::Pieces)
+        } else {
+            Class::numbered(number).map(Self::Of)
+        }
+    }
+
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Of(class) => class.name(),
+            Self::Pieces => "pieces",
+        }
+    }
+}
+
+/// Entries of trees to set and to remove.
+pub(super) type TreeWrites = BTreeMap<(Place, Vec<u8>), Option<Vec<u8>>>;
+
+/// A sled database.
+pub(in crate::store) struct SledEngine {
+    path: String,
+    trees: HashMap<Place, Tree>,
+    redo: Tree,
+    db: Db,
+    barrier: Mutex<Box<dyn Barrier>>,
+}
+
+/// Opens sled in the folder `path`; messages speak of the folder `shown`. `barrier` makes what is
+/// written durable.
+pub(super) fn open(
+    path: &Path,
+    shown: &Path,
+    barrier: impl FnOnce(&Db, &Path) -> io::Result<Box<dyn Barrier>>,
+) -> Result<SledEngine, StoreError> {
+    let config =
+        ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
+    let shown = shown.display().to_string();
+    let mut tries = 0;
+    loop {
+        // sled 0.34 panics on some damaged files where it should answer an error.
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            config.open().and_then(|db| Ok((open_trees(&db)?, db)))
+        }));
+        match opened {
+            Ok(Ok(((trees, redo), db))) => {
+                let barrier = barrier(&db, path)
+                    .map_err(|source| StoreError::Io { doing: "open its database", source })?;
+                let barrier = Mutex::new(barrier);
+                return Ok(SledEngine { path: shown, trees, redo, db, barrier });
+            }
+            Ok(Err(error)) if is_locked(&error) => {
+                tries += 1;
+                if tries > LOCK_TRIES {
+                    return Err(StoreError::InUse { path: shown });
+                }
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Ok(Err(error)) => return Err(failed(&shown, "open its database", error)),
+            Err(panic) => {
+                let what = format!("the engine broke off while opening it: {}", message(&*panic));
+                return Err(StoreError::Damaged { path: shown, what });
+            }
+        }
+    }
+}
+
+fn open_trees(db: &Db) -> ::sled::Result<(HashMap<Place, Tree>, Tree)> {
+    let trees = Place::all().map(|place| Ok((place, db.open_tree(place.name())?)));
+    Ok((trees.collect::<::sled::Result<_>>()?, db.open_tree("redo")?))
+}
+
+/// sled tells only in words that its lock is taken.
+fn is_locked(error: &::sled::Error) -> bool {
+    matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without a word").chars().filter(|c| !c.is_control()).collect()
+}
+
+impl SledEngine {
+    /// Whether a program from before 0.1.0 wrote it.
+    pub(super) fn is_unreleased(&self) -> Result<bool, StoreError> {
+        for key in UNRELEASED_KEYS {
+            if self.db.contains_key(key).map_err(|error| self.failed("read", error))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The database itself.
+    #[cfg(test)]
+    pub(super) const fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// The redo log.
+    pub(super) const fn redo(&self) -> &Tree {
+        &self.redo
+    }
+
+    /// A tree.
+    pub(super) fn tree(&self, place: Place) -> Result<&Tree, StoreError> {
+        // There is one for every place.
+        self.trees.get(&place).ok_or_else(|| self.damaged(place, &[], "there is no such tree"))
+    }
+
+    /// Sets one entry as it is, or removes it; not durable yet.
+    pub(super) fn set(
+        &self,
+        (place, key): (Place, &[u8]),
+        value: Option<&[u8]>,
+    ) -> Result<(), StoreError> {
+        let tree = self.tree(place)?;
+        let done = match value {
+            Some(value) => tree.insert(key, value),
+            None => tree.remove(key),
+        };
+        done.map(drop).map_err(|error| self.failed("write", error))
+    }
+
+    /// What an error of the engine means.
+    pub(super) fn failed(&self, doing: &'static str, error: ::sled::Error) -> StoreError {
+        failed(&self.path, doing, error)
+    }
+
+    /// An entry that cannot be right.
+    pub(super) fn damaged(&self, place: Place, key: &[u8], what: &str) -> StoreError {
+        let what = format!("in {} at {}: {what}", place.name(), key.escape_ascii());
+        StoreError::Damaged { path: self.path.clone(), what }
+    }
+
+    fn root(&self, class: Class, key: &[u8]) -> Result<Option<IVec>, StoreError> {
+        self.tree(Place::Of(class))?.get(key).map_err(|error| self.failed("read", error))
+    }
+
+    /// The value whose root entry is `root`.
+    fn whole(&self, class: Class, key: &[u8], root: &[u8]) -> Result<Bytes, StoreError> {
+        if let Some((&WHOLE, value)) = root.split_first() {
+            return Ok(Bytes::copy_from_slice(value));
+        }
+        let damaged = |what: &str| self.damaged(Place::Of(class), key, what);
+        let pieces = pieces(root).ok_or_else(|| damaged("it has no head"))?;
+        let mut value = Vec::with_capacity(usize::from(pieces) * PIECE);
+        for number in 0..pieces {
+            let found = self.tree(Place::Pieces)?.get(piece_key(class, key, number));
+            let piece = found.map_err(|error| self.failed("read", error))?;
+            let piece = piece.ok_or_else(|| damaged(&format!("piece {number} is missing")))?;
+            value.extend_from_slice(&piece);
+        }
+        Ok(value.into())
+    }
+
+    /// The entries of trees that make these writes: a large value is a root and its pieces, and what was
+    /// there before goes with its own.
+    fn tree_writes(&self, writes: Writes) -> Result<TreeWrites, StoreError> {
+        let mut made = TreeWrites::new();
+        for ((class, key), value) in writes {
+            let before = self.root(class, &key)?;
+            for number in 0..before.as_deref().and_then(pieces).unwrap_or(0) {
+                made.insert((Place::Pieces, piece_key(class, &key, number)), None);
+            }
+            let root = match value {
+                None if before.is_none() => continue,
+                None => None,
+                Some(value) if value.len() < PIECE => Some([&[WHOLE], value.as_slice()].concat()),
+                Some(value) => {
+                    let parts = value.chunks(PIECE);
+                    let count = u16::try_from(parts.len()).map_err(|_| StoreError::TooLarge {
+                        what: format!("the value {} of {}", key.escape_ascii(), class.name()),
+                        size: value.len(),
+                        limit: PIECE * PIECES_LIMIT,
+                    })?;
+                    for (number, part) in (0..count).zip(parts) {
+                        let place = (Place::Pieces, piece_key(class, &key, number));
+                        made.insert(place, Some(part.to_vec()));
+                    }
+                    Some([&[IN_PIECES], count.to_be_bytes().as_slice()].concat())
+                }
+            };
+            made.insert((Place::Of(class), key), root);
+        }
+        Ok(made)
+    }
+
+    /// Sets and removes entries as one transaction; not durable yet.
+    pub(super) fn transact(&self, writes: &TreeWrites) -> Result<(), StoreError> {
+        let mut places: Vec<Place> = writes.keys().map(|(place, _)| *place).collect();
+        places.dedup();
+        let touched: Vec<&Tree> =
+            places.iter().map(|place| self.tree(*place)).collect::<Result<_, _>>()?;
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let applied = touched.as_slice().transaction(|views| {
+            for ((place, key), value) in writes {
+                let view = places.iter().zip(views).find(|(touched, _)| *touched == place);
+                match (view, value) {
+                    (Some((_, view)), Some(value)) => {
+                        view.insert(key.as_slice(), value.as_slice())?;
+                    }
+                    (Some((_, view)), None) => {
+                        view.remove(key.as_slice())?;
+                    }
+                    (None, _) => {}
+                }
+            }
+            Ok::<(), ConflictableTransactionError<()>>(())
+        });
+        applied.map_err(|error| match error {
+            TransactionError::Storage(error) => self.failed("write", error),
+            TransactionError::Abort(()) => {
+                self.failed("write", ::sled::Error::Unsupported("aborted".to_owned()))
+            }
+        })
+    }
+}
+
+impl Engine for SledEngine {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn is_compact(&self) -> bool {
+        true
+    }
+
+    fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.root(class, key)?.map(|root| self.whole(class, key, &root)).transpose()
+    }
+
+    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
+        let found = self.tree(Place::Of(class))?.contains_key(key);
+        found.map_err(|error| self.failed("read", error))
+    }
+
+    fn portion(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Portion, StoreError> {
+        let mut found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
+        let (mut entries, mut bytes) = (Vec::new(), 0_usize);
+        while entries.len() < limit && bytes < PORTION_BYTES {
+            let entry = match direction {
+                Direction::Ascending => found.next(),
+                Direction::Descending => found.next_back(),
+            };
+            let Some(entry) = entry else { return Ok(Portion { entries, has_more: false }) };
+            let (key, root) = entry.map_err(|error| self.failed("read", error))?;
+            let value = self.whole(class, &key, &root)?;
+            bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
+            entries.push((key.to_vec(), value));
+        }
+        Ok(Portion { entries, has_more: true })
+    }
+
+    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
+        redo::apply(self, self.tree_writes(writes)?)
+    }
+
+    fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError> {
+        let tree = self.tree(Place::Of(class))?;
+        for entry in tree.scan_prefix(prefix) {
+            let (key, root) = entry.map_err(|error| self.failed("read", error))?;
+            for number in 0..pieces(&root).unwrap_or(0) {
+                self.set((Place::Pieces, &piece_key(class, &key, number)), None)?;
+            }
+            self.set((Place::Of(class), &key), None)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&self) -> Result<(), StoreError> {
+        let mut barrier = self.barrier.lock().unwrap_or_else(PoisonError::into_inner);
+        barrier.pass().map_err(|source| {
+            let source = io::Error::new(source.kind(), format!("{}: {source}", self.path));
+            StoreError::Io { doing: "make a write durable", source }
+        })
+    }
+}
+
+/// The key of a piece of a large value: the value's own key, the piece's number, and the class.
+fn piece_key(class: Class, key: &[u8], number: u16) -> Vec<u8> {
+    [key, number.to_be_bytes().as_slice(), &[class as u8]].concat()
+}
+
+/// The number of pieces behind a root entry.
+fn pieces(root: &[u8]) -> Option<u16> {
+    match root {
+        [IN_PIECES, high, low] => Some(u16::from_be_bytes([*high, *low])),
+        _ => None,
+    }
+}
+
+/// What an error of the engine means for the store in `path`.
+fn failed(path: &str, doing: &'static str, error: ::sled::Error) -> StoreError {
+    match error {
+        ::sled::Error::Io(source) => {
+            let source = io::Error::new(source.kind(), format!("{path}: {source}"));
+            StoreError::Io { doing, source }
+        }
+        // Its Display would print the engine's own wording; only the place matters here.
+        ::sled::Error::Corruption { at, .. } => StoreError::Damaged {
+            path: path.to_owned(),
+            what: at.map_or_else(
+                || "the engine found corrupted data".to_owned(),
+                |at| format!("the engine found corrupted data at {at}"),
+            ),
+        },
+        other => StoreError::Damaged { path: path.to_owned(), what: other.to_string() },
+    }
+}
