@@ -103,7 +103,7 @@ pub(super) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// In which order entries are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum KeyOrder {
     Ascending,
     Descending,
 }
@@ -138,7 +138,7 @@ pub(super) trait Engine: Send + Sync + 'static {
         &self,
         class: Class,
         range: &KeyRange,
-        direction: Direction,
+        order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError>;
 

@@ -6,7 +6,7 @@ use super::records::Records;
 use crate::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
 use crate::store::StoreError;
 use crate::store::engine::Class;
-use crate::store::engine::{Direction, beginning_with};
+use crate::store::engine::{KeyOrder, beginning_with};
 use crate::store::limits::{CHAIN_LIMIT, WHOLE_EVERY};
 use crate::store::record::{HistoryRecord, Record, delta};
 use bytes::Bytes;
@@ -97,7 +97,7 @@ impl ChainHead {
         }
         let begin = Bound::Included(keys::past(feed, Time::MIN));
         let range = (begin, Bound::Included(keys::past(feed, at)));
-        let found = records.first(self.past, range, Direction::Descending)?;
+        let found = records.first(self.past, range, KeyOrder::Descending)?;
         let Some((key, bytes)) = found else { return Ok(None) };
         let from = keys::past_since(&key);
         let from = from.ok_or_else(|| records.damaged(self.past, &key, "its key has no time"))?;
@@ -118,7 +118,7 @@ impl ChainHead {
         since: Time,
     ) -> Result<Time, StoreError> {
         let all = beginning_with(&keys::feed(feed));
-        let first = records.first(self.past, all, Direction::Ascending)?;
+        let first = records.first(self.past, all, KeyOrder::Ascending)?;
         Ok(first.and_then(|(key, _)| keys::past_since(&key)).unwrap_or(since))
     }
 }

@@ -5,7 +5,7 @@ use super::read::last_logged;
 use super::records::Records;
 use super::{keys, purge};
 use crate::model::{EndpointId, FeedName, SupIdBasis, Time};
-use crate::store::engine::{Class, Direction, Writes, beginning_with};
+use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord};
 use crate::store::{Epoch, StoreError, endpoint};
@@ -119,7 +119,7 @@ pub(super) fn identity(records: &Records) -> Result<Option<IdentityRecord>, Stor
 /// Whether nothing was ever put into a database.
 pub(super) fn is_empty(records: &Records) -> Result<bool, StoreError> {
     for class in Class::ALL.iter().filter(|class| **class != Class::Gateway) {
-        if records.first(*class, beginning_with(&[]), Direction::Ascending)?.is_some() {
+        if records.first(*class, beginning_with(&[]), KeyOrder::Ascending)?.is_some() {
             return Ok(false);
         }
     }

@@ -9,7 +9,7 @@ use crate::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Time,
 };
 use crate::store::engine::{Class, Writes};
-use crate::store::engine::{Direction, beginning_with};
+use crate::store::engine::{KeyOrder, beginning_with};
 use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
 use crate::store::record::{HeadRecord, StateRecord};
 use crate::store::{LoggedChange, StoreError, VersionNote, note};
@@ -213,7 +213,7 @@ fn version(
     }
     let prefix = keys::item(feed, &known.id);
     let all = beginning_with(&prefix);
-    let oldest = records.first(Class::Versions, all, Direction::Ascending)?;
+    let oldest = records.first(Class::Versions, all, KeyOrder::Ascending)?;
     let Some((oldest, _)) = oldest else {
         return Err(records.damaged(Class::Versions, &prefix, "its versions are missing"));
     };

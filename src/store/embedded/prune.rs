@@ -7,7 +7,7 @@ use super::past::tick_of;
 use super::read::logged;
 use super::records::Records;
 use crate::model::{FeedName, FeedState, Time};
-use crate::store::engine::Direction;
+use crate::store::engine::KeyOrder;
 use crate::store::engine::{Class, Writes};
 use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::store::record::{HeadRecord, HistoryRecord};
@@ -123,7 +123,7 @@ pub(super) fn trim(
     let (mut last, mut epochs) = (None, 0);
     let end = keys::log(newest.0.saturating_sub(LOG_EPOCHS), u32::MAX);
     let range = (Bound::Unbounded, Bound::Included(end));
-    for entry in records.range(Class::Log, range, Direction::Ascending) {
+    for entry in records.range(Class::Log, range, KeyOrder::Ascending) {
         let (key, value) = entry?;
         let (epoch, at, _) = logged(records, &key, &value)?;
         let begins = last != Some(epoch);

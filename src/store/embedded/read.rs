@@ -9,7 +9,7 @@ use crate::model::{
     Markup, PollState, Skeleton, Snapshot, SyncId, Time,
 };
 use crate::store::engine::Class;
-use crate::store::engine::{Direction, beginning_with};
+use crate::store::engine::{KeyOrder, beginning_with};
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::purge_mark;
 use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord};
@@ -130,7 +130,7 @@ fn by_tick(records: &Records, feed: &FeedName, from: Vec<u8>) -> Result<Vec<Sync
     let prefix = keys::feed(feed);
     let mut ids = Vec::new();
     let range = (Bound::Included(from), beginning_with(&prefix).1);
-    for entry in records.range(Class::ByTick, range, Direction::Ascending) {
+    for entry in records.range(Class::ByTick, range, KeyOrder::Ascending) {
         let (key, _) = entry?;
         let id = keys::by_tick_id(feed, &key);
         ids.push(id.ok_or_else(|| records.damaged(Class::ByTick, &key, "it names no item"))?);
@@ -213,7 +213,7 @@ pub(super) fn epochs_after(
     }
     let (begin, end) = (keys::log(after.0 + 1, 0), keys::log(newest.0, u32::MAX));
     let range = (Bound::Included(begin), Bound::Included(end));
-    for entry in records.range(Class::Log, range, Direction::Ascending) {
+    for entry in records.range(Class::Log, range, KeyOrder::Ascending) {
         let (key, value) = entry?;
         let (epoch, at, announced) = logged(records, &key, &value)?;
         if let Some(last) = epochs.last_mut()
@@ -244,7 +244,7 @@ pub(super) fn logged(
 
 /// The last change of the log, where there is one.
 pub(super) fn last_logged(records: &Records) -> Result<Option<(Epoch, Time)>, StoreError> {
-    match records.first(Class::Log, beginning_with(&[]), Direction::Descending)? {
+    match records.first(Class::Log, beginning_with(&[]), KeyOrder::Descending)? {
         Some((key, value)) => logged(records, &key, &value).map(|(epoch, at, _)| Some((epoch, at))),
         None => Ok(None),
     }

@@ -4,7 +4,7 @@
 use super::keys;
 use crate::model::Time;
 use crate::store::StoreError;
-use crate::store::engine::{self, Class, Direction, Engine, KeyRange, Writes, beginning_with};
+use crate::store::engine::{self, Class, Engine, KeyOrder, KeyRange, Writes, beginning_with};
 use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -60,33 +60,28 @@ impl Records {
     }
 
     /// The entries of a range.
-    pub(super) fn range(
-        &self,
-        class: Class,
-        range: KeyRange,
-        direction: Direction,
-    ) -> RangeReader<'_> {
+    pub(super) fn range(&self, class: Class, range: KeyRange, order: KeyOrder) -> RangeReader<'_> {
         let (limit, is_over) = (PORTIONS.0, engine::is_empty(&range));
         let read = VecDeque::new();
-        RangeReader { records: self, class, range, direction, limit, read, is_over }
+        RangeReader { records: self, class, range, order, limit, read, is_over }
     }
 
     /// The entries whose keys begin with `prefix`, in the order of their keys.
     pub(super) fn entries(&self, class: Class, prefix: &[u8]) -> RangeReader<'_> {
-        self.range(class, beginning_with(prefix), Direction::Ascending)
+        self.range(class, beginning_with(prefix), KeyOrder::Ascending)
     }
 
-    /// The first entry of a range in this direction.
+    /// The first entry of a range in this order.
     pub(super) fn first(
         &self,
         class: Class,
         range: KeyRange,
-        direction: Direction,
+        order: KeyOrder,
     ) -> Result<Option<(Vec<u8>, Bytes)>, StoreError> {
         if engine::is_empty(&range) {
             return Ok(None);
         }
-        Ok(self.0.portion(class, &range, direction, 1)?.entries.pop())
+        Ok(self.0.portion(class, &range, order, 1)?.entries.pop())
     }
 
     /// All records whose keys begin with `prefix`, in the order of their keys.
@@ -104,7 +99,7 @@ impl Records {
         class: Class,
         prefix: &[u8],
     ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
-        let entries = self.range(class, beginning_with(prefix), Direction::Descending);
+        let entries = self.range(class, beginning_with(prefix), KeyOrder::Descending);
         self.decoded(class, entries)
     }
 
@@ -202,7 +197,7 @@ pub(super) struct RangeReader<'a> {
     class: Class,
     /// What was not read yet.
     range: KeyRange,
-    direction: Direction,
+    order: KeyOrder,
     /// The entries that are read next at most.
     limit: usize,
     read: VecDeque<(Vec<u8>, Bytes)>,
@@ -212,13 +207,13 @@ pub(super) struct RangeReader<'a> {
 impl RangeReader<'_> {
     fn fill(&mut self) -> Result<(), StoreError> {
         let engine = self.records.engine();
-        let portion = engine.portion(self.class, &self.range, self.direction, self.limit)?;
+        let portion = engine.portion(self.class, &self.range, self.order, self.limit)?;
         self.is_over = !portion.has_more;
         if let Some((last, _)) = portion.entries.last() {
             let beyond = Bound::Excluded(last.clone());
-            match self.direction {
-                Direction::Ascending => self.range.0 = beyond,
-                Direction::Descending => self.range.1 = beyond,
+            match self.order {
+                KeyOrder::Ascending => self.range.0 = beyond,
+                KeyOrder::Descending => self.range.1 = beyond,
             }
             self.is_over |= engine::is_empty(&self.range);
         }

@@ -18,12 +18,12 @@ pub(super) enum Touches {
 type Health<'a> = &'a dyn Fn() -> Result<(), StoreError>;
 /// An answer that is held back until the barrier was passed.
 pub(super) type PendingAnswer = Box<dyn FnOnce(Health<'_>) + Send>;
-type Work = dyn FnOnce(&mut Committer, &mut CommitGroup, Health<'_>) -> PendingAnswer + Send;
+type GroupWork = dyn FnOnce(&mut Committer, &mut CommitGroup, Health<'_>) -> PendingAnswer + Send;
 
 /// Something to be made durable.
 pub(super) struct CommitRequest {
     pub(super) touches: Touches,
-    work: Box<Work>,
+    work: Box<GroupWork>,
 }
 
 impl CommitRequest {

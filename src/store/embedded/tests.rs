@@ -1,8 +1,11 @@
 use super::*;
 use crate::clock::ManualClock;
+use crate::model::Time;
+use crate::store::Store;
 use crate::store::conformance::make::{self, Draft};
 use crate::store::engine::Class;
 use crate::store::purge_mark::PurgeMark;
+use std::time::Duration;
 
 fn open(folder: &std::path::Path) -> EmbeddedStore {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));

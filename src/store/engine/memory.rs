@@ -1,6 +1,6 @@
 //! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
 
-use super::{Class, Direction, Engine, KeyRange, Portion, Writes, beginning_with};
+use super::{Class, Engine, KeyOrder, KeyRange, Portion, Writes, beginning_with};
 use crate::store::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Engine for MemoryEngine {
         &self,
         class: Class,
         range: &KeyRange,
-        direction: Direction,
+        order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError> {
         let content = self.read();
@@ -51,9 +51,9 @@ impl Engine for MemoryEngine {
         let entries = content.get(&class).unwrap_or(&nothing);
         let found = entries.range::<Vec<u8>, _>((range.0.as_ref(), range.1.as_ref()));
         let entry = |(key, value): (&Vec<u8>, &Bytes)| (key.clone(), value.clone());
-        let entries: Vec<_> = match direction {
-            Direction::Ascending => found.take(limit).map(entry).collect(),
-            Direction::Descending => found.rev().take(limit).map(entry).collect(),
+        let entries: Vec<_> = match order {
+            KeyOrder::Ascending => found.take(limit).map(entry).collect(),
+            KeyOrder::Descending => found.rev().take(limit).map(entry).collect(),
         };
         let has_more = entries.len() == limit;
         Ok(Portion { entries, has_more })

@@ -4,7 +4,7 @@
 use super::barrier::Barrier;
 use super::redo;
 use crate::store::StoreError;
-use crate::store::engine::{Class, Direction, Engine, KeyRange, Portion, Writes};
+use crate::store::engine::{Class, Engine, KeyOrder, KeyRange, Portion, Writes};
 use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
 use bytes::Bytes;
@@ -307,15 +307,15 @@ impl Engine for SledEngine {
         &self,
         class: Class,
         range: &KeyRange,
-        direction: Direction,
+        order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError> {
         let mut found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
         let (mut entries, mut bytes) = (Vec::new(), 0_usize);
         while entries.len() < limit && bytes < PORTION_BYTES {
-            let entry = match direction {
-                Direction::Ascending => found.next(),
-                Direction::Descending => found.next_back(),
+            let entry = match order {
+                KeyOrder::Ascending => found.next(),
+                KeyOrder::Descending => found.next_back(),
             };
             let Some(entry) = entry else { return Ok(Portion { entries, has_more: false }) };
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
