@@ -1,19 +1,23 @@
 //! The file as written → the checked configuration, with every fault at once.
 //!
 //! Each fault names the file, the line and the key, and says what is allowed. Nothing is looked up
-//! here: the token file, the environment and the network are for the wiring to ask. The keys stand
-//! in CONTRACT, "Configuration", and annotated in `config/tidegate.toml`.
+//! here: the token file, the environment and the network are for the wiring to ask. The tables of keys
+//! stand in the modules of their sections; `config/tidegate.toml` and the tables of
+//! `docs/operators/configuration.md` are written from them.
 
 mod duration;
 mod fault;
 mod feeds;
 mod hosts;
 mod ignore;
+mod keys;
+mod kinds;
 mod naming;
 mod nearest;
 mod overrides;
 mod polling;
 mod publish;
+mod reference;
 mod section;
 mod server;
 mod sharing;
@@ -21,28 +25,34 @@ mod sheet;
 mod size;
 mod store;
 mod sup;
+mod value;
 mod web;
 mod websub;
 
 pub use duration::{DurationError, duration, written};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
-pub use feeds::{AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, FeedConfig, SOURCE_LIMIT};
+pub use feeds::{
+    AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, FeedConfig, FeedSettings, SOURCE_LIMIT, feed_settings,
+};
 pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::{feed_name, is_named_after};
 pub use overrides::Overrides;
 pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
+pub use reference::{annotated_file, documented};
 pub use server::{AdminTokenSetting, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
 pub use web::{WebError, feed_address, public_address};
 pub use websub::Websub;
 
+use keys::KeyRow;
 use section::Section;
 use sheet::Sheet;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use value::{TableEntry, entries};
 
 /// The largest configuration file that is read, in bytes.
 pub const FILE_LIMIT: u64 = 16 * 1024 * 1024;
@@ -108,38 +118,34 @@ pub fn check(file: &str, text: &str) -> Result<Checked, Faults> {
     }
     // What could be read is checked even where the syntax is broken elsewhere, so that one run
     // names every mistake.
-    let config = read_config(&mut sheet, root.get_ref());
+    let config = read_config(&mut sheet, &entries(root.get_ref()));
     sheet.finish(config)
 }
 
-fn read_config(sheet: &mut Sheet<'_>, root: &toml::de::DeTable<'_>) -> Config {
-    let mut top = Section::root(sheet, root, TABLES);
-    let server = server::read(&mut top.table("server", server::KEYS));
-    let store = store::read(&mut top.table("store", store::KEYS));
-    let polling = polling::read(&mut top.table("polling", polling::KEYS));
-    let publish = publish::read(&mut top.table("publish", publish::KEYS));
-    let sup = sup::read(&mut top.table("sup", sup::KEYS));
-    let websub = websub::read(&mut top.table("websub", websub::KEYS));
+fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
+    let mut top = Section::root(sheet, root);
+    let server = top.table("server", &server::KEYS, server::check);
+    let store = top.table("store", &store::KEYS, |_, _| {});
+    let polling = top.table("polling", &polling::KEYS, polling::check);
+    let publish = top.table("publish", &publish::KEYS, publish::check);
+    let sup = top.table("sup", &sup::KEYS, sup::check);
+    let websub = top.table("websub", &websub::KEYS, websub::check);
     let hosts = hosts::read(&mut top);
     let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling);
     Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates }
 }
 
-/// The tables of the file.
-const TABLES: &[&str] =
-    &["server", "store", "polling", "publish", "sup", "websub", "host", "feed", "aggregate"];
-
-/// Every table with the keys that it knows, for suggestions.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("server", server::KEYS),
-    ("store", store::KEYS),
-    ("polling", polling::KEYS),
-    ("publish", publish::KEYS),
-    ("sup", sup::KEYS),
-    ("websub", websub::KEYS),
-    ("host", hosts::KEYS),
-    ("feed", feeds::FEED_KEYS),
-    ("aggregate", feeds::AGGREGATE_KEYS),
+/// The tables of the file, with their keys.
+const TABLES: [(&str, &[KeyRow]); 9] = [
+    ("server", server::KEYS.rows),
+    ("store", store::KEYS.rows),
+    ("polling", polling::KEYS.rows),
+    ("publish", publish::KEYS.rows),
+    ("sup", sup::KEYS.rows),
+    ("websub", websub::KEYS.rows),
+    ("host", hosts::KEYS.rows),
+    ("feed", feeds::FEED_KEYS.rows),
+    ("aggregate", feeds::AGGREGATE_KEYS.rows),
 ];
 
 #[cfg(test)]

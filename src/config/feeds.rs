@@ -1,39 +1,24 @@
 //! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
-use super::ignore;
+use super::ignore::Ignores;
+use super::keys::{
+    KeyTable,
+    Preset::{Value as Preset, Words},
+    keys,
+};
+use super::kinds::{Flag, Lasting, List, Maybe, Mistakes, OneOf, Parsed};
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
-use super::sharing::{self, NamedFeeds, circles, known};
+use super::sharing::{circles, known};
+use super::value::Node;
 use super::web::feed_address;
 use crate::model::{
-    Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Order,
-    SharingOptions, Without,
+    ConflictPolicy, Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource,
+    FeedStanding, Order, SharingOptions,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
 use url::Url;
-
-pub(super) const FEED_KEYS: &[&str] = &[
-    "name",
-    "url",
-    "complete",
-    "deletions",
-    "order",
-    "probe",
-    "backfill",
-    "secret",
-    "ignore",
-    "min_interval",
-    "max_interval",
-    "local",
-    "title",
-    "shares_with",
-    "conflicts",
-];
-pub(super) const AGGREGATE_KEYS: &[&str] =
-    &["name", "sources", "title", "shares_with", "conflicts"];
-
-/// What may be said of a feed without an upstream, beside what is said of an aggregate as well.
-const LOCAL_KEYS: &[&str] = &["url", "local"];
 
 /// The most feeds in one file.
 pub const FEED_LIMIT: usize = 100_000;
@@ -41,6 +26,144 @@ pub const FEED_LIMIT: usize = 100_000;
 pub const AGGREGATE_LIMIT: usize = 1_000;
 /// The most sources of one aggregate.
 pub const SOURCE_LIMIT: usize = 10_000;
+
+/// What a table says of a feed, or of an aggregate.
+#[derive(Debug, Default)]
+pub struct FeedSettings {
+    name: Option<FeedName>,
+    /// The upstream's address.
+    pub url: Option<Url>,
+    /// What the operator says of it.
+    pub options: FeedOptions,
+}
+
+/// How documents run, in words.
+const ORDERS: &[(&str, Order)] = &[
+    (Order::Auto.name(), Order::Auto),
+    (Order::NewestFirst.name(), Order::NewestFirst),
+    (Order::OldestFirst.name(), Order::OldestFirst),
+    (Order::Updated.name(), Order::Updated),
+    (Order::None.name(), Order::None),
+];
+/// Names, in words.
+const NAMES: &str = "a list of feed names";
+/// Names of feeds here.
+const SHARES: List<FeedName, <FeedName as FromStr>::Err> =
+    List { limit: SharingOptions::SHARES_LIMIT, wanted: NAMES, read: FeedName::new };
+
+pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
+    FeedSettings;
+    /// The feed's address here, `/feeds/NAME`.
+    name => name: Maybe(Parsed("1 to 64 of `a-z`, `0-9`, `-`", FeedName::new)),
+        Words("required", "\"news\"");
+    /// Atom, RSS, RDF, JSON Feed, a collection of FeedSync, or a subscription list (OPML).
+    url => url: Maybe(Parsed("a web address", feed_address)),
+        Words("required, unless `local`", "\"https://example.org/atom.xml\"");
+    /// The document lists every item, so an absent one was deleted.
+    complete => options.complete: Flag, Preset("false");
+    /// When an absent item is deleted: `"safe"` (confirmed in time and polls), `"eager"` (at once),
+    /// `"off"` (never).
+    ///
+    /// At once means with the first full document that has the evidence.
+    deletions => options.deletions: OneOf(&[
+        ("safe", Deletions::Safe),
+        ("eager", Deletions::Eager),
+        ("off", Deletions::Off),
+    ]), Preset("\"safe\"");
+    /// How the document runs: `"newest-first"`, `"oldest-first"`, `"updated"` (by change), `"none"`
+    /// (by rank or by hand), `"auto"` (as seen).
+    ///
+    /// The first two run by when items were published. With "updated" items jump when they are
+    /// changed; with "none" no item can be missing from the middle.
+    order => options.order: OneOf(ORDERS), Preset("\"auto\"");
+    /// A missing item's own address may be asked whether it is gone.
+    ///
+    /// This happens a few times an hour at most, where it is not plain why the item is missing. 404
+    /// and 410 confirm that it was deleted, 200 that it was not. Only addresses of the feed's own
+    /// domain are asked.
+    probe => options.probe: Flag, Preset("false");
+    /// The publisher's older documents are read once.
+    ///
+    /// Where its feed leads to any (archives, pages, the numbered pages of WordPress), they are read
+    /// slowly, and taken in as items that were never new.
+    backfill => options.backfill: Flag, Preset("false");
+    /// The upstream's address is not shown: `***` on pages, in errors and in logs.
+    ///
+    /// This is for private podcasts and calendars. Documents then have no rel=via, and references are
+    /// relative to the channel's page. Where nothing is written, an address is secret when a value of
+    /// its query looks like a key.
+    secret => options.secret: Maybe(Flag), Words("by its looks", "false");
+    /// What makes no version: fields, or `{ field = "description", pattern = "[0-9]+ views" }`.
+    ///
+    /// Fields are named as the reasons of updates name them ("media:keywords",
+    /// "media:group/media:description", "category@term"), and what is below them is meant too. A
+    /// pattern is a regular expression for the parts of a field's text that do not count. The newest
+    /// text is served all the same.
+    ignore => options.ignore: Ignores, Preset("[]");
+    /// How far apart polls are at least and at most.
+    min_interval => options.min_interval: Maybe(Lasting(INTERVALS)),
+        Words("those of `[polling]`", "\"1h\"");
+    max_interval => options.max_interval: Maybe(Lasting(INTERVALS)), Words("", "\"7d\"");
+    /// The feed's items are made here, through the administration API.
+    ///
+    /// It needs no url then. Where it has one, what that shares is merged into the same items.
+    local => options.sharing.local: Flag, Preset("false");
+    /// What a local feed or an aggregate is called.
+    title => options.sharing.title: Maybe(Parsed("1 to 500 bytes", SharingOptions::title)),
+        Words("its name", "\"What we read\"");
+    /// The feeds here that may change its items, and whose items it may change.
+    shares_with => options.sharing.shares_with: SHARES, Preset("[]");
+    /// What becomes of conflicts: `"keep"`, `"winner"`, `"prefer:ENDPOINT"`.
+    ///
+    /// Conflicts are versions that remain beside the winning one after a merge. With "keep" a person
+    /// resolves them, at /feeds/NAME/conflicts. With "winner" the winning version is kept, with
+    /// "prefer:ENDPOINT" what that endpoint says.
+    conflicts => options.sharing.conflicts:
+        Parsed("one of the three", <ConflictPolicy as FromStr>::from_str), Preset("\"keep\"");
+};
+
+pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
+    FeedSettings;
+    /// As of a feed.
+    name => name: Maybe(Parsed("as of a feed", FeedName::new)), Words("required", "\"everything\"");
+    /// Feeds and other aggregates of this file.
+    sources => options.sharing.sources:
+        List { limit: SOURCE_LIMIT, wanted: NAMES, read: FeedName::new },
+        Words("required", "[\"news\"]");
+    /// As of a feed.
+    title => options.sharing.title: Maybe(Parsed("as of a feed", SharingOptions::title)),
+        Words("its name", "\"Everything\"");
+    shares_with => options.sharing.shares_with: SHARES, Preset("[]");
+    conflicts => options.sharing.conflicts:
+        Parsed("", <ConflictPolicy as FromStr>::from_str), Preset("\"keep\"");
+};
+
+/// Reads the settings of a feed as the administration API has them: the keys of `[[feed]]` in JSON,
+/// without the name. What is wrong comes with its key.
+pub fn feed_settings(
+    settings: &serde_json::Map<String, serde_json::Value>,
+) -> Result<FeedSettings, (String, String)> {
+    let mut table = FeedSettings::default();
+    for (written, value) in settings {
+        let Some((_, read)) = FEED_KEYS.find(written).filter(|(key, _)| *key != "name") else {
+            let key: String = written.chars().take(64).collect();
+            let message = format!("the key {key:?} is unknown");
+            return Err((key, message));
+        };
+        let mut mistakes = Mistakes::new();
+        read(&Node::from_json(value, 0), &mut mistakes, &mut table);
+        if let Some((entry, message)) = mistakes.into_iter().next() {
+            let place = if entry > 0 { format!("entry {entry} of ") } else { String::new() };
+            return Err((written.clone(), format!("{place}{written}: {message}")));
+        }
+    }
+    let FeedOptions { min_interval, max_interval, .. } = &table.options;
+    if min_interval.zip(*max_interval).is_some_and(|(least, most)| least > most) {
+        let message = "min_interval is longer than max_interval".to_owned();
+        return Err(("min_interval".to_owned(), message));
+    }
+    Ok(table)
+}
 
 /// A feed of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -101,12 +224,30 @@ pub(super) struct Feeds {
     places: BTreeMap<FeedName, usize>,
 }
 
-/// The names that a table refers to, to be looked up when all are known.
+/// The names that a table refers to with their places, to be looked up when all are known.
 struct Refers {
     /// Its own name, where that is good.
     name: Option<FeedName>,
-    shares_with: NamedFeeds,
-    sources: NamedFeeds,
+    shares_with: Vec<(usize, FeedName)>,
+    sources: Vec<(usize, FeedName)>,
+}
+
+impl Refers {
+    fn new(section: &Section<'_, '_, '_>, table: &FeedSettings) -> Self {
+        let SharingOptions { shares_with, sources, .. } = &table.options.sharing;
+        let places = |key: &str, names: &[FeedName]| {
+            // Of what is written twice, the first is meant.
+            let written: HashMap<&str, usize> =
+                section.texts(key).into_iter().rev().map(|(at, text)| (text, at)).collect();
+            let place = |name: &FeedName| written.get(name.as_str()).copied().unwrap_or_default();
+            names.iter().map(|name| (place(name), name.clone())).collect()
+        };
+        Self {
+            name: table.name.clone(),
+            shares_with: places("shares_with", shares_with),
+            sources: places("sources", sources),
+        }
+    }
 }
 
 pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
@@ -117,46 +258,43 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
         places: BTreeMap::new(),
     };
     let mut refers = Vec::new();
-    top.tables("feed", FEED_KEYS, FEED_LIMIT, |section| {
-        let name = new_name(section, &mut feeds.names);
-        let local = section.boolean("local");
+    top.tables("feed", &FEED_KEYS, FEED_LIMIT, |section, mut table| {
+        new_name(section, &mut table.name, &mut feeds.names);
+        let local = table.options.sharing.local;
         // Who meant to say it and slipped is told of that slip alone.
-        let may_be_local = local.unwrap_or_else(|| section.has("local"));
-        let local = local.unwrap_or_default();
-        let url = if may_be_local {
-            section.text("url", feed_address)
-        } else {
+        if !local && (section.is_read("local") || !section.has("local")) {
             let meant =
                 "each [[feed]] has its own url, or local = true where its items are made here";
-            section.required_as("url", meant, feed_address)
-        };
+            section.demand("url", meant);
+        }
         if local && !section.has("url") {
             warn_of_polling(section);
         }
-        let sharing = sharing::read(section, local);
-        let options = options(section, polling, sharing.options);
-        let shares_with = sharing.shares_with;
-        refers.push(Refers { name: name.clone(), shares_with, sources: NamedFeeds::new() });
+        let FeedOptions { min_interval, max_interval, .. } = table.options;
+        in_order(
+            section,
+            min_interval.unwrap_or(polling.min_interval),
+            max_interval.unwrap_or(polling.max_interval),
+        );
+        refers.push(Refers::new(section, &table));
+        let FeedSettings { name, url, options } = table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
         feeds.checked.push(FeedConfig { name, url, options, source: FeedSource::File });
     });
-    top.tables("aggregate", AGGREGATE_KEYS, AGGREGATE_LIMIT, |section| {
-        let name = new_name(section, &mut feeds.names);
-        let sharing = sharing::read(section, false);
+    top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
+        new_name(section, &mut table.name, &mut feeds.names);
         if !section.has("sources") {
             let message = "is missing; each [[aggregate]] names the feeds that it gathers";
             section.fault("sources", message.to_owned());
         }
-        let sources = sharing::names(section, "sources", SOURCE_LIMIT);
         if section.is_empty_list("sources") {
             let message = "is empty; an aggregate gathers one feed at least";
             section.fault("sources", message.to_owned());
         }
-        let shares_with = sharing.shares_with;
-        refers.push(Refers { name: name.clone(), shares_with, sources });
-        let Some(name) = name else { return };
+        refers.push(Refers::new(section, &table));
+        let FeedSettings { name: Some(name), options, .. } = table else { return };
         feeds.places.insert(name.clone(), section.place("sources"));
-        feeds.aggregates.push(Aggregate { name, sharing: sharing.options });
+        feeds.aggregates.push(Aggregate { name, sharing: options.sharing });
     });
     look_up(top, &mut feeds, refers);
     feeds
@@ -191,60 +329,30 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
     }
 }
 
-/// Names what does nothing in a feed that has no upstream.
+/// Names what does nothing in a feed that has no upstream: what is not also said of aggregates.
 fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
-    let counts = |key: &&&str| AGGREGATE_KEYS.contains(*key) || LOCAL_KEYS.contains(*key);
-    let idle = FEED_KEYS.iter().filter(|key| !counts(key) && section.has(key));
-    for key in idle.collect::<Vec<_>>() {
-        let said = "does nothing: a feed with local = true and no url has no upstream to poll";
-        section.warn(key, said.to_owned());
+    let counts = |key| ["url", "local"].contains(&key) || AGGREGATE_KEYS.find(key).is_some();
+    for row in FEED_KEYS.rows.iter().filter(|row| !counts(row.name)) {
+        if section.has(row.name) {
+            let said = "does nothing: a feed with local = true and no url has no upstream to poll";
+            section.warn(row.name, said.to_owned());
+        }
     }
 }
 
-/// The name of a table, where it is well made; noted as taken, a fault where it was taken before.
+/// Notes that the name of a table is taken; a fault where it is missing, or was taken before.
 fn new_name(
     section: &mut Section<'_, '_, '_>,
+    name: &mut Option<FeedName>,
     taken: &mut BTreeMap<FeedName, usize>,
-) -> Option<FeedName> {
-    let name = section.required("name", FeedName::new)?;
-    if let Some(line) = taken.get(&name) {
-        let message = format!("{:?} is taken by line {line}; each needs its own", name.as_str());
+) {
+    section.demand_name();
+    let Some(new) = name else { return };
+    if let Some(line) = taken.get(new) {
+        let message = format!("{:?} is taken by line {line}; each needs its own", new.as_str());
         section.fault("name", message);
-        return None;
-    }
-    taken.insert(name.clone(), section.line());
-    Some(name)
-}
-
-fn options(
-    section: &mut Section<'_, '_, '_>,
-    polling: &Polling,
-    sharing: SharingOptions,
-) -> FeedOptions {
-    let complete = section.boolean("complete").unwrap_or_default();
-    let words = [("safe", Deletions::Safe), ("eager", Deletions::Eager), ("off", Deletions::Off)];
-    let deletions = section.choice("deletions", &words).unwrap_or_default();
-    let min_interval = section.duration("min_interval", &INTERVALS);
-    let max_interval = section.duration("max_interval", &INTERVALS);
-    in_order(
-        section,
-        min_interval,
-        max_interval,
-        min_interval.unwrap_or(polling.min_interval),
-        max_interval.unwrap_or(polling.max_interval),
-    );
-    let order = section.choice("order", &Order::ALL.map(|order| (order.name(), order)));
-    FeedOptions {
-        complete,
-        deletions,
-        min_interval,
-        max_interval,
-        order: order.unwrap_or_default(),
-        probe: section.boolean("probe").unwrap_or_default(),
-        backfill: section.boolean("backfill").unwrap_or_default(),
-        secret: section.boolean("secret"),
-        ignore: ignore::read(section),
-        sharing,
-        without: Without::default(),
+        *name = None;
+    } else {
+        taken.insert(new.clone(), section.line());
     }
 }

@@ -1,18 +1,14 @@
 //! `[[host]]`: how politely single hosts are asked.
 
+use super::keys::{KeyTable, Preset, keys};
+use super::kinds::{Lasting, Maybe, Number, Parsed};
+use super::polling::SPACINGS;
 use super::section::Section;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::time::Duration;
-
-pub(super) const KEYS: &[&str] = &["name", "spacing", "parallel"];
 
 /// The most hosts that may have a pace of their own.
 pub const HOST_LIMIT: usize = 10_000;
-/// What the spacing between requests may be.
-const SPACINGS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
-/// How many requests at the same time there may be.
-const PARALLELS: RangeInclusive<u32> = 1..=64;
 
 /// How politely a host, and the names below it, are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,15 +19,37 @@ pub struct HostPace {
     pub parallel: u32,
 }
 
+/// A table of the file.
+pub(super) struct HostTable {
+    name: Option<String>,
+    pace: HostPace,
+}
+
+impl Default for HostTable {
+    fn default() -> Self {
+        Self { name: None, pace: HostPace { spacing: None, parallel: 1 } }
+    }
+}
+
+pub(super) const KEYS: KeyTable<HostTable> = keys! {
+    HostTable;
+    /// The host; the names below it are meant too.
+    name => name: Maybe(Parsed("a host without a port", host)),
+        Preset::Words("required", "\"feeds.example.org\"");
+    /// Two requests are at least this far apart.
+    spacing => pace.spacing: Maybe(Lasting(SPACINGS)),
+        Preset::Words("`polling.host_spacing`", "\"1s\"");
+    /// How many requests there may be at the same time.
+    parallel => pace.parallel: Number(1..=64), Preset::Value("1");
+};
+
 pub(super) fn read(top: &mut Section<'_, '_, '_>) -> BTreeMap<String, HostPace> {
     let mut hosts = BTreeMap::new();
-    top.tables("host", KEYS, HOST_LIMIT, |section| {
-        let name = section.required("name", host);
-        let spacing = section.duration("spacing", &SPACINGS);
-        let parallel = section.number("parallel", &PARALLELS).unwrap_or(1);
+    top.tables("host", &KEYS, HOST_LIMIT, |section, HostTable { name, pace }| {
+        section.demand_name();
         let Some(name) = name else { return };
         let message = format!("{name:?} has a table already");
-        if hosts.insert(name, HostPace { spacing, parallel }).is_some() {
+        if hosts.insert(name, pace).is_some() {
             section.fault("name", message);
         }
     });

@@ -1,24 +1,26 @@
 //! `[polling]`: how often, how politely and whom.
 
+use super::keys::{
+    Preset::{Shown, Value as Preset},
+    section,
+};
+use super::kinds::{Flag, Kind, Lasting, List, Mapped, Mistakes, Parsed};
 use super::section::Section;
+use super::value::{Node, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-pub(super) const KEYS: &[&str] =
-    &["min_interval", "max_interval", "allow_private", "user_agent", "host_spacing"];
-
-/// What the intervals between polls may be.
-pub(super) const INTERVALS: RangeInclusive<Duration> =
-    Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
+/// What the intervals between polls may be, in seconds.
+pub(super) const INTERVALS: RangeInclusive<u64> = 1..=365 * 86_400;
 
 /// Between two documents of a walk through older ones: each makes a tick, which is a second.
 const WALK_PAUSE: Duration = Duration::from_secs(2);
 
-/// What the spacing between requests to one host may be.
-const SPACINGS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
+/// What the spacing between requests to one host may be, in seconds.
+pub(super) const SPACINGS: RangeInclusive<u64> = 0..=3600;
 
 /// The most private addresses that can be allowed one by one.
 pub const PRIVATE_LIMIT: usize = 1000;
@@ -26,34 +28,38 @@ pub const PRIVATE_LIMIT: usize = 1000;
 /// The longest `User-Agent`, in bytes.
 const USER_AGENT_LIMIT: usize = 256;
 
-/// How often, how politely and whom the gateway polls.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Polling {
-    /// Two polls of a feed are at least this far apart.
-    pub min_interval: Duration,
-    /// Two polls of a feed are at most this far apart, failures and wishes of the host excepted.
-    pub max_interval: Duration,
-    /// Which upstreams may be at loopback or private addresses.
-    pub allow_private: AllowPrivateSetting,
-    /// How the gateway names itself to upstreams.
-    pub user_agent: String,
-    /// Two requests to one host are at least this far apart.
-    pub host_spacing: Duration,
-    /// Two documents of a walk through older ones are at least this far apart, even at private
-    /// addresses. No key of the file says otherwise.
-    pub walk_pause: Duration,
-}
-
-impl Default for Polling {
-    fn default() -> Self {
-        Self {
-            min_interval: Duration::from_secs(5 * 60),
-            max_interval: Duration::from_secs(24 * 3600),
-            allow_private: AllowPrivateSetting::No,
-            user_agent: concat!("tidegate/", env!("CARGO_PKG_VERSION")).to_owned(),
-            host_spacing: Duration::from_secs(1),
-            walk_pause: WALK_PAUSE,
-        }
+section! {
+    /// How often, how politely and whom the gateway polls.
+    pub struct Polling {
+        /// Two polls of a feed are at least and at most this far apart.
+        ///
+        /// In between, the schedule follows the feed: how often it changes, and what it says itself
+        /// (ttl, skipHours, Cache-Control and the like). Failures, and hosts that ask for a pause,
+        /// may put a poll off further.
+        min_interval: Duration = Lasting(INTERVALS), Preset("\"5m\"");
+        max_interval: Duration = Lasting(INTERVALS), Preset("\"24h\"");
+        /// Which upstreams may be at loopback or private addresses: `false` (none), `true` (all), or
+        /// a list of `host:port`.
+        ///
+        /// The hosts and ports are those of the feeds' addresses, like ["intranet.example:80",
+        /// "[::1]:8000"].
+        allow_private: AllowPrivateSetting = PrivateAddresses, Preset("false");
+        /// How the gateway names itself to upstreams. Publishers like to find a contact here.
+        user_agent: String = Parsed("1 to 256 visible ASCII characters", user_agent), Shown(
+            concat!("\"tidegate/", env!("CARGO_PKG_VERSION"), "\""),
+            "`tidegate/VERSION`",
+            "\"tidegate/0.1.0 (+https://feeds.example.org/about)\"",
+        );
+        /// Two requests to one host are at least this far apart.
+        ///
+        /// Names below one registrable domain are one host; private suffixes such as github.io count
+        /// as registries.
+        host_spacing: Duration = Lasting(SPACINGS), Preset("\"1s\"");
+    }
+    fields {
+        /// Two documents of a walk through older ones are at least this far apart, even at private
+        /// addresses.
+        walk_pause: Duration = WALK_PAUSE;
     }
 }
 
@@ -104,74 +110,61 @@ impl FromStr for HostPort {
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Polling {
-    let default = Polling::default();
-    let least = section.duration("min_interval", &INTERVALS);
-    let most = section.duration("max_interval", &INTERVALS);
-    let min_interval = least.unwrap_or(default.min_interval);
-    let max_interval = most.unwrap_or(default.max_interval);
-    in_order(section, least, most, min_interval, max_interval);
-    let user_agent = section.text("user_agent", |text| {
-        let visible = text.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
-        let fits = (1..=USER_AGENT_LIMIT).contains(&text.len()) && text.trim() == text;
-        if visible && fits {
-            return Ok(text.to_owned());
+fn user_agent(text: &str) -> Result<String, String> {
+    let visible = text.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+    let fits = (1..=USER_AGENT_LIMIT).contains(&text.len()) && text.trim() == text;
+    if visible && fits {
+        return Ok(text.to_owned());
+    }
+    Err(format!("is not a User-Agent; write 1 to {USER_AGENT_LIMIT} visible ASCII characters"))
+}
+
+/// `true`, `false`, or a list of hosts with ports.
+struct PrivateAddresses;
+
+impl Kind for PrivateAddresses {
+    type Out = AllowPrivateSetting;
+
+    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<AllowPrivateSetting> {
+        let wanted = "true, false or a list of \"host:port\"";
+        let all = |is_on| if is_on { AllowPrivateSetting::Yes } else { AllowPrivateSetting::No };
+        let only = |list: Vec<HostPort>| AllowPrivateSetting::Only(list.into_iter().collect());
+        match node.value {
+            Value::Boolean(_) => Mapped(Flag, all).read(node, mistakes),
+            _ => {
+                let list = List { limit: PRIVATE_LIMIT, wanted, read: HostPort::from_str };
+                Mapped(list, only).read(node, mistakes)
+            }
         }
-        Err(format!("is not a User-Agent; write 1 to {USER_AGENT_LIMIT} visible ASCII characters"))
-    });
-    let host_spacing = section.duration("host_spacing", &SPACINGS);
-    Polling {
-        min_interval,
-        max_interval,
-        allow_private: allow_private(section),
-        user_agent: user_agent.unwrap_or(default.user_agent),
-        host_spacing: host_spacing.unwrap_or(default.host_spacing),
-        walk_pause: default.walk_pause,
+    }
+
+    fn allowed(&self) -> String {
+        "`true`, `false`, a list".to_owned()
     }
 }
 
+/// Checks what is written against each other.
+pub(super) fn check(section: &mut Section<'_, '_, '_>, polling: &mut Polling) {
+    in_order(section, polling.min_interval, polling.max_interval);
+}
+
 /// Notes a fault where the least interval is above the greatest: at the one that is written, or at
-/// the least where both are. `least` and `most` are what is written here, the others what holds.
+/// the least where both are.
 pub(super) fn in_order(
     section: &mut Section<'_, '_, '_>,
-    least: Option<Duration>,
-    most: Option<Duration>,
     min_interval: Duration,
     max_interval: Duration,
 ) {
-    if min_interval <= max_interval || (least.is_none() && most.is_none()) {
+    let least = section.is_read("min_interval");
+    if min_interval <= max_interval || !(least || section.is_read("max_interval")) {
         return;
     }
     let (min, max) = (super::written(min_interval), super::written(max_interval));
-    if least.is_some() {
+    if least {
         let message = format!("{min:?} is above max_interval, {max:?}; write {max:?} or less");
         section.fault("min_interval", message);
     } else {
         let message = format!("{max:?} is below min_interval, {min:?}; write {min:?} or more");
         section.fault("max_interval", message);
     }
-}
-
-fn allow_private(section: &mut Section<'_, '_, '_>) -> AllowPrivateSetting {
-    const KEY: &str = "allow_private";
-    if section.is_boolean(KEY) {
-        let all = section.boolean(KEY).unwrap_or_default();
-        return if all { AllowPrivateSetting::Yes } else { AllowPrivateSetting::No };
-    }
-    let wanted = "true, false or a list of \"host:port\"";
-    let Some(written) = section.list(KEY, PRIVATE_LIMIT, wanted) else {
-        return AllowPrivateSetting::No;
-    };
-    let mut only = BTreeSet::new();
-    for (span, text) in written {
-        match text.parse::<HostPort>() {
-            Ok(address) => {
-                if !only.insert(address) {
-                    section.fault_at(&span, KEY, format!("{text:?} stands here twice"));
-                }
-            }
-            Err(message) => section.fault_at(&span, KEY, message),
-        }
-    }
-    AllowPrivateSetting::Only(only)
 }

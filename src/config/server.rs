@@ -1,5 +1,10 @@
 //! `[server]`: where the gateway listens and who administers it.
 
+use super::keys::{
+    Preset::{Value as Preset, Words},
+    section,
+};
+use super::kinds::{List, Mapped, Maybe, Parsed};
 use super::section::Section;
 use super::web::public_address;
 use ipnet::IpNet;
@@ -7,11 +12,10 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-pub(super) const KEYS: &[&str] =
-    &["listen", "public_url", "trusted_proxies", "admin_token", "admin_token_file"];
-
 /// The most addresses and networks of trusted proxies.
 const PROXIES_LIMIT: usize = 1000;
+/// Trusted proxies, in words.
+const PROXIES: &str = "a list of addresses and networks, like \"127.0.0.1\" or \"10.0.0.0/8\"";
 
 /// The longest administration token, in bytes.
 const TOKEN_LIMIT: usize = 512;
@@ -19,28 +23,38 @@ const TOKEN_LIMIT: usize = 512;
 /// A token shorter than this many bytes is taken with a warning.
 const TOKEN_SHORT: usize = 16;
 
-/// Where the gateway listens and who administers it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerSection {
-    /// The address to listen on; port 0 lets the system choose.
-    pub listen: SocketAddr,
-    /// The address under which the gateway is reached, without a slash at its end; `None` stands
-    /// for `http://LISTEN`.
-    pub public_url: Option<String>,
-    /// Whose word is taken for who the client is: addresses and networks.
-    pub trusted_proxies: Vec<IpNet>,
-    /// The administration token, or where it is.
-    pub admin_token: AdminTokenSetting,
-}
-
-impl Default for ServerSection {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            public_url: None,
-            trusted_proxies: Vec::new(),
-            admin_token: AdminTokenSetting::Unset,
-        }
+section! {
+    /// Where the gateway listens and who administers it.
+    pub struct ServerSection {
+        /// The address to listen on. Port 0 lets the system choose.
+        listen: SocketAddr = Parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\""),
+            blank SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+        /// The address that readers use.
+        ///
+        /// Write it where it differs from http://LISTEN: behind a reverse proxy, say. It goes into
+        /// every feed, and some readers know entries by it: choose it once.
+        public_url: Option<String> = Maybe(Parsed("a web address", public_address)),
+            Words("`http://LISTEN`", "\"https://feeds.example.org\"");
+        /// Addresses and networks of the proxies in front.
+        ///
+        /// Each client has a share of connections and of work. From a trusted proxy the client is the
+        /// last address of Forwarded (RFC 7239) or X-Forwarded-For that is no trusted proxy. If the two
+        /// name two clients neither is believed, so let your proxy set one and remove the other.
+        /// Behind a proxy that is not named here all clients are one, and share what is one client's.
+        trusted_proxies: Vec<IpNet> =
+            List { limit: PROXIES_LIMIT, wanted: PROXIES, read: trusted_proxy }, Preset("[]");
+        /// The token for the API, or the file with it; one of the two.
+        ///
+        /// The environment variable TIDEGATE_ADMIN_TOKEN does as well. Where none is set, the first
+        /// start writes a random one to the data folder, admin-token, and says so.
+        admin_token: AdminTokenSetting = Mapped(
+            Parsed("1 to 512 visible ASCII characters", SecretToken::new),
+            AdminTokenSetting::Here,
+        ), Words("a random one in the data folder", "\"a-long-random-text\"");
+    }
+    keys {
+        admin_token_file => admin_token: Mapped(Parsed("a path", token_file), AdminTokenSetting::File),
+            Words("", "\"/run/secrets/tidegate\"");
     }
 }
 
@@ -87,60 +101,44 @@ impl fmt::Debug for SecretToken {
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> ServerSection {
-    let default = ServerSection::default();
-    let listen = section.text("listen", |text| {
-        text.parse().map_err(|_| {
-            format!(
-                "{text:?} is not an address to listen on; write an IP address and a port, like \
-                 \"127.0.0.1:8080\" or \"[::]:8080\""
-            )
-        })
-    });
-    let public_url = section.text("public_url", public_address);
-    let trusted_proxies = trusted_proxies(section);
-    let token = section.text("admin_token", SecretToken::new);
-    let file = section.text("admin_token_file", |text| match text {
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "{text:?} is not an address to listen on; write an IP address and a port, like \
+             \"127.0.0.1:8080\" or \"[::]:8080\""
+        )
+    })
+}
+
+fn token_file(text: &str) -> Result<PathBuf, &'static str> {
+    match text {
         "" => Err("is empty; name the file that holds the token"),
         _ => Ok(PathBuf::from(text)),
-    });
-    if section.has("admin_token") && section.has("admin_token_file") {
-        section.fault(
-            "admin_token_file",
-            "stands beside admin_token; write one of the two".to_owned(),
-        );
-    }
-    if token.as_ref().is_some_and(|token| token.reveal().len() < TOKEN_SHORT) {
-        let message = format!("is shorter than {TOKEN_SHORT} characters and may be guessed");
-        section.warn("admin_token", message);
-    }
-    let here = token.map(AdminTokenSetting::Here);
-    let admin_token = here.or(file.map(AdminTokenSetting::File)).unwrap_or_default();
-    ServerSection {
-        listen: listen.unwrap_or(default.listen),
-        public_url,
-        trusted_proxies,
-        admin_token,
     }
 }
 
-fn trusted_proxies(section: &mut Section<'_, '_, '_>) -> Vec<IpNet> {
-    const KEY: &str = "trusted_proxies";
-    const WANTED: &str = "a list of addresses and networks, like \"127.0.0.1\" or \"10.0.0.0/8\"";
-    let mut proxies: Vec<IpNet> = Vec::new();
-    for (span, text) in section.list(KEY, PROXIES_LIMIT, WANTED).unwrap_or_default() {
-        let address = text.parse::<IpAddr>().map(IpNet::from).ok();
-        match address.or_else(|| text.parse().ok()) {
-            // Everybody could then say to be anybody.
-            Some(network) if network.prefix_len() == 0 => {
-                section.fault_at(&span, KEY, format!("{text:?} trusts everybody; write {WANTED}"));
-            }
-            Some(network) if proxies.contains(&network) => {
-                section.fault_at(&span, KEY, format!("{text:?} stands here twice"));
-            }
-            Some(network) => proxies.push(network),
-            None => section.fault_at(&span, KEY, format!("{text:?} is unknown; write {WANTED}")),
+fn trusted_proxy(text: &str) -> Result<IpNet, String> {
+    let address = text.parse::<IpAddr>().map(IpNet::from).ok();
+    match address.or_else(|| text.parse().ok()) {
+        // Everybody could then say to be anybody.
+        Some(network) if network.prefix_len() == 0 => {
+            Err(format!("{text:?} trusts everybody; write {PROXIES}"))
         }
+        Some(network) => Ok(network),
+        None => Err(format!("{text:?} is unknown; write {PROXIES}")),
     }
-    proxies
+}
+
+/// Checks what is written against each other.
+pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSection) {
+    if section.has("admin_token") && section.has("admin_token_file") {
+        let message = "stands beside admin_token; write one of the two";
+        section.fault("admin_token_file", message.to_owned());
+    }
+    if let AdminTokenSetting::Here(token) = &server.admin_token
+        && token.reveal().len() < TOKEN_SHORT
+    {
+        let message = format!("is shorter than {TOKEN_SHORT} characters and may be guessed");
+        section.warn("admin_token", message);
+    }
 }

@@ -1,70 +1,25 @@
-//! How feeds take part in sharing, and what aggregates gather.
+//! The feeds that others share with and that aggregates gather.
 
 use super::feeds::Feeds;
 use super::nearest::nearest;
-use super::section::Section;
 use super::sheet::Sheet;
-use crate::model::{ConflictPolicy, FeedName, SharingOptions};
+use crate::model::FeedName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-
-/// Names of feeds with their places, to be looked up when all feeds are known.
-pub(super) type NamedFeeds = Vec<(Range<usize>, FeedName)>;
-
-/// What a table says of sharing, before the names in it are looked up.
-#[derive(Debug, Default)]
-pub(super) struct SharingTable {
-    /// What is checked.
-    pub(super) options: SharingOptions,
-    /// The feeds that it shares with.
-    pub(super) shares_with: NamedFeeds,
-}
-
-/// Reads what a feed or an aggregate says of sharing; an aggregate knows no `local`.
-pub(super) fn read(section: &mut Section<'_, '_, '_>, local: bool) -> SharingTable {
-    let conflicts = section.text("conflicts", str::parse::<ConflictPolicy>);
-    let options = SharingOptions {
-        local,
-        title: section.text("title", SharingOptions::title),
-        conflicts: conflicts.unwrap_or_default(),
-        ..SharingOptions::default()
-    };
-    let shares_with = names(section, "shares_with", SharingOptions::SHARES_LIMIT);
-    SharingTable { options, shares_with }
-}
-
-/// A list of feed names; what is no name or stands there twice is a fault.
-pub(super) fn names(
-    section: &mut Section<'_, '_, '_>,
-    key: &'static str,
-    limit: usize,
-) -> NamedFeeds {
-    let mut seen = BTreeSet::new();
-    let mut names = NamedFeeds::new();
-    for (span, text) in section.list(key, limit, "a list of feed names").unwrap_or_default() {
-        match FeedName::new(text) {
-            Ok(name) if seen.insert(name.clone()) => names.push((span, name)),
-            Ok(_) => section.fault_at(&span, key, format!("{text:?} stands here twice")),
-            Err(error) => section.fault_at(&span, key, error.to_string()),
-        }
-    }
-    names
-}
 
 /// The names among `named` that feeds or aggregates bear; a fault for each other, which names the
 /// nearest that there is, and for `never`, which may not stand there.
 pub(super) fn known(
     sheet: &mut Sheet<'_>,
     key: &str,
-    named: NamedFeeds,
+    named: Vec<(usize, FeedName)>,
     feeds: &Feeds,
     never: Option<&FeedName>,
 ) -> Vec<FeedName> {
     let mut found = Vec::with_capacity(named.len());
-    for (span, name) in named {
+    for (at, name) in named {
         if never == Some(&name) {
             let message = format!("{:?} is this table itself; name others", name.as_str());
-            sheet.fault(span.start, key.to_owned(), message);
+            sheet.fault(at, key.to_owned(), message);
             continue;
         }
         if feeds.names.contains_key(&name) {
@@ -77,7 +32,7 @@ pub(super) fn known(
             || "name feeds or aggregates of this file".to_owned(),
             |near| format!("did you mean {near:?}?"),
         );
-        sheet.fault(span.start, key.to_owned(), format!("there is no feed {text:?}; {meant}"));
+        sheet.fault(at, key.to_owned(), format!("there is no feed {text:?}; {meant}"));
     }
     found
 }

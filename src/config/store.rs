@@ -1,9 +1,8 @@
 //! `[store]`: where the gateway keeps what it knows.
 
-use super::section::Section;
+use super::keys::{Preset::Value as Preset, section};
+use super::kinds::{OneOf, Parsed};
 use std::path::PathBuf;
-
-pub(super) const KEYS: &[&str] = &["kind", "path"];
 
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -15,27 +14,22 @@ pub enum StoreKind {
     Memory,
 }
 
-/// Where the gateway keeps what it knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreSettings {
-    /// Which store.
-    pub kind: StoreKind,
-    /// The data folder; a relative one is taken from the working folder of the process.
-    pub path: PathBuf,
-}
-
-impl Default for StoreSettings {
-    fn default() -> Self {
-        Self { kind: StoreKind::Sled, path: PathBuf::from("tidegate-data") }
+section! {
+    /// Where the gateway keeps what it knows.
+    pub struct StoreSettings {
+        /// `"sled"`: on disk; `"memory"`: everything is forgotten at the end.
+        kind: StoreKind =
+            OneOf(&[("sled", StoreKind::Sled), ("memory", StoreKind::Memory)]), Preset("\"sled\"");
+        /// The data folder.
+        ///
+        /// One process at a time uses it.
+        path: PathBuf = Parsed("a path", path), Preset("\"tidegate-data\"");
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> StoreSettings {
-    let default = StoreSettings::default();
-    let kind = section.choice("kind", &[("sled", StoreKind::Sled), ("memory", StoreKind::Memory)]);
-    let path = section.text("path", |text| match text {
+fn path(text: &str) -> Result<PathBuf, &'static str> {
+    match text {
         "" => Err("is empty; name a folder"),
         _ => Ok(PathBuf::from(text)),
-    });
-    StoreSettings { kind: kind.unwrap_or(default.kind), path: path.unwrap_or(default.path) }
+    }
 }

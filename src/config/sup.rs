@@ -1,10 +1,10 @@
 //! `[sup]`: the documents that tell which feeds have changed.
 
+use super::keys::{Preset::Value as Preset, section};
+use super::kinds::List;
 use super::section::Section;
 use super::{duration, written};
 use std::time::Duration;
-
-pub(super) const KEYS: &[&str] = &["periods"];
 
 /// The most periods.
 const PERIODS_LIMIT: usize = 16;
@@ -12,48 +12,37 @@ const PERIODS_LIMIT: usize = 16;
 const PERIODS_LEAST: usize = 2;
 /// The longest period, in seconds; the change log is kept for twice as long.
 const PERIOD_LIMIT: u32 = 86_400;
+/// Periods, in words.
+const PERIODS: &str = "a list of durations, like [\"60s\", \"5m\", \"24h\"]";
 
-/// The documents that tell which feeds have changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SupConfig {
-    /// Their periods, in seconds, shortest first.
-    pub periods: Vec<u32>,
-}
-
-impl Default for SupConfig {
-    fn default() -> Self {
-        Self { periods: vec![60, 300, 600, 3600, PERIOD_LIMIT] }
+section! {
+    /// The documents that tell which feeds have changed.
+    pub struct SupConfig {
+        /// The periods of `/sup.json?seconds=N` in seconds, two or more, `"1s"` to `"24h"`.
+        ///
+        /// The documents tell consumers of many feeds which of them have changed. The period "60s" is
+        /// what /sup.json alone answers.
+        periods: Vec<u32> = List { limit: PERIODS_LIMIT, wanted: PERIODS, read: period },
+            Preset("[\"60s\", \"5m\", \"10m\", \"1h\", \"24h\"]");
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> SupConfig {
-    const KEY: &str = "periods";
-    const WANTED: &str = "a list of durations, like [\"60s\", \"5m\", \"24h\"]";
-    let Some(texts) = section.list(KEY, PERIODS_LIMIT, WANTED) else { return SupConfig::default() };
-    let mut periods = Vec::new();
-    for (span, text) in texts {
-        let seconds = match duration(text) {
-            Ok(duration) => u32::try_from(duration.as_secs()).unwrap_or(u32::MAX),
-            Err(error) => {
-                section.fault_at(&span, KEY, error.to_string());
-                continue;
-            }
-        };
-        if !(1..=PERIOD_LIMIT).contains(&seconds) {
-            let most = written(Duration::from_secs(u64::from(PERIOD_LIMIT)));
-            let message = format!("{text:?} is out of bounds; write \"1s\" to {most:?}");
-            section.fault_at(&span, KEY, message);
-        } else if periods.contains(&seconds) {
-            section.fault_at(&span, KEY, format!("{text:?} stands here twice"));
-        } else {
-            periods.push(seconds);
-        }
+fn period(text: &str) -> Result<u32, String> {
+    let period = duration(text).map_err(|error| error.to_string())?;
+    let seconds = u32::try_from(period.as_secs()).unwrap_or(u32::MAX);
+    if (1..=PERIOD_LIMIT).contains(&seconds) {
+        return Ok(seconds);
     }
-    if periods.len() < PERIODS_LEAST {
-        section.fault(KEY, format!("write {PERIODS_LEAST} periods or more, {WANTED}"));
+    let most = written(Duration::from_secs(u64::from(PERIOD_LIMIT)));
+    Err(format!("{text:?} is out of bounds; write \"1s\" to {most:?}"))
+}
+
+/// Puts the shortest period first, and notes where there are too few.
+pub(super) fn check(section: &mut Section<'_, '_, '_>, sup: &mut SupConfig) {
+    if sup.periods.len() < PERIODS_LEAST {
+        section.fault("periods", format!("write {PERIODS_LEAST} periods or more, {PERIODS}"));
     }
-    periods.sort_unstable();
-    SupConfig { periods }
+    sup.periods.sort_unstable();
 }
 
 #[cfg(test)]

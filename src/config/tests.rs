@@ -31,14 +31,14 @@ fn the_annotated_file_shows_the_defaults() {
 #[test]
 fn the_annotated_file_shows_every_key() {
     let annotated = include_str!("../../config/tidegate.toml");
-    for (table, keys) in KNOWN {
+    for (table, rows) in TABLES {
         let (_, rest) = annotated.split_once(&format!("[{table}]")).unwrap();
         // Up to the next table, single or repeated, in force or commented out.
         let own: Vec<&str> = rest
             .lines()
             .take_while(|line| !line.trim_start_matches("# ").starts_with('['))
             .collect();
-        for key in *keys {
+        for KeyRow { name: key, .. } in rows {
             let shown = own.iter().any(|line| {
                 let line = line.trim_start_matches("# ");
                 line.starts_with(&format!("{key} = "))
@@ -94,6 +94,60 @@ fn the_annotated_file_shows_every_key() {
     };
     assert_eq!(shown, FeedOptions::default());
     assert!(matches!(config.server.admin_token, AdminTokenSetting::File(_)));
+}
+
+/// The annotated file and the tables of the documentation are those of the table of keys;
+/// `TIDEGATE_GOLDEN=write` writes them anew.
+#[test]
+fn the_documentation_is_that_of_the_keys() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let check = |name: &str, expected: String| {
+        let path = root.join(name);
+        if std::env::var("TIDEGATE_GOLDEN").as_deref() == Ok("write") {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let said = "TIDEGATE_GOLDEN=write cargo test --lib config:: writes it anew";
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected, "{name}: {said}");
+    };
+    check("config/tidegate.toml", annotated_file());
+    let name = "docs/operators/configuration.md";
+    let mut text = std::fs::read_to_string(root.join(name)).unwrap();
+    for (table, _) in TABLES {
+        let section = text.find(&format!("\n## {table}\n")).unwrap();
+        let start = section + text[section..].find("\n| ").unwrap() + 1;
+        let end = text[start..].find("\n\n").map_or(text.len(), |end| start + end + 1);
+        text.replace_range(start..end, &documented(table).unwrap());
+    }
+    check(name, text);
+}
+
+/// Every default that is documented can be read, and is the one of what has no key.
+#[test]
+fn presets_are_values() {
+    fn reads<T: Default>(keys: &keys::KeyTable<T>) {
+        for (row, read) in keys.rows.iter().zip(keys.readers) {
+            let (keys::Preset::Value(text)
+            | keys::Preset::Words(_, text)
+            | keys::Preset::Shown(text, ..)) = row.preset;
+            let value = toml::de::DeValue::parse(text).unwrap();
+            let mut mistakes = Vec::new();
+            let is_read = read(&value::Node::from_toml(&value), &mut mistakes, &mut T::default());
+            assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
+        }
+    }
+    reads(&server::KEYS);
+    reads(&store::KEYS);
+    reads(&polling::KEYS);
+    reads(&publish::KEYS);
+    reads(&sup::KEYS);
+    reads(&websub::KEYS);
+    reads(&hosts::KEYS);
+    reads(&feeds::FEED_KEYS);
+    reads(&feeds::AGGREGATE_KEYS);
+    let mut preset = FeedSettings::default();
+    feeds::FEED_KEYS.preset(&mut preset);
+    assert_eq!(preset.options, FeedOptions::default());
+    assert_eq!(Publish::default().versions_per_day, crate::model::VERSIONS_PER_DAY);
 }
 
 #[test]
@@ -223,6 +277,38 @@ fn what_the_operator_says_of_one_feed() {
     assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
 }
 
+/// The administration API takes the same keys as JSON.
+#[test]
+fn mistakes_in_json_say_where() {
+    use serde_json::json;
+    for (value, said) in [
+        (json!("title"), "ignore: is a text; write a list of fields"),
+        (json!(["title", 7]), "entry 2 of ignore: has a number; write a list of fields"),
+        (json!([{ "pattern": "a" }]), "entry 1 of ignore: has an entry without a field"),
+        (
+            json!([{ "field": "title", "pattern": null }]),
+            "entry 1 of ignore: pattern is a null; write a text",
+        ),
+        (json!([{ "field": "a", "patern": "" }]), "entry 1 of ignore: \"patern\": unknown key"),
+        (json!([{ "field": "a", "pattern": "[" }]), "entry 1 of ignore: the pattern \"[\" is no"),
+        (json!([""]), "entry 1 of ignore: \"\" is no field"),
+        (json!(vec!["a"; IGNORE_LIMIT + 1]), "ignore: has 65 entries, the limit is 64"),
+    ] {
+        let settings = json!({ "ignore": value });
+        let (key, message) = feed_settings(settings.as_object().unwrap()).unwrap_err();
+        assert_eq!(key, "ignore");
+        assert!(message.starts_with(said), "{message}");
+    }
+    let settings = json!({ "local": true, "title": null, "url": null, "secret": null });
+    let read = feed_settings(settings.as_object().unwrap()).unwrap();
+    assert!(read.options.sharing.local && read.url.is_none() && read.options.secret.is_none());
+    for key in ["name", "sources"] {
+        let settings = json!({ key: "a" });
+        let said = feed_settings(settings.as_object().unwrap()).unwrap_err();
+        assert_eq!(said, (key.to_owned(), format!("the key {key:?} is unknown")));
+    }
+}
+
 #[test]
 fn local_feeds_and_aggregates_say_how_they_share() {
     let text = "[[feed]]\nname=\"notes\"\nlocal=true\ntitle=\"Our notes\"\n\
@@ -343,8 +429,8 @@ proptest! {
 
     /// A key that nobody knows is refused wherever it stands.
     #[test]
-    fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..KNOWN.len()) {
-        let (name, _) = KNOWN[table];
+    fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..TABLES.len()) {
+        let (name, _) = TABLES[table];
         let head = if matches!(name, "feed" | "aggregate" | "host") { format!("[[{name}]]") } else { format!("[{name}]") };
         let said = faults(&format!("{head}\n{key} = 1\n"));
         let place = format!("tidegate.toml:2: {name}.{key}: unknown key");

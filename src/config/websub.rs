@@ -1,101 +1,74 @@
 //! `[websub]`: the hub, and hubs of upstreams.
 
+use super::keys::{
+    Preset::{Value as Preset, Words},
+    section,
+};
+use super::kinds::{Flag, Lasting, Maybe, Number};
 use super::section::Section;
 use super::written;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-pub(super) const KEYS: &[&str] = &[
-    "hub",
-    "rsscloud",
-    "lease",
-    "lease_min",
-    "lease_max",
-    "subscriptions",
-    "subscriptions_per_host",
-    "subscribe",
-    "http_secrets",
-];
-
-/// How long a subscription may last.
-const LEASES: RangeInclusive<Duration> =
-    Duration::from_secs(60)..=Duration::from_secs(365 * 86_400);
+/// How long a subscription may last, in seconds.
+const LEASES: RangeInclusive<u64> = 60..=365 * 86_400;
 /// How many subscriptions there may be.
 const SUBSCRIPTIONS: RangeInclusive<u32> = 1..=1_000_000;
 
-/// The hub.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Websub {
-    /// Whether there is one.
-    pub hub: bool,
-    /// Whether readers of RSS may register by rssCloud as well.
-    pub rsscloud: bool,
-    /// How long a subscription lasts where the subscriber does not say.
-    pub lease: Duration,
-    /// At least.
-    pub lease_min: Duration,
-    /// At most.
-    pub lease_max: Duration,
-    /// The most subscriptions.
-    pub subscriptions: u32,
-    /// The most subscriptions with callbacks of one host.
-    pub subscriptions_per_host: u32,
-    /// Whether hubs of upstreams are subscribed to; `None`: where they can reach this gateway, as
-    /// far as its public address tells.
-    pub subscribe: Option<bool>,
-    /// Whether hubs of upstreams that are asked over plain http are given secrets.
-    pub http_secrets: bool,
-}
-
-impl Default for Websub {
-    fn default() -> Self {
-        Self {
-            hub: true,
-            rsscloud: true,
-            lease: Duration::from_secs(10 * 86_400),
-            lease_min: Duration::from_secs(300),
-            lease_max: Duration::from_secs(30 * 86_400),
-            subscriptions: 100_000,
-            subscriptions_per_host: 10_000,
-            subscribe: None,
-            http_secrets: false,
-        }
+section! {
+    /// The hub, and hubs of upstreams.
+    pub struct Websub {
+        /// Whether there is a hub at `/websub`.
+        ///
+        /// It tells subscribers of each change. Callbacks at private addresses are called only where
+        /// polling.allow_private says so.
+        hub: bool = Flag, Preset("true");
+        /// Whether RSS feeds name it as a cloud too.
+        ///
+        /// Readers register there (rssCloud) to be told that something, and not what, has changed.
+        rsscloud: bool = Flag, Preset("true");
+        /// How long a subscription lasts: where the subscriber does not say, at least, at most.
+        lease: Duration = Lasting(LEASES), Preset("\"10d\"");
+        lease_min: Duration = Lasting(LEASES), Preset("\"5m\"");
+        lease_max: Duration = Lasting(LEASES), Preset("\"30d\"");
+        /// The most subscriptions, in all and with callbacks of one host.
+        subscriptions: u32 = Number(SUBSCRIPTIONS), Preset("100000");
+        subscriptions_per_host: u32 = Number(SUBSCRIPTIONS), Preset("10000");
+        /// Whether hubs of upstreams are subscribed to.
+        ///
+        /// A push makes the gateway poll at once. Hubs call back under server.public_url. Where
+        /// nothing is written they are subscribed to if that looks public. If it is a private
+        /// address, only hubs at private hosts that polling.allow_private allows are.
+        subscribe: Option<bool> = Maybe(Flag), Words("whether `public_url` looks public", "true");
+        /// Whether hubs over plain HTTP are given a secret.
+        ///
+        /// They sign with it, and everybody on the way learns it. Hubs at private hosts that
+        /// polling.allow_private allows always are.
+        http_secrets: bool = Flag, Preset("false");
     }
 }
 
-pub(super) fn read(section: &mut Section<'_, '_, '_>) -> Websub {
-    let default = Websub::default();
-    let hub = section.boolean("hub").unwrap_or(default.hub);
-    let rsscloud = section.boolean("rsscloud").unwrap_or(default.rsscloud);
-    let usual = section.duration("lease", &LEASES);
-    let least = section.duration("lease_min", &LEASES);
-    let most = section.duration("lease_max", &LEASES);
-    let lease = usual.unwrap_or(default.lease);
-    // What is not written gives way to what is.
-    let lease_min = least.unwrap_or(default.lease_min.min(lease).min(most.unwrap_or(lease)));
-    let lease_max = most.unwrap_or(default.lease_max.max(lease).max(lease_min));
-    let lease = if usual.is_some() { lease } else { lease.min(lease_max).max(lease_min) };
-    if !(lease_min..=lease_max).contains(&lease) {
-        let (least, most) = (written(lease_min), written(lease_max));
-        let key = if usual.is_some() { "lease" } else { "lease_min" };
+/// Checks what is written against each other. What is not written gives way to what is.
+pub(super) fn check(section: &mut Section<'_, '_, '_>, websub: &mut Websub) {
+    let [usual, least, most] = ["lease", "lease_min", "lease_max"].map(|key| section.is_read(key));
+    if !least {
+        let most = if most { websub.lease_max } else { websub.lease };
+        websub.lease_min = websub.lease_min.min(websub.lease).min(most);
+    }
+    if !most {
+        websub.lease_max = websub.lease_max.max(websub.lease).max(websub.lease_min);
+    }
+    if !usual {
+        websub.lease = websub.lease.min(websub.lease_max).max(websub.lease_min);
+    }
+    if !(websub.lease_min..=websub.lease_max).contains(&websub.lease) {
+        let (least, most) = (written(websub.lease_min), written(websub.lease_max));
+        let key = if usual { "lease" } else { "lease_min" };
         let message = format!(
             "a lease of {:?} does not lie between lease_min, {least:?}, and lease_max, {most:?}",
-            written(lease)
+            written(websub.lease)
         );
         section.fault(key, message);
-    }
-    let subscriptions = section.number("subscriptions", &SUBSCRIPTIONS);
-    let per_host = section.number("subscriptions_per_host", &SUBSCRIPTIONS);
-    Websub {
-        hub,
-        rsscloud,
-        lease,
-        lease_min,
-        lease_max,
-        subscriptions: subscriptions.unwrap_or(default.subscriptions),
-        subscriptions_per_host: per_host.unwrap_or(default.subscriptions_per_host),
-        subscribe: section.boolean("subscribe"),
-        http_secrets: section.boolean("http_secrets").unwrap_or(default.http_secrets),
     }
 }
 

@@ -240,7 +240,7 @@ mod tests {
             [(0, "0s"), (90, "90s"), (300, "5m"), (7200, "2h"), (86_400, "1d"), (90_000, "25h")]
         {
             assert_eq!(duration(Duration::from_secs(seconds)), text);
-            assert_eq!(super::super::put::duration(text).unwrap(), Duration::from_secs(seconds));
+            assert_eq!(crate::config::duration(text).unwrap(), Duration::from_secs(seconds));
         }
     }
 }

@@ -175,8 +175,6 @@ fn every_key_of_the_configuration_is_described() {
         .filter_map(|line| line.split_once(" = "))
         .map(|(key, _)| key)
         .filter(is_key)
-        // The tables `[[host]]` are described in a sentence.
-        .filter(|key| !["spacing", "parallel"].contains(key))
         .collect();
     let text = read("docs/operators/configuration.md");
     let described = first_columns(&text);

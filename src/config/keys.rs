@@ -1,0 +1,122 @@
+//! The table of keys: what each is called, may be and stands for. The readers of the file and of the
+//! administration API, the defaults, the annotated file and the documentation all follow from it.
+
+use super::kinds::Mistakes;
+use super::value::Node;
+use toml::de::DeValue;
+
+/// What the documentation says of a key.
+pub(super) struct KeyRow {
+    pub(super) name: &'static str,
+    /// What it stands for: the first paragraph for the documentation, all of them for the annotated
+    /// file. Empty where the words of the key before are meant for both.
+    pub(super) words: &'static str,
+    pub(super) preset: Preset,
+    /// What may be written.
+    pub(super) allowed: fn() -> String,
+}
+
+/// What holds where a key is absent.
+pub(super) enum Preset {
+    /// A value, as TOML.
+    Value(&'static str),
+    /// What is computed, in words, and an example of a value as TOML.
+    Words(&'static str, &'static str),
+    /// A value, as TOML; what to show of it, and an example.
+    Shown(&'static str, &'static str, &'static str),
+}
+
+/// Reads a value into its field; false where it is of no use.
+pub(super) type Reader<T> = fn(&Node<'_>, &mut Mistakes, &mut T) -> bool;
+
+/// The keys of a table, and how each is read.
+pub(super) struct KeyTable<T: 'static> {
+    pub(super) rows: &'static [KeyRow],
+    pub(super) readers: &'static [Reader<T>],
+}
+
+impl<T> KeyTable<T> {
+    /// How a key is read, with its name.
+    pub(super) fn find(&self, key: &str) -> Option<(&'static str, Reader<T>)> {
+        let at = self.rows.iter().position(|row| row.name == key)?;
+        Some((self.rows.get(at)?.name, *self.readers.get(at)?))
+    }
+
+    /// Puts the values in place that hold where the keys are absent.
+    pub(super) fn preset(&self, target: &mut T) {
+        for (row, read) in self.rows.iter().zip(self.readers) {
+            let (Preset::Value(text) | Preset::Shown(text, ..)) = row.preset else { continue };
+            // A test reads every value.
+            if let Ok(value) = DeValue::parse(text) {
+                read(&Node::from_toml(&value), &mut Mistakes::new(), target);
+            }
+        }
+    }
+}
+
+/// The keys of a table: for each its words, its name, its field, its kind and its preset.
+macro_rules! keys {
+    ($target:ty; $( $(#[doc = $words:literal])* $name:ident => $($field:ident).+: $kind:expr, $preset:expr; )+) => {
+        $crate::config::keys::KeyTable::<$target> {
+            rows: &[$( $crate::config::keys::KeyRow {
+                name: stringify!($name),
+                words: concat!($($words, "\n"),*),
+                preset: $preset,
+                allowed: || $crate::config::kinds::Kind::allowed(&$kind),
+            } ),+],
+            readers: &[$( |node, mistakes, target| {
+                let read = $crate::config::kinds::Kind::read(&$kind, node, mistakes);
+                read.map(|read| target.$($field).+ = read).is_some()
+            } ),+],
+        }
+    };
+}
+
+/// A table of the configuration as a structure, with its keys and its presets. `keys` are further keys
+/// of the same fields, `fields` are fields that have no key.
+macro_rules! section {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $( $(#[doc = $words:literal])* $field:ident: $value:ty = $kind:expr, $preset:expr $(, blank $blank:expr)?; )+
+        }
+        $( keys { $($further:tt)+ } )?
+        $( fields { $( $(#[$said:meta])* $extra:ident: $extra_value:ty = $extra_preset:expr; )+ } )?
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name {
+            $( $(#[doc = $words])* pub $field: $value, )+
+            $( $( $(#[$said])* pub $extra: $extra_value, )+ )?
+        }
+
+        pub(super) const KEYS: $crate::config::keys::KeyTable<$name> = $crate::config::keys::keys! {
+            $name;
+            $( $(#[doc = $words])* $field => $field: $kind, $preset; )+
+            $( $($further)+ )?
+        };
+
+        impl Default for $name {
+            fn default() -> Self {
+                let mut preset = Self {
+                    $( $field: $crate::config::keys::blank!($($blank)?), )+
+                    $( $( $extra: $extra_preset, )+ )?
+                };
+                KEYS.preset(&mut preset);
+                preset
+            }
+        }
+    };
+}
+
+/// A value to begin with, before the preset is read.
+macro_rules! blank {
+    () => {
+        Default::default()
+    };
+    ($blank:expr) => {
+        $blank
+    };
+}
+
+pub(super) use {blank, keys, section};

@@ -1,0 +1,98 @@
+//! A value of the configuration with its place, whichever notation it is written in.
+
+use serde_json::Value as Json;
+use toml::de::{DeTable, DeValue};
+
+/// A value with its place: the byte offset in a file, or the number of an element of a list in JSON.
+pub(super) struct Node<'d> {
+    pub(super) at: usize,
+    pub(super) value: Value<'d>,
+}
+
+/// A key with its place, and its value.
+pub(super) struct TableEntry<'d> {
+    pub(super) at: usize,
+    pub(super) key: &'d str,
+    pub(super) node: Node<'d>,
+}
+
+/// A value as it is written.
+pub(super) enum Value<'d> {
+    Text(&'d str),
+    /// As it is written, and what it is where that fits.
+    Integer(String, Option<u32>),
+    Float,
+    Boolean(bool),
+    Date,
+    List(Vec<Node<'d>>),
+    Table(Vec<TableEntry<'d>>),
+    /// Only JSON has it.
+    Null,
+}
+
+impl<'d> Node<'d> {
+    pub(super) fn from_toml(spanned: &'d toml::Spanned<DeValue<'_>>) -> Self {
+        let value = match spanned.get_ref() {
+            DeValue::String(text) => Value::Text(text),
+            DeValue::Integer(number) => {
+                let read = u32::from_str_radix(number.as_str(), number.radix());
+                Value::Integer(number.to_string(), read.ok())
+            }
+            DeValue::Float(_) => Value::Float,
+            DeValue::Boolean(is_on) => Value::Boolean(*is_on),
+            DeValue::Datetime(_) => Value::Date,
+            DeValue::Array(list) => Value::List(list.iter().map(Self::from_toml).collect()),
+            DeValue::Table(table) => Value::Table(entries(table)),
+        };
+        Self { at: spanned.span().start, value }
+    }
+
+    pub(super) fn from_json(value: &'d Json, at: usize) -> Self {
+        let value = match value {
+            Json::Null => Value::Null,
+            Json::Bool(is_on) => Value::Boolean(*is_on),
+            Json::Number(number) if number.is_f64() => Value::Float,
+            Json::Number(number) => {
+                let read = number.as_u64().and_then(|number| u32::try_from(number).ok());
+                Value::Integer(number.to_string(), read)
+            }
+            Json::String(text) => Value::Text(text),
+            Json::Array(list) => Value::List(
+                list.iter().zip(1..).map(|(one, at)| Self::from_json(one, at)).collect(),
+            ),
+            Json::Object(map) => {
+                let entry = |(key, value): (&'d String, _)| TableEntry {
+                    at,
+                    key,
+                    node: Self::from_json(value, at),
+                };
+                Value::Table(map.iter().map(entry).collect())
+            }
+        };
+        Self { at, value }
+    }
+}
+
+/// The keys of a table, with their values.
+pub(super) fn entries<'d>(table: &'d DeTable<'_>) -> Vec<TableEntry<'d>> {
+    let entry = |(key, value): (&'d toml::Spanned<_>, _)| {
+        let written: &'d std::borrow::Cow<'_, str> = key.get_ref();
+        TableEntry { at: key.span().start, key: written, node: Node::from_toml(value) }
+    };
+    table.iter().map(entry).collect()
+}
+
+impl Value<'_> {
+    /// What it is, in words.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Integer(..) | Self::Float => "number",
+            Self::Boolean(_) => "boolean",
+            Self::Date => "date",
+            Self::List(_) => "list",
+            Self::Table(_) => "table",
+            Self::Null => "null",
+        }
+    }
+}
