@@ -6,6 +6,7 @@ use super::value::Node;
 use toml::de::DeValue;
 
 /// What the documentation says of a key.
+#[cfg_attr(not(test), expect(dead_code, reason = "a test writes the documentation"))]
 pub(super) struct KeyRow {
     pub(super) name: &'static str,
     /// What it stands for: the first paragraph for the documentation, all of them for the annotated
@@ -17,6 +18,7 @@ pub(super) struct KeyRow {
 }
 
 /// What holds where a key is absent.
+#[cfg_attr(not(test), expect(dead_code, reason = "a test writes the documentation"))]
 pub(super) enum Preset {
     /// A value, as TOML.
     Value(&'static str),

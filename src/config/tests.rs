@@ -1,8 +1,11 @@
+mod reference;
+
 use super::*;
 use crate::model::{
     ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, SharingOptions,
 };
 use proptest::prelude::*;
+use reference::{annotated_file, documented};
 use std::time::Duration;
 
 /// Every fault of a text, one a line.

@@ -1,7 +1,7 @@
 //! The table of keys as the annotated file and as the tables of the documentation.
 
-use super::TABLES;
-use super::keys::{KeyRow, Preset};
+use crate::config::TABLES;
+use crate::config::keys::{KeyRow, Preset};
 
 /// The start of the annotated file.
 const HEAD: &str = "\
@@ -26,7 +26,7 @@ const REPEATED: [(&str, &str); 3] = [
 ];
 
 /// The annotated file, `config/tidegate.toml`: every key with its words and its default.
-pub fn annotated_file() -> String {
+pub(super) fn annotated_file() -> String {
     let mut file = HEAD.to_owned();
     for (table, rows) in TABLES {
         let repeated = REPEATED.iter().find(|(name, _)| *name == table);
@@ -63,7 +63,7 @@ fn comment(file: &mut String, words: &str) {
 }
 
 /// The keys of a table as the documentation has them, in Markdown; `None` where there is no such table.
-pub fn documented(table: &str) -> Option<String> {
+pub(super) fn documented(table: &str) -> Option<String> {
     let (_, mut rows) = TABLES.into_iter().find(|(name, _)| *name == table)?;
     let mut text = "| key | says | may be | default |\n| --- | --- | --- | --- |\n".to_owned();
     while let [first, rest @ ..] = rows {
