@@ -14,11 +14,10 @@ mod visible;
 pub use field_hashes::{
     bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
 };
-pub use fingerprint::{Fingerprint, fingerprint, fingerprint_by, settle_left};
+pub use fingerprint::{Fingerprint, SCHEME, fingerprint, settle_left};
 pub use mask::{
-    MaskInput, MaskUpdate, Swept, Varied, has_few_references, learn, sweep, sweep_spans, volatile,
-    vote, watch,
+    MaskInput, MaskUpdate, Swept, Varied, learn, refresh, sweep, sweep_spans, volatile, vote, watch,
 };
-pub use noise::{FieldWeight, MEMBER, address, is_of_shape};
+pub use noise::{FieldWeight, address};
 pub use spans::text_shape;
-pub use visible::{ReferenceRules, visible};
+pub use visible::visible;

@@ -2,7 +2,7 @@
 
 use super::fingerprint::Fingerprint;
 use super::noise::{FieldWeight, is_core_text, local_name, weight};
-use super::visible::{ReferenceRules, read};
+use super::visible::visible;
 use crate::model::{Context, Entry, Markup};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
@@ -43,17 +43,13 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's longer texts alone, in each way in which they may be kept.
+/// The fingerprints of the entry's longer texts alone.
 pub fn text_prints(entry: &Entry<'_>) -> Vec<(u64, u64)> {
     let long = entry.fields.iter().filter(|f| f.value.len() >= TELLING_TEXT);
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
-        .flat_map(|f| {
-            let all = read(&f.value, ReferenceRules::All);
-            let few = all.has_more.then(|| read(&f.value, ReferenceRules::Few));
-            [Some(all), few].into_iter().flatten().map(|said| (path_print(&f.path), said.text))
-        })
-        .filter(|(_, said)| !said.is_empty())
-        .map(|(path, said)| (path, xxh3_64(said.as_bytes())))
+        .map(|f| (path_print(&f.path), visible(&f.value)))
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
         .collect()
 }
 

@@ -3,12 +3,17 @@
 use super::field_hashes::path_print;
 use super::noise::{FieldWeight, address, weight};
 use super::spans::{self, SpanContext};
-use super::visible::{ReferenceRules, read};
+use super::visible::visible;
 use crate::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
 use regex::Regex;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
+
+/// The number of the scheme by which fingerprints are made. Whatever makes the same bytes look
+/// different raises it: fingerprints of another scheme are never compared, but made anew from the
+/// bytes ([`refresh`](super::refresh)), so that no upgrade of the program makes a version.
+pub const SCHEME: u32 = 1;
 
 /// A field as a reader would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,22 +44,11 @@ pub struct Fingerprint<'e> {
     pub shape: u64,
     /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
     pub traces: [u32; NoiseClass::TRACED.len()],
-    /// Whether it looks another with [`ReferenceRules::Few`].
-    pub has_more: bool,
 }
 
 /// Looks at an entry, but for what the operator ignores.
 pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
-    fingerprint_by(ReferenceRules::All, entry, ignore)
-}
-
-/// The same with these references resolved.
-pub fn fingerprint_by<'e>(
-    references: ReferenceRules,
-    entry: &'e Entry<'_>,
-    ignore: &[Ignore],
-) -> Fingerprint<'e> {
-    let mut looking = Looking { references, ignore, traces: Default::default(), has_more: false };
+    let mut looking = Looking { ignore, traces: Default::default() };
     let mut seen = Vec::with_capacity(entry.fields.len());
     let mut shapes = Vec::with_capacity(entry.fields.len());
     for field in &entry.fields {
@@ -68,16 +62,13 @@ pub fn fingerprint_by<'e>(
     let left = seen.iter().filter_map(|seen| Some((seen.print.0, seen.left?)));
     let mut left: Vec<(u64, u64)> = left.collect();
     left.sort_unstable();
-    let Looking { traces, has_more, .. } = looking;
-    Fingerprint { seen, prints, left, shape: joined(shapes), traces, has_more }
+    Fingerprint { seen, prints, left, shape: joined(shapes), traces: looking.traces }
 }
 
 /// An entry that is being looked at.
 struct Looking<'i> {
-    references: ReferenceRules,
     ignore: &'i [Ignore],
     traces: [u32; NoiseClass::TRACED.len()],
-    has_more: bool,
 }
 
 impl Looking<'_> {
@@ -91,9 +82,7 @@ impl Looking<'_> {
         }
         let (kind, class, text) = match weight(&field.path, &field.value) {
             FieldWeight::Text => {
-                let visible = read(&field.value, self.references);
-                self.has_more |= visible.has_more;
-                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(visible.text))
+                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(visible(&field.value)))
             }
             FieldWeight::Address => {
                 (SpanContext::Address, NoiseClass::Addresses, address(&field.value))

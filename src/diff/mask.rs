@@ -14,8 +14,8 @@
 mod item;
 mod shared;
 
-pub use item::{MaskInput, MaskUpdate, learn, watch};
-pub use shared::{Swept, Varied, has_few_references, sweep, sweep_spans, volatile, vote};
+pub use item::{MaskInput, MaskUpdate, learn, refresh, watch};
+pub use shared::{Swept, Varied, sweep, sweep_spans, volatile, vote};
 
 use std::time::Duration;
 

@@ -19,9 +19,6 @@ pub enum FieldWeight {
 /// The shape of an item in JSON, which is one text with all its members.
 const JSON_SHAPE: &str = "{urn:tidegate:collection}json";
 
-/// What a member of an item in JSON was before items had a shape.
-pub const MEMBER: [&str; 2] = ["{urn:tidegate:json}member", "{urn:tidegate:json}member@name"];
-
 /// Elements that say which entry it is; judged elsewhere.
 const IDS: [&str; 6] = ["guid", "id", "rdf:about", "yt:videoId", "yt:channelId", "post-id"];
 
@@ -80,7 +77,7 @@ const SEEN_ATTRIBUTES: [&str; 6] = ["href", "url", "src", "term", "label", "text
 const IMAGES: [&str; 8] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".ico"];
 
 /// Whether a field is one of an item's own shape in its collection.
-pub fn is_of_shape(path: &str) -> bool {
+fn is_of_shape(path: &str) -> bool {
     let rest = path.strip_prefix('{').and_then(|path| path.strip_prefix(shape_element::NAMESPACE));
     rest.is_some_and(|rest| rest.starts_with('}'))
 }

@@ -12,13 +12,8 @@ const UNSEEN: [&str; 3] = ["script", "style", "template"];
 /// for their tags. Prefixes, attributes and their order, and the spelling of references leave
 /// no trace.
 pub fn visible(value: &str) -> String {
-    read(value, ReferenceRules::All).text
-}
-
-/// The same, and whether a reference of it is one that [`ReferenceRules::Few`] does not resolve.
-pub(super) fn read(value: &str, references: ReferenceRules) -> Visible {
     let text = String::with_capacity(value.len());
-    let mut out = VisibleText { text, gap: false, references, has_more: false };
+    let mut out = VisibleText { text, gap: false };
     let mut pieces = Pieces::new(value, TagRule::All);
     while let Some(piece) = pieces.next() {
         match piece {
@@ -28,39 +23,13 @@ pub(super) fn read(value: &str, references: ReferenceRules) -> Visible {
             Piece::Comment => {}
         }
     }
-    Visible { text: out.text, has_more: out.has_more }
-}
-
-/// Which references by name are resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReferenceRules {
-    /// All that HTML knows.
-    All,
-    /// Those in `FEW` alone, as in the fingerprints of a store before the seventh layout of the
-    /// ledger ([`Noise::few_references`](crate::model::Noise::few_references)).
-    Few,
-}
-
-/// The references by name that earlier versions of this program resolved.
-const FEW: [&str; 19] = [
-    "amp", "lt", "gt", "quot", "apos", "nbsp", "ndash", "mdash", "hellip", "lsquo", "rsquo",
-    "ldquo", "rdquo", "eacute", "uuml", "ouml", "auml", "szlig", "copy",
-];
-
-/// What a reader would see.
-pub(super) struct Visible {
-    pub(super) text: String,
-    /// Whether it has a reference that is not in [`FEW`], so that the other way of reading it gives
-    /// another text.
-    pub(super) has_more: bool,
+    out.text
 }
 
 /// Text with its white space collapsed.
 struct VisibleText {
     text: String,
     gap: bool,
-    references: ReferenceRules,
-    has_more: bool,
 }
 
 impl VisibleText {
@@ -84,10 +53,7 @@ impl VisibleText {
 }
 
 fn reference(out: &mut VisibleText, name: &str) {
-    let is_more = !name.starts_with('#') && !FEW.contains(&name);
-    let found = html(name);
-    out.has_more |= is_more && found.is_some();
-    match found.filter(|_| !is_more || out.references == ReferenceRules::All) {
+    match html(name) {
         Some(text) => out.push_text(&text),
         None => ["&", name, ";"].into_iter().for_each(|text| out.push_text(text)),
     }
@@ -168,19 +134,6 @@ mod tests {
         }
         assert_eq!(visible("ma&iacute;z"), "maíz");
         assert_eq!(visible("&lt;b&gt;"), "<b>");
-    }
-
-    #[test]
-    fn a_text_can_be_read_as_before_all_references_were_known() {
-        for (value, before, has_more) in [
-            ("ma&iacute;z &eacute;t&eacute;", "ma&iacute;z été", true),
-            ("3 &middot; 4&nbsp;&#183;", "3 &middot; 4 ·", true),
-            ("&eacute; &foo; &", "é &foo; &", false),
-        ] {
-            let few = read(value, ReferenceRules::Few);
-            assert_eq!((few.text.as_str(), few.has_more), (before, has_more));
-            assert_eq!(read(value, ReferenceRules::All).has_more, has_more);
-        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// and author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct HeadHistory {
+    /// The number of the scheme by which the fingerprints were made; 0: by none.
+    pub scheme: u32,
     /// Fingerprint of what it said when subscribers were last told; 0 before the first document.
     pub told: u64,
     /// Fingerprint of what it says now.

@@ -297,10 +297,8 @@ pub struct Noise {
     pub made: Option<DayVersions>,
     /// A change that is still to come out.
     pub waiting: Option<WaitingChange>,
-    /// Whether the item is as the program kept it before the seventh layout of the ledger:
-    /// fingerprints may be of texts in which few references by name were resolved, an item of a
-    /// collection has no shape, and it is not known whether a shared one came by SSE 0.91.
-    pub few_references: bool,
+    /// The number of the scheme by which the item's fingerprints were made; 0: by none.
+    pub scheme: u32,
 }
 
 impl Noise {

@@ -4,11 +4,12 @@
 use super::walk::{self, ArchiveLinks};
 use crate::fetch::FetchedDocument;
 use crate::judge::probe::{self, Replies};
-use crate::model::{Backfill, Completeness, SyncId, UpdateHints};
+use crate::model::{Backfill, Completeness, Markup, SyncId, UpdateHints};
 use crate::parse::{self, Limits};
 use crate::record::{self, BodyPrints, Issued, Observation, ObservationError, Peers, Verdict};
 use crate::websub::HubLinks;
 use bytes::Bytes;
+use std::collections::HashMap;
 use url::Url;
 
 /// The most warnings of a document that are kept for the operator.
@@ -44,6 +45,8 @@ pub struct SharingContext {
     pub complete: Option<Result<ReceivedDocument, String>>,
     /// What other feeds know of items that bear this gateway's name, where that was asked.
     pub issued: Option<Issued>,
+    /// The kept bytes of items that are to be fingerprinted anew, where they were asked for.
+    pub kept: Option<HashMap<SyncId, Markup>>,
 }
 
 /// What a judgement waits for: nothing was concluded yet.
@@ -53,6 +56,8 @@ pub enum Wants {
     Complete(String),
     /// What other feeds know of these items.
     Issued(Vec<SyncId>),
+    /// The kept bytes of these items, whose fingerprints were made by another scheme.
+    Kept(Vec<SyncId>),
 }
 
 /// What was concluded from a document.
@@ -166,6 +171,16 @@ impl DocumentJudge for ParseAndRecord {
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
+        if beside.kept.is_none() {
+            let outdated = record::outdated(round.snapshot, &document);
+            if !outdated.is_empty() {
+                return Ok(Judged { wants: Some(Wants::Kept(outdated)), ..Judged::default() });
+            }
+        }
+        let ignore = &round.options.ignore;
+        let kept = round.snapshot.zip(beside.kept.as_ref());
+        let refreshed = kept.map(|(snapshot, kept)| record::refreshed(snapshot, kept, ignore));
+        let round = &Observation { snapshot: refreshed.as_ref().or(round.snapshot), ..*round };
         let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
         if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
         {

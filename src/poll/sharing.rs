@@ -7,13 +7,14 @@ use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
 use super::polling::{self, CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
-use crate::model::{Count, FeedRecord, SyncId, Time, Update};
+use crate::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
 use crate::record::{Issued, Observation};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
-/// What a judgement may wait for, at most: the complete feed, and what other feeds know.
-const MAX_WAITS: usize = 2;
+/// What a judgement may wait for, at most: kept bytes, the complete feed, and what other feeds know.
+const MAX_WAITS: usize = 3;
 /// The most looks into other feeds for one document.
 pub const MAX_LOOKS: usize = 50_000;
 /// How many kept versions of an item are looked at, from the newest.
@@ -40,6 +41,7 @@ pub(super) async fn judge_and_commit(
                 beside.complete = Some(complete(bench, feed, url, &mut asked_for).await);
             }
             Some(Wants::Issued(ids)) => beside.issued = Some(issued(bench, feed, ids).await?),
+            Some(Wants::Kept(ids)) => beside.kept = Some(kept(bench, feed, ids).await?),
         }
     }
     let mut settled = judged(bench, feed, now, &seen, &beside).await?;
@@ -88,6 +90,21 @@ async fn complete(
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };
     Ok(ReceivedDocument::new(document, fetched.final_url))
+}
+
+/// The newest bytes of items.
+async fn kept(
+    bench: &PollContext,
+    feed: &FeedRecord,
+    ids: &[SyncId],
+) -> Result<HashMap<SyncId, Markup>, RoundError> {
+    let mut kept = HashMap::new();
+    for id in ids {
+        if let Some(item) = bench.store.item(&feed.name, id).await? {
+            kept.insert(id.clone(), item.shared.winner.data);
+        }
+    }
+    Ok(kept)
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own

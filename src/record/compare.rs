@@ -2,7 +2,7 @@
 
 use super::Observation;
 use super::outline_moves::PARENT;
-use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, ReferenceRules, Swept, Varied};
+use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, Swept, Varied};
 use crate::identity::MatchedEntry;
 use crate::model::{
     Entry, FeedDocument, FeedNoise, Ignore, LedgerEntry, NoiseClass, NoiseClasses, Restless,
@@ -86,8 +86,7 @@ impl ChangedEntry {
         noise.traces = self.traces;
         noise.restless = self.restless;
         noise.held = false;
-        // What is watched is known by the values and words that it had.
-        noise.few_references &= !noise.restless.is_empty();
+        noise.scheme = diff::SCHEME;
         if is_change || self.same_bytes {
             return;
         }
@@ -154,7 +153,6 @@ pub(super) fn compare(
         let learn = |beside: &ItemComparison<'_>| {
             diff::learn(&MaskInput {
                 portrait: &beside.portrait,
-                few: beside.few.as_ref(),
                 known: beside.known,
                 feed: noise,
                 volatile: &volatile,
@@ -207,7 +205,7 @@ impl<'a> Ignored<'a> {
         &self,
         portrait: &Fingerprint<'_>,
         beside: (&Entry<'_>, &LedgerEntry),
-        changed: &mut Changed,
+        changed: &mut BTreeSet<u64>,
     ) {
         let (entry, known) = beside;
         let whole = || self.list.iter().filter(|ignore| ignore.regex().is_none());
@@ -223,29 +221,11 @@ impl<'a> Ignored<'a> {
     }
 }
 
-type Changed = BTreeSet<u64>;
-
-/// Leaves out of what changed the shape of an item that was known before items of collections had one,
-/// and the members that the shape stands in for.
-fn unless_shaped(portrait: &Fingerprint<'_>, known: &LedgerEntry, changed: &mut Changed) {
-    let had = |path: u64| known.prints.iter().any(|print| print.0 == path);
-    let shapes = portrait.seen.iter().filter(|seen| diff::is_of_shape(seen.path));
-    let new: Vec<u64> = shapes.map(|seen| seen.print.0).filter(|path| !had(*path)).collect();
-    if !new.is_empty() {
-        let members = diff::MEMBER.iter().map(|path| diff::path_print(path));
-        for path in new.into_iter().chain(members) {
-            changed.remove(&path);
-        }
-    }
-}
-
 /// An entry beside its item.
 struct ItemComparison<'a> {
     entry: &'a Entry<'a>,
     known: &'a LedgerEntry,
     portrait: Fingerprint<'a>,
-    /// How it looks with few references by name resolved, where something may be known so.
-    few: Option<Fingerprint<'a>>,
     bytes: u64,
     changed: BTreeSet<u64>,
 }
@@ -265,33 +245,16 @@ impl<'a> ItemComparison<'a> {
             return None;
         }
         let same_family = snapshot.state.format.family() == document.format.family();
-        let changed = |portrait: &Fingerprint<'_>| {
-            let mut changed = if same_family {
-                diff::changed(&known.prints, &portrait.prints)
-            } else {
-                diff::changed_across_formats(portrait, &known.prints)
-            };
-            if bytes == known.bytes {
-                changed.clear();
-            }
-            ignore.apply_to(portrait, (entry, known), &mut changed);
-            changed
-        };
         let portrait = diff::fingerprint(entry, ignore.list);
-        let is_old = known.noise.few_references;
-        let may_be_few = is_old || diff::has_few_references(&snapshot.state.noise);
-        let few = (portrait.has_more && may_be_few)
-            .then(|| diff::fingerprint_by(ReferenceRules::Few, entry, ignore.list));
-        let mut differs = changed(&portrait);
-        if let Some(few) = few.as_ref().filter(|_| is_old && !differs.is_empty()) {
-            // What is as it was in either way of reading was not changed by its publisher.
-            let changed = changed(few);
-            differs.retain(|path| changed.contains(path));
-        }
-        if is_old {
-            unless_shaped(&portrait, known, &mut differs);
-        }
-        Some(Self { entry, known, portrait, few, bytes, changed: differs })
+        let mut changed = if bytes == known.bytes {
+            BTreeSet::new()
+        } else if same_family {
+            diff::changed(&known.prints, &portrait.prints)
+        } else {
+            diff::changed_across_formats(&portrait, &known.prints)
+        };
+        ignore.apply_to(&portrait, (entry, known), &mut changed);
+        Some(Self { entry, known, portrait, bytes, changed })
     }
 
     /// What differs, as it was taken.

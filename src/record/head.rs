@@ -47,7 +47,9 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
     let now = draft.round.now;
     let (print, shape) = (print(head), shape(head));
     let told = &mut draft.state.told;
-    if told.told == 0 {
+    // Fingerprints of another scheme say nothing of a change.
+    if told.told == 0 || told.scheme != diff::SCHEME {
+        told.scheme = diff::SCHEME;
         (told.told, told.latest, told.shape) = (print, print, shape);
         draft.state_changed = true;
         return;

@@ -353,6 +353,7 @@ impl At<'_> {
                 if is_ours {
                     item.prints = diff::fingerprint(entry, ignore).prints;
                     item.bytes = diff::bytes_print(entry);
+                    item.noise.scheme = diff::SCHEME;
                 }
             });
             crate::parse::own(document, entry)

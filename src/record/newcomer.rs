@@ -24,6 +24,7 @@ pub(super) fn newcomer(
         traces: portrait.traces,
         shape: portrait.shape,
         left: portrait.left,
+        scheme: diff::SCHEME,
         ..Noise::default()
     };
     let mut known = LedgerEntry {

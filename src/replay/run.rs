@@ -10,6 +10,7 @@ use crate::model::{
 use crate::parse::{self, Limits, ParseError};
 use crate::record::{self, BodyPrints, Observation, ObservationError, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
+use std::collections::HashMap;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -235,6 +236,17 @@ impl Replayed<'_> {
             self.same += 1;
             return Ok(Ok(self.look_again(now).await?));
         }
+        let mut kept = HashMap::new();
+        for id in record::outdated(snapshot.as_ref(), &document) {
+            if let Some(item) = self.stage.store.item(&self.stage.feed, &id).await? {
+                kept.insert(id, item.shared.winner.data);
+            }
+        }
+        let ignore = &self.stage.options.ignore;
+        let snapshot = snapshot.map(|snapshot| match kept.is_empty() {
+            true => snapshot,
+            false => record::refreshed(&snapshot, &kept, ignore),
+        });
         let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
         if let Some(doubt) = &verdict.doubt {
             line.note(doubt.clone());

@@ -11,7 +11,7 @@ mod order;
 mod probe;
 mod series;
 use crate::support;
-mod upgraded;
+mod schemes;
 
 use support::{Gate, Post, SITE, atom, kinds, post};
 use tidegate::model::{Deletions, EventKind::*};

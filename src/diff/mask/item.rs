@@ -4,10 +4,12 @@ use super::shared::{Varied, is_shared};
 use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
-use crate::diff::fingerprint::{FieldView, Fingerprint};
+use crate::diff::fingerprint::{FieldView, Fingerprint, SCHEME, fingerprint};
 use crate::diff::path_print;
 use crate::diff::spans::{self, PlacedSpan};
-use crate::model::{FeedNoise, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time};
+use crate::model::{
+    Entry, FeedNoise, Ignore, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time,
+};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,9 +19,6 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct MaskInput<'a> {
     /// What it looks like now.
     pub portrait: &'a Fingerprint<'a>,
-    /// What it looks like with few references by name resolved, where that is another thing and
-    /// something may be known of it so.
-    pub few: Option<&'a Fingerprint<'a>>,
     /// What is known of it.
     pub known: &'a LedgerEntry,
     /// What was known of the feed before this document.
@@ -67,11 +66,36 @@ pub fn watch(portrait: &Fingerprint<'_>, feed: &FeedNoise, now: Time) -> Vec<Res
     let watched = paths.into_iter().filter_map(|path| {
         let mut seen = portrait.seen.iter().filter(|seen| seen.path == path);
         let (seen, None) = (seen.next()?, seen.next()) else { return None };
-        let placed = spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT)?;
+        let placed = placed(seen)?;
         let spans = placed.iter().map(|place| new_span(place, None)).collect();
         Some(Restless { spans, ..Restless::new(path, now) })
     });
     watched.take(Noise::RESTLESS_LIMIT).collect()
+}
+
+/// Makes an item's fingerprints anew by the present scheme, from the bytes that it has: what is
+/// known of how it changes stays known, as far as it is about these bytes.
+pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
+    let portrait = fingerprint(entry, ignore);
+    let single = SinglePaths::new(&portrait, &known.prints);
+    for field in &mut known.noise.restless {
+        let Some((seen, old)) = single.field(path_print(&field.path)) else { continue };
+        let (old, new) = (short(old), short(seen.print.1));
+        field.forms.iter_mut().filter(|form| **form == old).for_each(|form| *form = new);
+        let places = placed(seen).unwrap_or_default();
+        if places.len() == field.spans.len() {
+            for (span, place) in field.spans.iter_mut().zip(&places) {
+                *span = new_span(place, Some(span));
+            }
+        } else {
+            field.spans.clear();
+        }
+    }
+    known.noise.shape = portrait.shape;
+    known.noise.left = portrait.left;
+    known.noise.traces = portrait.traces;
+    known.prints = portrait.prints;
+    known.noise.scheme = SCHEME;
 }
 
 /// How a changed field is taken.
@@ -99,9 +123,8 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
     if changed.len() < look.changed.len() {
         lesson.classes.insert(NoiseClass::Volatile);
     }
-    let mut portraits = std::iter::once(look.portrait).chain(look.few);
-    let in_spans = known.shape != 0 && portraits.any(|portrait| portrait.shape == known.shape);
-    let single = SinglePaths::new(look);
+    let in_spans = known.shape != 0 && look.portrait.shape == known.shape;
+    let single = SinglePaths::new(look.portrait, &look.known.prints);
     for path in &changed {
         match take_in(look, *path, single.field(*path), in_spans, changed.len() == 1, &mut lesson) {
             FieldChange::Loud => {
@@ -135,7 +158,7 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
 fn take_in(
     look: &MaskInput<'_>,
     path: u64,
-    field: Option<(Both<'_>, u64)>,
+    field: Option<(&FieldView<'_>, u64)>,
     in_spans: bool,
     is_alone: bool,
     lesson: &mut MaskUpdate,
@@ -144,11 +167,8 @@ fn take_in(
         lesson.restless.retain(|field| path_print(&field.path) != path);
         return FieldChange::Loud;
     };
-    let mut field = watched(&mut lesson.restless, seen.all.path, look.now);
-    let form = short(seen.all.print.1);
-    if let Some(few) = seen.few.map(|few| short(few.print.1)) {
-        field.forms.iter_mut().filter(|old| **old == few).for_each(|old| *old = form);
-    }
+    let mut field = watched(&mut lesson.restless, seen.path, look.now);
+    let form = short(seen.print.1);
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
     // Of a held document that is seen once more nothing is learned.
     let is_new = before != form;
@@ -189,17 +209,17 @@ fn mask_words(look: &MaskInput<'_>, field: &mut Restless) -> FieldChange {
 /// A field changed in spans alone.
 fn spans_alone(
     look: &MaskInput<'_>,
-    seen: Both<'_>,
+    seen: &FieldView<'_>,
     field: &mut Restless,
     lesson: &mut MaskUpdate,
     is_new: bool,
 ) -> FieldChange {
     let proof = if look.is_stamped { STAMPED_PROOF } else { PROOF };
-    let Some(placed) = seen.placed() else {
+    let Some(placed) = placed(seen) else {
         field.spans.clear();
         return FieldChange::Loud;
     };
-    let path = seen.all.path;
+    let path = seen.path;
     let old = std::mem::take(&mut field.spans);
     let is_known = old.len() == placed.len();
     // Where there is but one span, it is that which changed, even for the first time; which of
@@ -207,7 +227,7 @@ fn spans_alone(
     let is_untold = is_new && !is_known && placed.len() != 1;
     let was_guess = is_known && old.len() > 1 && old.iter().all(|span| span.changes == 1);
     let (mut varying, mut loud, mut own) = (0, 0, 0);
-    for (at, (place, few)) in placed.iter().enumerate() {
+    for (at, place) in placed.iter().enumerate() {
         let before = old.get(at).filter(|_| is_known);
         let mut span = new_span(place, before);
         let varies = before.is_none_or(|before| before.value != span.value);
@@ -218,16 +238,13 @@ fn spans_alone(
         // What was held back with earlier documents is no less a change.
         if varies || (look.in_hold && span.changes > 0) {
             let is_proven = span.changes >= proof && field.changes >= proof;
-            let mut places = std::iter::once(place).chain(few);
-            let is_shared =
-                places.any(|place| is_shared(look.feed, path, place, look.is_stamped, look.now));
+            let is_shared = is_shared(look.feed, path, place, look.is_stamped, look.now);
             loud += usize::from(!is_proven && !is_shared);
             own += usize::from(!is_shared);
         }
         if varies && !is_untold {
             varying += 1;
             let is_first = span.changes >= proof && !span.told;
-            let place = (place, few.as_ref());
             lesson.varied.push(Varied::new(path, place, look.is_stamped, is_first));
             span.told |= is_first;
         }
@@ -246,51 +263,29 @@ fn spans_alone(
 /// The fields whose path stands alone, now and before.
 struct SinglePaths<'a> {
     seen: HashMap<u64, Option<&'a FieldView<'a>>>,
-    few: HashMap<u64, Option<&'a FieldView<'a>>>,
     old: HashMap<u64, Option<u64>>,
 }
 
-/// A field as a reader would see it, and with few references by name resolved, where that may be
-/// how it is known.
-#[derive(Clone, Copy)]
-struct Both<'a> {
-    all: &'a FieldView<'a>,
-    few: Option<&'a FieldView<'a>>,
-}
-
-impl<'a> Both<'a> {
-    /// Its spans, each with its place in either way of reading; `None` where there are too many.
-    fn placed(&self) -> Option<Vec<(PlacedSpan<'a>, Option<PlacedSpan<'a>>)>> {
-        let placed =
-            |seen: &'a FieldView<'a>| spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT);
-        let all = placed(self.all)?;
-        let few = self.few.and_then(placed).filter(|few| few.len() == all.len());
-        let few = few.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
-        Some(all.into_iter().zip(few).collect())
-    }
+/// The spans of a field, each with its place; `None` where there are too many.
+fn placed<'a>(seen: &'a FieldView<'a>) -> Option<Vec<PlacedSpan<'a>>> {
+    spans::placed(&seen.text, seen.kind, Restless::SPAN_LIMIT)
 }
 
 impl<'a> SinglePaths<'a> {
-    fn new(look: &MaskInput<'a>) -> Self {
-        let by_path = |portrait: &'a Fingerprint<'a>| {
-            let mut fields = HashMap::new();
-            for field in &portrait.seen {
-                fields.entry(field.print.0).and_modify(|one| *one = None).or_insert(Some(field));
-            }
-            fields
-        };
-        let mut old = HashMap::new();
-        for (path, value) in &look.known.prints {
+    fn new(portrait: &'a Fingerprint<'a>, prints: &[(u64, u64)]) -> Self {
+        let (mut seen, mut old) = (HashMap::new(), HashMap::new());
+        for field in &portrait.seen {
+            seen.entry(field.print.0).and_modify(|one| *one = None).or_insert(Some(field));
+        }
+        for (path, value) in prints {
             old.entry(*path).and_modify(|one| *one = None).or_insert(Some(*value));
         }
-        let few = look.few.map(by_path).unwrap_or_default();
-        Self { seen: by_path(look.portrait), few, old }
+        Self { seen, old }
     }
 
     /// The field of a path, and the fingerprint that it had.
-    fn field(&self, path: u64) -> Option<(Both<'a>, u64)> {
-        let (all, old) = ((*self.seen.get(&path)?)?, (*self.old.get(&path)?)?);
-        Some((Both { all, few: self.few.get(&path).copied().flatten() }, old))
+    fn field(&self, path: u64) -> Option<(&'a FieldView<'a>, u64)> {
+        Some(((*self.seen.get(&path)?)?, (*self.old.get(&path)?)?))
     }
 }
 
@@ -362,15 +357,14 @@ fn print(text: &str) -> u32 {
 
 /// Finds the spans of a field again after its words changed: those between the same words, else
 /// those with the same words on one side.
-fn follow(field: &mut Restless, seen: Both<'_>) {
+fn follow(field: &mut Restless, seen: &FieldView<'_>) {
     if field.spans.is_empty() {
         return;
     }
-    let placed = seen.placed().unwrap_or_default();
+    let placed = placed(seen).unwrap_or_default();
     let mut old = std::mem::take(&mut field.spans);
-    for (place, few) in &placed {
-        let found = |place| find(&old, place);
-        let same = found(place).or_else(|| few.as_ref().and_then(found)).map(|at| old.remove(at));
+    for place in &placed {
+        let same = find(&old, place).map(|at| old.remove(at));
         field.spans.push(new_span(place, same.as_ref()));
     }
 }

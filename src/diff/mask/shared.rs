@@ -20,21 +20,12 @@ pub struct Varied {
     stamped: bool,
     /// Whether the item shows for the first time that it never rests.
     is_first: bool,
-    /// The words before and after it where few references by name are resolved, if they are others.
-    few: Option<(String, String)>,
 }
 
 impl Varied {
-    pub(super) fn new(
-        path: &str,
-        (place, few): (&PlacedSpan<'_>, Option<&PlacedSpan<'_>>),
-        stamped: bool,
-        is_first: bool,
-    ) -> Self {
+    pub(super) fn new(path: &str, place: &PlacedSpan<'_>, stamped: bool, is_first: bool) -> Self {
         let (before, after) = (place.before.clone(), place.after.clone());
-        let few = few.map(|few| (few.before.clone(), few.after.clone()));
-        let few = few.filter(|few| *few != (before.clone(), after.clone()));
-        Self { path: path.to_owned(), before, after, stamped, is_first, few }
+        Self { path: path.to_owned(), before, after, stamped, is_first }
     }
 }
 
@@ -59,14 +50,6 @@ fn is_there(span: &SharedSpan, path: &str, before: &str, after: &str) -> bool {
     span.path == path && same(&span.before, before) && same(&span.after, after)
 }
 
-/// Whether words that the feed's items share may be kept as they were before all references by name
-/// were resolved.
-pub fn has_few_references(feed: &FeedNoise) -> bool {
-    let has = |words: &Option<String>, mark| words.as_ref().is_some_and(|w| w.contains(mark));
-    // The word before a span has lost its `&`, and that behind one its `;`.
-    feed.spans.iter().any(|span| has(&span.before, ';') || has(&span.after, '&'))
-}
-
 fn says_much(words: &str) -> bool {
     words.chars().any(char::is_alphabetic)
 }
@@ -74,15 +57,9 @@ fn says_much(words: &str) -> bool {
 /// Counts what an item has shown: for the place that it is, or for one that has the same words on
 /// one side of it.
 pub fn vote(feed: &mut FeedNoise, varied: &Varied, now: Time) {
-    let Varied { path, before, after, stamped, is_first, few } = varied;
+    let Varied { path, before, after, stamped, is_first } = varied;
     feed.spans.retain(|span| now.since(span.last) <= MOST_REST);
-    let is_old = |span: &&mut SharedSpan| {
-        few.as_ref().is_some_and(|(before, after)| is_there(span, path, before, after))
-    };
-    let is_new = |span: &&mut SharedSpan| is_there(span, path, before, after);
-    let is_known = feed.spans.iter().any(|span| is_there(span, path, before, after));
-    let mut spans = feed.spans.iter_mut();
-    let there = if is_known { spans.find(is_new) } else { spans.find(is_old) };
+    let there = feed.spans.iter_mut().find(|span| is_there(span, path, before, after));
     if let Some(span) = there {
         span.last = now;
         span.items = span.items.saturating_add(u32::from(*is_first));

@@ -77,7 +77,6 @@ impl Watch {
         let changed = changed(&self.known.prints, &portrait.prints);
         let lesson = learn(&MaskInput {
             portrait: &portrait,
-            few: None,
             known: &self.known,
             feed: &self.feed,
             volatile: &volatile(&self.feed),
@@ -334,7 +333,7 @@ fn what_is_watched_is_bounded() {
     for n in 0..200_u32 {
         let place =
             crate::diff::spans::placed("1 x", crate::diff::spans::SpanContext::Text, 9).unwrap();
-        let varied = Varied::new(&format!("f{n}"), (&place[0], None), false, true);
+        let varied = Varied::new(&format!("f{n}"), &place[0], false, true);
         vote(&mut watch.feed, &varied, watch.now);
     }
     assert_eq!(watch.feed.spans.len(), FeedNoise::SPAN_LIMIT);
@@ -347,7 +346,7 @@ fn what_varies_on_most_items_in_three_documents_holds_for_all_however_far_apart(
         let one = |name: &&str| {
             let text = format!("{name} (7 views)");
             let places = placed(&text, SpanContext::Text, 9).unwrap();
-            places.iter().map(|place| Varied::new("title", (place, None), false, false)).collect()
+            places.iter().map(|place| Varied::new("title", place, false, false)).collect()
         };
         names.iter().map(one).collect()
     };

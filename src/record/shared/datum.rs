@@ -1,9 +1,7 @@
 //! Versions in a merge: whose data they have, and what is said of them.
 
 use crate::diff;
-use crate::model::{
-    EndpointId, Incoming, LedgerEntry, Markup, Origin, Shared, SyncExtras, Version,
-};
+use crate::model::{EndpointId, Incoming, LedgerEntry, Markup, Shared, SyncExtras, Version};
 use crate::sync::{self, By091, Canonical};
 
 /// Whose data a version has.
@@ -92,11 +90,6 @@ pub(super) type MergedItem = (Shared<Datum>, Option<bool>);
 /// Merges by section 3.3; what is known by SSE 0.91 alone and comes by it, by section 4.4 of that. From
 /// the first version on that came by 1.0, it is an item of 1.0. What was made here alone, no history came
 /// to yet.
-///
-/// A store of an earlier version does not say by what its items came. Such an item is taken to be known
-/// by what its publisher speaks now: a publisher of SSE 0.91 who spoke 1.0 before is rarer than one who
-/// always spoke 0.91, and whose every edit would be a conflict if its items counted as 1.0. One that has
-/// conflicts has them by 1.0, and stays with it.
 pub(super) fn merged(
     own: &EndpointId,
     known: &LedgerEntry,
@@ -105,9 +98,7 @@ pub(super) fn merged(
     incoming: Shared<Datum>,
 ) -> Result<MergedItem, sync::SyncError> {
     let is_made_here = known.history.iter().all(|update| update.stamp.by() == Some(own));
-    let is_theirs = known.origin == Origin::Upstream && known.conflicts == 0;
-    let is_untold = known.noise.few_references && is_theirs;
-    let ours = known.sse091.or((is_made_here || is_untold).then_some(false));
+    let ours = known.sse091.or(is_made_here.then_some(false));
     let (Some(ours), Some(theirs)) = (ours, said.sse091) else {
         return Ok((sync::merge(local, incoming)?, None));
     };

@@ -376,7 +376,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         let has_mark = |sse091: Option<bool>| sse091 == Some(true);
         let is_same = sse091.is_none() || has_mark(sse091) == has_mark(known.sse091);
         if is_same && sync::same_item(&bare(&merged), &before) {
-            self.same(index, known, offer, (&merged.winner, sse091));
+            self.same(index, known, offer, &merged.winner);
             return;
         }
         // The bytes of a version that stays are newer only where its publisher has them.
@@ -400,7 +400,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             describe(&mut next, entry);
             next.prints = diff::fingerprint(entry, &self.draft.round.options.ignore).prints;
             next.bytes = print;
-            next.noise.few_references = false;
+            next.noise.scheme = diff::SCHEME;
         } else if let Some(markup) = &markup {
             next.title.clone_from(&markup.card.title);
             next.link.clone_from(&markup.card.link);
@@ -447,7 +447,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         index: usize,
         known: &LedgerEntry,
         offer: &Offer<'_>,
-        (winner, sse091): (&Version<Datum>, Option<bool>),
+        winner: &Version<Datum>,
     ) {
         if offer.takes_over {
             self.draft.change(index, |item| item.origin = offer.origin.clone());
@@ -468,9 +468,8 @@ impl<'m, 'd> Merging<'m, 'd> {
             self.draft.change(index, |item| item.extras = extras_of(offer.said));
             self.draft.shown_changed = true;
         }
-        let is_old = known.noise.few_references;
         let is_newest = winner.data.place == DataOwner::Entry
-            && (winner.data.print != known.bytes.to_be_bytes() || is_old)
+            && winner.data.print != known.bytes.to_be_bytes()
             && is_its
             && !known.is_deleted()
             && offer.is_listed;
@@ -482,8 +481,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             describe(item, &entry);
             item.prints = portrait.prints;
             item.bytes = print;
-            item.sse091 = item.sse091.or(sse091.filter(|_| is_old));
-            item.noise.few_references = false;
+            item.noise.scheme = diff::SCHEME;
         });
         if is_other {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());

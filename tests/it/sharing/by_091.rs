@@ -172,29 +172,3 @@ async fn extensions_of_sync_stay_with_the_item() {
     gate.take(&with("", "A2", 2)).await;
     assert!(item(&gate, "x.a").await.extras.unwrap().sync.attributes.is_empty());
 }
-
-/// A store of an earlier version does not say by what its items came.
-#[tokio::test]
-async fn items_of_an_older_store_are_merged_by_what_their_publisher_speaks() {
-    let mut gate = Gate::new().await;
-    gate.few_references = true;
-    gate.take(&feed_091(&item_091(1, "A", "", &[("A", 1)]))).await;
-    assert_eq!(item(&gate, "x.a").await.sse091, None);
-    gate.few_references = false;
-    for (version, by) in [(2, "B"), (4, "A")] {
-        gate.later(1);
-        let verdict = gate.take(&feed_091(&item_091(version, by, "", &[(by, version)]))).await;
-        assert_eq!(kinds(&verdict), [EventKind::Updated]);
-        let a = item(&gate, "x.a").await;
-        assert_eq!((a.shared.conflicts.len(), a.sse091), (0, Some(false)), "{version}");
-    }
-    // One that is seen as it was is known from then on as well.
-    let mut gate = Gate::new().await;
-    gate.few_references = true;
-    let first = feed_091(&item_091(1, "A", "", &[("A", 1)]));
-    gate.take(&first).await;
-    gate.few_references = false;
-    gate.later(1);
-    assert_eq!(kinds(&gate.take(&first.replace("List", "Other")).await), []);
-    assert_eq!(item(&gate, "x.a").await.sse091, Some(false));
-}

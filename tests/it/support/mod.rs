@@ -4,6 +4,7 @@ pub mod gateways;
 pub mod process;
 pub mod sharing;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
@@ -79,9 +80,9 @@ pub struct Gate {
     pub archives: tidegate::archive::Policy,
     /// Commits as a program did that knew no archives.
     pub before_archives: bool,
-    /// Commits as a program did that resolved few references by name, and did not note which items
-    /// came by SSE 0.91.
-    pub few_references: bool,
+    /// Commits as a program does that makes fingerprints by another scheme, with other texts for the
+    /// same bytes.
+    pub other_scheme: bool,
     same: u32,
 }
 
@@ -103,7 +104,7 @@ impl Gate {
             window: Duration::from_secs(30 * 24 * 3600),
             archives: tidegate::archive::Policy::default(),
             before_archives: false,
-            few_references: false,
+            other_scheme: false,
             same: 0,
         }
     }
@@ -141,6 +142,13 @@ impl Gate {
         let decoded = parse::decode_as(bytes, None, before, &limits).unwrap();
         let mut document = parse::document(&decoded.text, None, &limits).unwrap();
         decoded.describe(&mut document);
+        let mut kept = HashMap::new();
+        for id in record::outdated(snapshot.as_ref(), &document) {
+            let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
+            kept.insert(id, item.shared.winner.data);
+        }
+        let ignore = &self.options.ignore;
+        let snapshot = snapshot.map(|snapshot| record::refreshed(&snapshot, &kept, ignore));
         let verdict = record::take_in(&self.round(snapshot.as_ref()), &document, prints).unwrap();
         self.commit(&verdict).await;
         verdict
@@ -228,11 +236,20 @@ impl Gate {
                 let unsealed = change.state.living + change.state.tombstones;
                 change.state.archives = Chain { unsealed, ..Chain::default() };
             }
-            if self.few_references {
+            if self.other_scheme {
                 for known in &mut change.known {
-                    known.noise.few_references = true;
-                    known.sse091 = None;
+                    known.noise.scheme = 0;
+                    known.noise.shape ^= 1;
+                    known.noise.traces = known.noise.traces.map(|trace| trace ^ 1);
+                    known.prints.iter_mut().for_each(|print| print.1 ^= 1);
+                    for field in &mut known.noise.restless {
+                        field.forms.iter_mut().for_each(|form| *form ^= 1);
+                        field.spans.iter_mut().for_each(|span| span.before ^= 1);
+                    }
                 }
+                change.state.told.scheme = 0;
+                change.state.told.told ^= 1;
+                change.state.told.latest ^= 1;
             }
             self.store.commit(&self.claim, change).await.unwrap();
             self.same = 0;

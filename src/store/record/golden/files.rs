@@ -153,7 +153,7 @@ fn noise() -> Noise {
             due: at(90),
             fields: "title".to_owned(),
         }),
-        few_references: false,
+        scheme: 1,
     }
 }
 
@@ -247,6 +247,7 @@ fn state() -> StateRecord {
             charset: Some("UTF-8".to_owned()),
         },
         told: HeadHistory {
+            scheme: 1,
             told: 7,
             latest: 8,
             shape: 9,

@@ -35,9 +35,10 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
         .prop_map(|(cause, since, due, fields)| WaitingChange { cause, since, due, fields });
     let made = (time(), any::<u32>()).prop_map(|(since, versions)| DayVersions { since, versions });
     let left = vec(any::<(u64, u64)>(), 0..2);
-    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<[bool; 2]>());
+    let looks =
+        (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<(bool, u32)>());
     (of(unseen), looks, vec(restless(), 0..3), of(made), of(waiting)).prop_map(
-        |(unseen, (traces, shape, left, [held, few_references]), restless, made, waiting)| Noise {
+        |(unseen, (traces, shape, left, (held, scheme)), restless, made, waiting)| Noise {
             unseen,
             traces,
             shape,
@@ -46,7 +47,7 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
             held,
             made,
             waiting,
-            few_references,
+            scheme,
         },
     )
 }
