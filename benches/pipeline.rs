@@ -14,9 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::archive;
 use tidegate::clock::ManualClock;
-use tidegate::model::{EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY};
+use tidegate::model::{
+    BodyPrints, EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY,
+};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Observation};
+use tidegate::record::{self, Observation};
 use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{EmbeddedStore, Select, Store, View};
 
@@ -109,6 +111,7 @@ fn pipeline(c: &mut Criterion) {
         cloud: None,
     };
     let page = Page {
+        read_collection: tidegate::parse::collection::first_entry,
         container: Container::of(view.state.format),
         window: None,
         kind: ViewKind::Reader,

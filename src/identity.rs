@@ -4,13 +4,11 @@
 //! what stayed unmatched on both sides and pairs it by other evidence, strongest first; such a pair
 //! keeps its sync id and goes by the new native id from then on (`rekeyed`). Pure: no clock, no I/O.
 
-mod address;
 mod evidence;
 mod group;
 mod native;
 mod rules;
 
-pub use address::{day, hostless, plain_link, slug};
 pub use evidence::Basis;
 pub use native::{Keys, Native, is_made_up, native, natives};
 pub use rules::{rule_names, wording};

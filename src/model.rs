@@ -8,6 +8,7 @@ mod admin;
 mod archive;
 mod attempt;
 mod backfill;
+mod body_prints;
 mod change;
 mod counted;
 mod document;
@@ -41,6 +42,7 @@ pub use admin::{
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use attempt::Attempt;
 pub use backfill::{ArchiveLayout, Backfill, WalkStanding};
+pub use body_prints::BodyPrints;
 pub use change::{Change, Conflicting, Event, EventKind, NewVersion};
 pub use counted::counted;
 pub use document::{

@@ -44,15 +44,6 @@ use crate::model::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Fingerprints of a body, for the unchanged gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BodyPrints {
-    /// Of the body as it came over the wire, still compressed (XXH3, 128 bits).
-    pub wire: u128,
-    /// Of the decompressed body (XXH3, 128 bits).
-    pub body: u128,
-}
-
 /// What a round of one feed knows before it looks at a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {

@@ -172,6 +172,8 @@ pub struct Page<'a> {
     pub expires: Option<crate::model::Time>,
     /// How long changes stay in the sync view (`sx:sharing/@window` of SSE 0.91).
     pub window: Option<Duration>,
+    /// Reads the entry that an item of a collection becomes.
+    pub read_collection: shape::ReadCollection,
 }
 
 impl<'a> Page<'a> {

@@ -9,6 +9,7 @@ pub mod attributes;
 mod date;
 mod escape;
 pub mod html;
+pub mod plain_address;
 pub mod reference;
 pub mod strict;
 pub mod tag;

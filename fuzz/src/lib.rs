@@ -12,13 +12,14 @@ use std::time::Duration;
 use tidegate::cli::merge::merged;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
+    BodyPrints, Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, Format, Tick, Time,
     VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Observation};
+use tidegate::record::{self, Observation};
 use tidegate::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate::store::{EmbeddedStore, Select, Store};
+use tidegate::xml::plain_address;
 use tidegate::{archive, config, diff, identity, sup, websub};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
@@ -158,6 +159,7 @@ fn taken(feed: &FeedDocument<'_>) {
         (ViewKind::Complete, Container::Opml, Dialect::Sse),
     ] {
         let page = Page {
+            read_collection: tidegate::parse::collection::first_entry,
             kind,
             container,
             dialect,
@@ -237,9 +239,9 @@ pub fn text(data: &[u8]) {
     let seen = diff::visible(&text);
     assert!(seen.len() <= text.len() * LONGEST, "{} of {}", seen.len(), text.len());
     assert!(!seen.contains("  ") && seen.trim() == seen, "{seen:?}");
-    let plain = identity::plain_link(&text);
+    let plain = plain_address::plain_link(&text);
     assert!(plain.len() <= text.len());
-    let _ = (identity::hostless(&text), identity::slug(&text));
+    let _ = (plain_address::hostless(&text), plain_address::slug(&text));
     if let Ok(time) = Time::parse_rfc3339(&text) {
         assert_eq!(Time::parse_rfc3339(&time.to_string()), Ok(time));
     }

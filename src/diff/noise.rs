@@ -1,8 +1,8 @@
 //! Which fields count as a change and which are noise: the fixed list.
 
-use crate::identity::{hostless, plain_link};
 use crate::model::NoiseClass;
 use crate::sync_markup::shape_element;
+use crate::xml::plain_address::{hostless, plain_link};
 use std::borrow::Cow;
 
 /// What a field weighs in the comparison.

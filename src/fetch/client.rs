@@ -10,7 +10,7 @@ use super::resolver::{GuardedResolver, Unresolved};
 use super::{
     Call, Fetch, FetchLimits, FetchSettings, PageFetch, Services, body, decode, freshness,
 };
-use crate::record::BodyPrints;
+use crate::model::BodyPrints;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION,

@@ -1,7 +1,6 @@
 //! What is asked of the client, and what it answers.
 
-use crate::model::Time;
-use crate::record::BodyPrints;
+use crate::model::{BodyPrints, Time};
 use crate::sup::{SupAnnouncement, in_header, in_links};
 use crate::websub::HubLinks;
 use bytes::Bytes;

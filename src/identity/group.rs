@@ -3,9 +3,9 @@
 //! Mostly one entry and one item. Where a document repeats an id, or the ledger has several items
 //! that bore it, they are told apart by what else they say.
 
-use super::address::plain_link;
 use super::evidence::{Basis, Sides};
 use crate::model::{ItemStatus, Time};
+use crate::xml::plain_address::plain_link;
 use std::collections::{HashMap, VecDeque};
 
 /// Pairs entries and items of the same native id.

@@ -1,10 +1,10 @@
 //! The second round: what stayed unmatched on both sides, by other evidence than the id. One rule
 //! after the other, strongest first.
 
-use super::address::{day, hostless, plain_link, slug};
 use super::evidence::{Basis, Sides};
 use super::{Native, is_made_up};
 use crate::model::{Entry, ItemStatus, LedgerEntry, Without};
+use crate::xml::plain_address::{day, hostless, plain_link, slug};
 use std::collections::{HashMap, HashSet};
 
 /// What must be equal on both sides, and what else must hold.

@@ -2,8 +2,9 @@
 
 use super::JudgeInput;
 use super::window::{WindowShift, date_of, dated};
-use crate::identity::{Basis, plain_link};
+use crate::identity::Basis;
 use crate::model::{Completeness, Hold, Time};
+use crate::xml::plain_address::plain_link;
 use std::time::Duration;
 
 /// Why a document is held.

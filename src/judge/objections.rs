@@ -395,7 +395,7 @@ impl Sources {
 }
 
 fn host(link: &str) -> Option<String> {
-    let plain = crate::identity::plain_link(link);
+    let plain = crate::xml::plain_address::plain_link(link);
     plain.split(['/', '?', '#']).next().filter(|h| h.contains('.')).map(str::to_owned)
 }
 

@@ -18,11 +18,11 @@ pub use answer::{
 pub use conclude::{conclude, describe_probe, ripens, ripens_from, taken};
 pub use scope::{ProbeScope, made_up};
 
-use crate::identity::plain_link;
 use crate::model::{
     Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Snapshot,
     SyncId, Time,
 };
+use crate::xml::plain_address::plain_link;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use url::Url;

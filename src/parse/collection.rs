@@ -16,6 +16,7 @@ mod tests;
 use super::out::Out;
 use super::sse::{SseDialect, Tree, mentions_sync_markup};
 use super::{Limits, ParseError, out};
+use crate::model::Markup;
 
 /// The most items of a collection.
 pub const ITEM_LIMIT: usize = super::sse::ITEM_LIMIT;
@@ -25,7 +26,14 @@ pub fn transcoded(text: &str) -> Result<Option<String>, ParseError> {
     within(text, &Limits::default())
 }
 
-/// The same within other limits.
+/// The first entry of a collection, on its own; `None` where there is none.
+pub fn first_entry(text: &str) -> Option<Markup> {
+    let feed = transcoded(text).ok()??;
+    let document = super::document(&feed, None, &Limits::default()).ok()?;
+    Some(super::own(&document, document.entries.first()?))
+}
+
+/// [`transcoded`] within other limits.
 pub(super) fn within(text: &str, limits: &Limits) -> Result<Option<String>, ParseError> {
     let ignored = |c: char| c.is_whitespace() || c == '\u{FEFF}' || c.is_control();
     let trimmed = text.trim_start_matches(ignored);

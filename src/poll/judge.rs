@@ -4,9 +4,9 @@
 use super::walk::{self, ArchiveLinks};
 use crate::fetch::FetchedDocument;
 use crate::judge::probe::{self, Replies};
-use crate::model::{Backfill, Completeness, Markup, SyncId, UpdateHints};
+use crate::model::{Backfill, BodyPrints, Completeness, Markup, SyncId, UpdateHints};
 use crate::parse::{self, Limits};
-use crate::record::{self, BodyPrints, Issued, Observation, ObservationError, Peers, Verdict};
+use crate::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
 use crate::websub::HubLinks;
 use bytes::Bytes;
 use std::collections::HashMap;

@@ -4,9 +4,10 @@ use super::resume::{Saved, same_in_substance};
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
 use crate::fetch::{FetchRequest, Fetched, Validators};
 use crate::model::{
-    FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time, UpdateHints,
+    BodyPrints, FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time,
+    UpdateHints,
 };
-use crate::record::{BodyPrints, has_moved};
+use crate::record::has_moved;
 use crate::status::ScheduledPoll;
 use std::time::Duration;
 

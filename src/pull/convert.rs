@@ -3,6 +3,7 @@
 
 use super::splice::Target;
 use crate::model::{Card, Context, Family, Format, Markup, Slots, Time};
+use crate::parse::collection::first_entry;
 use crate::parse::sse::{ATOM, Payload};
 use crate::render::{self, Neutral, shape::Shape};
 use crate::xml::address;
@@ -35,7 +36,8 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
     // Around the element: what it names itself is resolved within it, and needed no more then.
     let around = if payload.has_base { &payload.base } else { &markup.context.base };
     let around = around.clone().unwrap_or_default();
-    let shape = if target.is_collection { Shape::of(&markup, &around) } else { None };
+    let shape =
+        target.is_collection.then(|| Shape::from_entry(&markup, &around, first_entry)).flatten();
     if let Some(shape) = shape {
         // What came out of a collection goes into one as it came.
         let mut item = Element::new(namespace, "item");

@@ -3,6 +3,7 @@
 use super::item::Item;
 use super::merge::Outcome;
 use crate::model::{Shared, Update, Version};
+use crate::parse::collection::first_entry;
 use crate::parse::sse::{Payload, SseFeed};
 use crate::render::shape::Shape;
 use crate::xml;
@@ -64,7 +65,7 @@ fn plain(payload: &Payload) -> Map<String, Value> {
     // What came out of a collection goes into one as it came.
     let markup = super::convert::markup(payload);
     let base = markup.context.base.clone().unwrap_or_default();
-    if let Some(shape) = Shape::of(&markup, &base) {
+    if let Some(shape) = Shape::from_entry(&markup, &base, first_entry) {
         return shape.into_members();
     }
     let values = &payload.values;

@@ -9,8 +9,9 @@
 use super::draft::{ChangeDraft, EventDetails};
 use super::newcomer::newcomer;
 use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, mint, redacted_filter};
-use crate::identity::{self, hostless, plain_link};
+use crate::identity;
 use crate::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry, SyncId};
+use crate::xml::plain_address::{hostless, plain_link};
 use std::collections::{HashMap, HashSet};
 
 /// What an older document brought.

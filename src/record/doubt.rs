@@ -6,16 +6,16 @@
 //! before; a document that says nothing else of what is known is like any other. What its entries share
 //! is merged by the same rule, and so is what an ill-formed complete feed lists.
 
+use super::Observation;
 use super::compare::ChangedEntry;
 use super::draft::ChangeDraft;
 use super::head;
 use super::shared::{self, Peers, SharedSplit};
-use super::{BodyPrints, Observation};
 use crate::diff;
 use crate::identity::{self, MatchedEntry, Matching, Native};
 use crate::model::{
-    Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry, Markup, Snapshot,
-    SyncId, Version,
+    BodyPrints, Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry,
+    Markup, Snapshot, SyncId, Version,
 };
 use crate::parse::Before;
 use std::collections::HashSet;

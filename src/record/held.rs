@@ -1,11 +1,10 @@
 //! The brake applied: what is held, for how long, and what ends it.
 
-use super::BodyPrints;
 use super::compare::ChangedEntry;
 use super::draft::ChangeDraft;
 use crate::identity::MatchedEntry;
 use crate::judge::{self, Braked, JudgeInput, WindowShift};
-use crate::model::{Completeness, Decision, Hold, Noise};
+use crate::model::{BodyPrints, Completeness, Decision, Hold, Noise};
 
 /// What the brake makes of a document.
 pub(super) enum HoldDecision {

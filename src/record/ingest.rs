@@ -10,14 +10,14 @@ use super::newcomer::{describe, newcomer};
 use super::outline_moves::is_list;
 use super::shared::{self, Discard, DocumentOrder, Peers, SharedSplit};
 use super::{
-    BodyPrints, ITEMS_LIMIT, Observation, ObservationError, Verdict, character, head, held, mint,
-    rate_limited, redacted_filter,
+    ITEMS_LIMIT, Observation, ObservationError, Verdict, character, head, held, mint, rate_limited,
+    redacted_filter,
 };
 use crate::identity::{self, MatchedEntry, Matching, Native};
 use crate::judge::{self, JudgeInput, WindowShift};
 use crate::model::{
-    Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup, Origin,
-    Snapshot, SyncId,
+    BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
+    Origin, Snapshot, SyncId,
 };
 use std::collections::{HashMap, HashSet};
 

@@ -4,6 +4,7 @@
 use crate::diff;
 use crate::identity;
 use crate::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Without};
+use crate::xml::plain_address::plain_link;
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -48,7 +49,7 @@ pub(super) fn without<'a>(
         let (Some(entry), Some(name)) = (document.entries.get(*at), names.get(*at)) else {
             continue;
         };
-        let link = entry.link.as_deref().map(identity::plain_link);
+        let link = entry.link.as_deref().map(plain_link);
         let by_title =
             name.shown.starts_with("title:") && redacted.contains(veiled(&name.shown).as_str());
         if by_title || link.is_some_and(|link| links.contains(&link)) {
@@ -85,11 +86,11 @@ impl KeptOut {
         for known in ledger.clone().filter(|known| wanted(known)) {
             let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
             all.names.extend(names.flat_map(|name| spellings(name)));
-            all.links.extend(known.link.as_deref().map(identity::plain_link));
+            all.links.extend(known.link.as_deref().map(plain_link));
         }
         if !all.links.is_empty() {
             for known in ledger.filter(|known| !wanted(known)) {
-                let link = known.link.as_deref().map(identity::plain_link);
+                let link = known.link.as_deref().map(plain_link);
                 link.map(|link| all.links.remove(&link));
             }
         }
@@ -104,7 +105,7 @@ impl KeptOut {
         let Some(entry) = crate::parse::entry_again(markup) else { return false };
         let shown = identity::native(&entry).shown;
         let is_named = spellings(&shown).any(|name| self.names.contains(&name));
-        let link = entry.link.as_deref().map(identity::plain_link);
+        let link = entry.link.as_deref().map(plain_link);
         is_named || link.is_some_and(|link| self.links.contains(&link))
     }
 
@@ -127,7 +128,7 @@ impl KeptOut {
 /// A name as it is, without scheme and the like, and, where it is made of a title, veiled.
 fn spellings(name: &str) -> impl Iterator<Item = String> {
     let veiled = name.starts_with("title:").then(|| veiled(name));
-    [Some(name.to_owned()), Some(identity::plain_link(name)), veiled].into_iter().flatten()
+    [Some(name.to_owned()), Some(plain_link(name)), veiled].into_iter().flatten()
 }
 
 /// Links that one redacted item bears, no other item, and at most one entry.
@@ -135,12 +136,12 @@ fn links(snapshot: &Snapshot, document: &FeedDocument<'_>) -> HashSet<String> {
     let mut bearers: HashMap<String, (usize, usize)> = HashMap::new();
     for known in &snapshot.known {
         let Some(link) = &known.link else { continue };
-        let (redacted, others) = bearers.entry(identity::plain_link(link)).or_default();
+        let (redacted, others) = bearers.entry(plain_link(link)).or_default();
         *(if known.is_redacted() { redacted } else { others }) += 1;
     }
     let mut entries: HashMap<String, usize> = HashMap::new();
     for link in document.entries.iter().filter_map(|entry| entry.link.as_deref()) {
-        *entries.entry(identity::plain_link(link)).or_default() += 1;
+        *entries.entry(plain_link(link)).or_default() += 1;
     }
     bearers.retain(|link, (redacted, others)| {
         *redacted == 1 && *others == 0 && entries.get(link).copied() == Some(1)

@@ -131,7 +131,8 @@ impl<'a> Shown<'a> {
 
     /// The shape that it has in a collection: what came out of one goes into another as it came.
     pub fn shape(&self, page: &Page<'_>) -> Option<Shape> {
-        Shape::of(&self.markup(page), base_of(&self.version.data.context, page.addresses))
+        let base = base_of(&self.version.data.context, page.addresses);
+        Shape::from_entry(&self.markup(page), base, page.read_collection)
     }
 
     /// The same as an element that stands alone.

@@ -19,6 +19,10 @@ const NAME: &str = "name";
 /// How deep members are written as elements.
 const DEPTH_LIMIT: usize = 64;
 
+/// Reads the entry that the first item of a collection becomes. Whoever renders hands it over, since
+/// reading is no part of rendering.
+pub type ReadCollection = fn(&str) -> Option<Markup>;
+
 /// The shape of an item.
 #[derive(Debug, Clone)]
 pub enum Shape {
@@ -31,7 +35,7 @@ pub enum Shape {
 impl Shape {
     /// The shape that goes with an entry, with what was edited since it was made; `None` where it has
     /// none. `base` is where its references lead.
-    pub fn of(markup: &Markup, base: &str) -> Option<Self> {
+    pub fn from_entry(markup: &Markup, base: &str, read: ReadCollection) -> Option<Self> {
         let declares = |xml: &str| xml.contains(NAMESPACE);
         if !declares(&markup.xml) && !markup.context.namespaces.iter().any(|(_, n)| declares(n)) {
             return None;
@@ -47,7 +51,7 @@ impl Shape {
         // The print is that of an entry of Atom: what stands in a feed of RSS has none.
         let family = markup.format.family();
         let is_as_made = family == Family::Atom && shape.attribute(OF) == Some(&print(&entry));
-        Some(if is_as_made { kept } else { edit::edited(kept, markup, base) })
+        Some(if is_as_made { kept } else { edit::edited(kept, markup, base, read) })
     }
 
     /// As members of an object.

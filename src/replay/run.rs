@@ -5,10 +5,10 @@ use super::source::{Recorded, Series};
 use crate::archive;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
+    BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
 };
 use crate::parse::{self, Limits, ParseError};
-use crate::record::{self, BodyPrints, Observation, ObservationError, Verdict};
+use crate::record::{self, Observation, ObservationError, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
 use std::collections::HashMap;
 use std::time::Duration;

@@ -111,6 +111,7 @@ impl Archives {
         let make = move || {
             let state = FeedState::untouched(archive.skeleton.format, place.note.sealed);
             let page = Page {
+                read_collection: crate::parse::collection::first_entry,
                 kind: ViewKind::Reader,
                 container,
                 dialect: form.dialect,

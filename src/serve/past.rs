@@ -181,6 +181,7 @@ impl Pasts {
         let (renderer, window) = (self.renderer, self.window);
         let make = move || {
             let page = Page {
+                read_collection: crate::parse::collection::first_entry,
                 kind: wish.kind,
                 container,
                 dialect: wish.dialect,

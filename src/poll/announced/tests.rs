@@ -256,7 +256,7 @@ async fn only_ids_that_matter_are_remembered() {
     );
     let fetch = Fetch::new(tower::service_fn(move |request: crate::fetch::FetchRequest| {
         let (bytes, content_type) = (text.clone().into(), None);
-        let prints = crate::record::BodyPrints { wire: 1, body: 1 };
+        let prints = crate::model::BodyPrints { wire: 1, body: 1 };
         let document = crate::fetch::FetchedDocument { bytes, content_type, prints, delta: false };
         std::future::ready(Ok(crate::fetch::Fetched {
             answer: crate::fetch::FetchAnswer::Document(document),

@@ -4,7 +4,7 @@ use super::*;
 use crate::fetch::{
     Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, Services, Validators,
 };
-use crate::record::BodyPrints;
+use crate::model::BodyPrints;
 use crate::sup::in_header;
 use std::sync::Mutex;
 

@@ -1,8 +1,9 @@
 //! Doubles for the store and the judge.
 
+use crate::model::BodyPrints;
 use crate::model::*;
 use crate::poll::*;
-use crate::record::{BodyPrints, Observation, Verdict};
+use crate::record::{Observation, Verdict};
 use crate::store::portable;
 use crate::store::*;
 use crate::websub::Subscription;

@@ -6,8 +6,8 @@ use crate::fetch::{
     AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched,
     FetchedDocument, PageFetch, Services, Validators,
 };
+use crate::model::BodyPrints;
 use crate::poll::*;
-use crate::record::BodyPrints;
 use crate::status::{PollResponse, PollStatus};
 use crate::store::Store;
 use bytes::Bytes;

@@ -7,8 +7,7 @@ use crate::fetch::{
     AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
 };
 use crate::fetch::{Services, Validators};
-use crate::model::{EndpointId, FeedOptions, FeedRecord};
-use crate::record::BodyPrints;
+use crate::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord};
 use crate::store::{EmbeddedStore, Store};
 use std::fmt::Write as _;
 use std::sync::Mutex;

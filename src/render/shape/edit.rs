@@ -1,9 +1,8 @@
 //! An edit that was made elsewhere, in the item's own terms: what its entry says by now and its shape
 //! does not, under the names that the shape has for it.
 
-use super::Shape;
+use super::{ReadCollection, Shape};
 use crate::model::{Family, Markup, Time};
-use crate::parse::{self, Limits, collection};
 use crate::render::convert::{self, Neutral, Target, Text};
 use crate::render::scope::ATOM;
 use crate::xml::html::{Piece, Pieces, TagRule};
@@ -12,7 +11,7 @@ use crate::xml::tree::{self, Element, Node};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// By what names a collection says the same (`parse::collection`), the one for what it does not say yet
+/// By what names a collection says the same, the one for what it does not say yet
 /// first.
 const TITLE: &[&str] = &["title", "subject"];
 const LINK: &[&str] = &["link", "url"];
@@ -26,8 +25,8 @@ const CATEGORIES: &[&str] = &["categories", "tags", "category"];
 const ENCLOSURES: &[&str] = &["enclosures", "enclosure"];
 
 /// The shape of an item that says what its entry does; `base` is where its references lead.
-pub(super) fn edited(shape: Shape, entry: &Markup, base: &str) -> Shape {
-    let Some(before) = entry_of(&shape) else { return shape };
+pub(super) fn edited(shape: Shape, entry: &Markup, base: &str, read: ReadCollection) -> Shape {
+    let Some(before) = read(&collection_of(&shape)) else { return shape };
     let is_plain = matches!(Neutral::of(&before, base).content, Some(Text::Plain(_)));
     // An entry that stands in a feed of another family says what that has words for.
     let target = Target { family: entry.format.family(), namespace: "" };
@@ -49,9 +48,9 @@ pub(super) fn edited(shape: Shape, entry: &Markup, base: &str) -> Shape {
     }
 }
 
-/// The entry that an item of this shape becomes.
-fn entry_of(shape: &Shape) -> Option<Markup> {
-    let text = match shape {
+/// A collection of an item of this shape alone.
+fn collection_of(shape: &Shape) -> String {
+    match shape {
         Shape::Json(object) => json!({ "sharing": {}, "items": [object] }).to_string(),
         Shape::Pox(nodes) => {
             let own = own_namespace(nodes);
@@ -63,10 +62,7 @@ fn entry_of(shape: &Shape) -> Option<Markup> {
             tree::write(&mut text, &collection, &mut Vec::new());
             text
         }
-    };
-    let feed = collection::transcoded(&text).ok()??;
-    let document = parse::document(&feed, None, &Limits::default()).ok()?;
-    Some(parse::own(&document, document.entries.first()?))
+    }
 }
 
 /// The namespace that the item's own elements are in.

@@ -125,6 +125,7 @@ impl RenditionCache {
         let make = move || {
             let (since, until) = plan.bounds(&view.state);
             let page = Page {
+                read_collection: crate::parse::collection::first_entry,
                 kind: wish.kind,
                 container,
                 dialect: wish.dialect,

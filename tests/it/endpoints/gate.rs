@@ -8,12 +8,12 @@ use std::time::Duration;
 use tidegate::archive;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick, Time, Update,
-    VERSIONS_PER_DAY,
+    BodyPrints, Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick,
+    Time, Update, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
-use tidegate::record::{self, BodyPrints, Issued, Observation, Peers, Verdict};
+use tidegate::record::{self, Issued, Observation, Peers, Verdict};
 use tidegate::render::{self, Addresses, HistoryPlace, Page, ViewKind};
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 
@@ -144,6 +144,7 @@ impl Gate {
         let select = since.map_or(Select::All, Select::After);
         let view = self.store.view(&self.feed, select).await.unwrap()?;
         Some(render::document(&Page {
+            read_collection: tidegate::parse::collection::first_entry,
             kind: if since.is_some() { ViewKind::Sync } else { ViewKind::Complete },
             container: form.container,
             dialect: form.dialect,

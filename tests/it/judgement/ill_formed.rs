@@ -3,9 +3,9 @@
 
 use super::support::{Gate, kinds};
 use tidegate::model::EventKind::*;
-use tidegate::model::Flaw;
+use tidegate::model::{BodyPrints, Flaw};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Peers};
+use tidegate::record::{self, Peers};
 use tidegate::store::Select;
 
 /// Bytes that a broken upload left in the field.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot, Time,
-    VERSIONS_PER_DAY, Without,
+    BodyPrints, Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot,
+    Time, VERSIONS_PER_DAY, Without,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Observation, Verdict};
+use tidegate::record::{self, Observation, Verdict};
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 

@@ -37,6 +37,7 @@ async fn links_to_related_feeds_are_absolute() {
     for container in [Container::Atom, Container::Rss, Container::Pox, Container::Json] {
         for dialect in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
             let text = render::document(&Page {
+                read_collection: tidegate::parse::collection::first_entry,
                 kind: ViewKind::Sync,
                 container,
                 dialect,

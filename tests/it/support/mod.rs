@@ -10,11 +10,11 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::judge::probe::Replies;
 use tidegate::model::{
-    Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, LedgerEntry, Snapshot,
-    SyncId, Time, VERSIONS_PER_DAY,
+    BodyPrints, Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, LedgerEntry,
+    Snapshot, SyncId, Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Backfilled, BodyPrints, Observation, Redaction, Verdict};
+use tidegate::record::{self, Backfilled, Observation, Redaction, Verdict};
 use tidegate::store::portable::{self, ExportRecord};
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use tokio::sync::mpsc;

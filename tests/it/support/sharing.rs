@@ -1,9 +1,9 @@
 //! Publishers that share, as text.
 
 use crate::support::Gate;
-use tidegate::model::{Item, SyncId};
+use tidegate::model::{BodyPrints, Item, SyncId};
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, BodyPrints, Issued, Peers, Verdict};
+use tidegate::record::{self, Issued, Peers, Verdict};
 use tidegate::store::Store;
 
 /// An entry as a sharing publisher writes it.

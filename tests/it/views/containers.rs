@@ -83,6 +83,7 @@ pub fn compare(window: &View, all: &mut Compared) {
     let own = Container::of(window.state.format);
     let rendered = |container, dialect| {
         render::document(&Page {
+            read_collection: tidegate::parse::collection::first_entry,
             kind: ViewKind::Complete,
             container,
             dialect,

@@ -218,6 +218,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -
     let addresses = Addresses { upstream: upstream.to_owned(), ..page_addresses() };
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
+        read_collection: tidegate::parse::collection::first_entry,
         container: render::Container::of(view.state.format),
         window: None,
         kind,

@@ -1,0 +1,10 @@
+//! By what an unchanged document is known.
+
+/// Fingerprints of a body, for the unchanged gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BodyPrints {
+    /// Of the body as it came over the wire, still compressed (XXH3, 128 bits).
+    pub wire: u128,
+    /// Of the decompressed body (XXH3, 128 bits).
+    pub body: u128,
+}
