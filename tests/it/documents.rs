@@ -278,7 +278,7 @@ fn the_architecture_names_every_room() {
     let text = read("ARCHITECTURE.md");
     for entry in std::fs::read_dir(root().join("src")).unwrap() {
         let path = entry.unwrap().path();
-        let room = path.file_stem().unwrap().to_string_lossy().into_owned();
-        assert!(room == "lib" || text.contains(&format!("`{room}`")), "{room} is not in it");
+        let module = path.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(module == "lib" || text.contains(&format!("`{module}`")), "{module} is not in it");
     }
 }

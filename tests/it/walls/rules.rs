@@ -1,149 +1,113 @@
-//! What each room may not mention (ARCHITECTURE.md, "Modules").
+//! Which modules each module may name, and which crates and words it may not (ARCHITECTURE.md, "Modules").
 
 use super::code::{Code, Token};
 
-/// A room and what is absent from it.
-pub struct Room {
+/// A module and its boundary.
+pub struct Module {
     /// Its name: `src/NAME.rs` and `src/NAME/`.
     pub name: &'static str,
-    /// The other rooms that it may not mention.
-    pub rooms: &'static [&'static str],
-    /// The crates and words that it may not mention.
-    pub words: &'static [&'static str],
+    /// The other modules that it may name; no others.
+    pub may_name: &'static [&'static str],
+    /// The crates and words that it may not name.
+    pub absent: &'static [&'static str],
 }
 
-const fn room(
+const fn module(
     name: &'static str,
-    rooms: &'static [&'static str],
-    words: &'static [&'static str],
-) -> Room {
-    Room { name, rooms, words }
+    may_name: &'static [&'static str],
+    absent: &'static [&'static str],
+) -> Module {
+    Module { name, may_name, absent }
 }
 
 /// What a decision may not lean on: it must come out the same whenever and wherever it is made.
 const NOT_PURE: &[&str] =
     &["tokio", "async", "await", "async_trait", "getrandom", "rand", "std::fs", "std::net"];
 
-/// The rooms with walls.
-pub const ROOMS: &[Room] = &[
-    room(
+/// The modules with boundaries.
+pub const MODULES: &[Module] = &[
+    module(
         "model",
-        &[
-            "app", "archive", "cli", "clock", "config", "demo", "diff", "fetch", "identity",
-            "judge", "parse", "poll", "record", "render", "serve", "store", "sup", "sync",
-        ],
+        &[],
         &["postcard", "serde_json", "quick_xml", "tokio", "async", "await", "async_trait"],
     ),
-    room(
+    module(
         "xml",
+        &["model"],
+        &["serde", "tokio", "async", "await", "async_trait", "std::fs", "std::net"],
+    ),
+    module("sync", &["model"], &["tokio", "async", "await", "quick_xml", "getrandom"]),
+    module(
+        "sync_markup",
+        &["model", "sync", "xml"],
+        &["tokio", "async", "await", "std::fs", "std::net", "quick_xml"],
+    ),
+    module(
+        "parse",
+        &["model", "sync", "sync_markup", "xml"],
+        &["tokio", "async", "await", "std::fs", "std::net"],
+    ),
+    module("diff", &["model", "sync_markup", "xml"], NOT_PURE),
+    module("identity", &["diff", "model", "xml"], NOT_PURE),
+    module("judge", &["identity", "model", "xml"], NOT_PURE),
+    module(
+        "record",
+        &["archive", "diff", "identity", "judge", "model", "parse", "render", "sync", "xml"],
+        NOT_PURE,
+    ),
+    module("archive", &["model"], &["tokio"]),
+    module("sup", &["model"], &["tokio"]),
+    module("websub", &["model", "sup"], NOT_PURE),
+    module("render", &["model", "sync", "sync_markup", "xml"], &["tokio"]),
+    module("pull", &["model", "parse", "render", "sync", "sync_markup", "xml"], NOT_PURE),
+    module("config", &["model"], &["tokio", "async", "await"]),
+    module("fetch", &["model", "sup", "websub"], &["sled"]),
+    module("store", &["clock", "model", "websub"], &["reqwest"]),
+    module("status", &["fetch", "judge", "model", "record", "websub"], NOT_PURE),
+    module(
+        "poll",
         &[
-            "app",
+            "archive", "clock", "fetch", "judge", "model", "parse", "record", "status", "store",
+            "sup", "websub",
+        ],
+        &["sled", "reqwest"],
+    ),
+    module("hub", &["clock", "fetch", "model", "store", "websub"], &["sled", "reqwest", "axum"]),
+    module(
+        "replay",
+        &["archive", "judge", "model", "parse", "record", "store"],
+        &["sled", "reqwest", "std::net", "getrandom"],
+    ),
+    module(
+        "serve",
+        &[
             "archive",
-            "cli",
             "clock",
-            "config",
-            "demo",
             "diff",
-            "fetch",
-            "hub",
-            "identity",
             "judge",
+            "model",
             "parse",
-            "poll",
-            "pull",
             "record",
             "render",
-            "replay",
-            "serve",
+            "status",
             "store",
             "sup",
             "sync",
             "sync_markup",
             "websub",
+            "xml",
         ],
-        &["serde", "tokio", "async", "await", "async_trait", "std::fs", "std::net"],
+        &["sled", "reqwest"],
     ),
-    room(
-        "sync",
-        &[
-            "app", "cli", "clock", "config", "demo", "fetch", "parse", "poll", "render", "serve",
-            "store",
-        ],
-        &["tokio", "async", "await", "quick_xml", "getrandom"],
-    ),
-    room(
-        "sync_markup",
-        &[
-            "app", "archive", "cli", "clock", "config", "demo", "diff", "fetch", "hub", "identity",
-            "judge", "parse", "poll", "pull", "record", "render", "replay", "serve", "store",
-            "sup", "websub",
-        ],
-        &["tokio", "async", "await", "std::fs", "std::net", "quick_xml"],
-    ),
-    room(
-        "parse",
-        &["app", "cli", "clock", "demo", "fetch", "poll", "render", "serve", "store"],
-        &["tokio", "async", "await", "std::fs", "std::net"],
-    ),
-    room("identity", &["app", "cli", "clock", "demo", "fetch", "poll", "serve"], NOT_PURE),
-    room("diff", &["app", "cli", "clock", "demo", "fetch", "poll", "serve"], NOT_PURE),
-    room("judge", &["app", "cli", "clock", "demo", "fetch", "poll", "serve"], NOT_PURE),
-    room("record", &["app", "cli", "clock", "demo", "fetch", "poll", "serve"], NOT_PURE),
-    room("archive", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
-    room("sup", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
-    room(
-        "websub",
-        &[
-            "app", "cli", "clock", "config", "demo", "diff", "fetch", "hub", "identity", "judge",
-            "parse", "poll", "record", "render", "serve", "store",
-        ],
-        NOT_PURE,
-    ),
-    room("render", &["app", "cli", "demo", "fetch", "poll", "serve", "store"], &["tokio"]),
-    room("pull", &["app", "cli", "clock", "demo", "fetch", "poll", "serve", "store"], NOT_PURE),
-    room(
-        "config",
-        &[
-            "app", "archive", "cli", "clock", "demo", "diff", "fetch", "identity", "judge",
-            "parse", "poll", "record", "render", "serve", "store", "sup", "sync",
-        ],
-        &["tokio", "async", "await"],
-    ),
-    room("fetch", &["app", "cli", "demo", "hub", "parse", "poll", "serve", "store"], &["sled"]),
-    room(
-        "store",
-        &["app", "cli", "demo", "fetch", "hub", "parse", "poll", "render", "serve"],
-        &["reqwest"],
-    ),
-    room(
-        "status",
-        &[
-            "app", "archive", "cli", "clock", "config", "demo", "diff", "hub", "identity", "parse",
-            "poll", "render", "serve", "store", "sup", "sync", "xml",
-        ],
-        NOT_PURE,
-    ),
-    room("poll", &["app", "cli", "demo", "hub", "serve"], &["sled", "reqwest"]),
-    room(
-        "hub",
-        &["app", "cli", "demo", "parse", "poll", "render", "serve"],
-        &["sled", "reqwest", "axum"],
-    ),
-    room(
-        "replay",
-        &["app", "cli", "clock", "demo", "fetch", "poll", "render", "serve"],
-        &["sled", "reqwest", "std::net", "getrandom"],
-    ),
-    room("serve", &["app", "cli", "demo", "fetch", "hub", "poll"], &["sled", "reqwest"]),
 ];
 
-/// The files without walls of their own: wiring, and the clock.
+/// The modules without boundaries of their own: wiring, and the clock.
 pub const FREE: &[&str] = &["app", "cli", "clock", "demo", "lib", "main"];
 
 /// Words that have their home: named nowhere else. A home is a file with its folder below `src`,
 /// or, with `.rs`, that file alone.
 pub const ONLY_IN: &[(&str, &[&str])] = &[
-    // The file of the room declares the module.
+    // The file of the module declares the module.
     ("sled", &["store/sled", "store.rs"]),
     ("reqwest", &["fetch"]),
     ("axum", &["serve", "demo"]),
@@ -156,8 +120,8 @@ pub const ONLY_IN: &[(&str, &[&str])] = &[
     ("VERSIONS_PER_DAY", &["model", "config", "poll.rs"]),
 ];
 
-/// The room that a file belongs to.
-pub fn room_of(path: &str) -> Option<&str> {
+/// The module that a file belongs to.
+pub fn module_of(path: &str) -> Option<&str> {
     let below = path.strip_prefix("src/")?;
     let first = below.split('/').next()?;
     Some(first.strip_suffix(".rs").unwrap_or(first))
@@ -178,24 +142,28 @@ pub fn is_at_home(path: &str, home: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/') || rest.starts_with('_') || rest == ".rs")
 }
 
-/// Every wall that a file breaks, as `path:line: what`.
+/// Whether a name is that of a module.
+pub fn is_module(name: &str) -> bool {
+    MODULES.iter().any(|module| module.name == name) || FREE.contains(&name)
+}
+
+/// Every boundary that a file crosses, as `path:line: what`.
 pub fn violations(path: &str, text: &str) -> Vec<String> {
     if is_test_file(path) {
         return Vec::new();
     }
     let code = Code::shipped(text);
     let mut found: Vec<(usize, String)> = Vec::new();
-    let name = room_of(path).unwrap_or_default();
-    if let Some(room) = ROOMS.iter().find(|room| room.name == name) {
-        for (mentioned, line) in mentioned_rooms(&code) {
-            if room.rooms.contains(&mentioned.as_str()) {
-                found.push((line, format!("{name} may not mention crate::{mentioned}")));
+    let name = module_of(path).unwrap_or_default();
+    if let Some(module) = MODULES.iter().find(|module| module.name == name) {
+        for (named, line) in named_modules(&code) {
+            if named != name && !module.may_name.contains(&named.as_str()) {
+                found.push((line, format!("{name} may not name crate::{named}")));
             }
         }
-        for word in room.words {
+        for word in module.absent {
             let lines = code.lines_with(word);
-            found
-                .extend(lines.iter().map(|line| (*line, format!("{name} may not mention {word}"))));
+            found.extend(lines.iter().map(|line| (*line, format!("{name} may not name {word}"))));
         }
     }
     for (word, homes) in ONLY_IN {
@@ -203,16 +171,16 @@ pub fn violations(path: &str, text: &str) -> Vec<String> {
             continue;
         }
         let lines = code.lines_with(word);
-        let said = format!("{word} is named only in {}", homes.join(" and "));
-        found.extend(lines.iter().map(|line| (*line, said.clone())));
+        let what = format!("{word} is named only in {}", homes.join(" and "));
+        found.extend(lines.iter().map(|line| (*line, what.clone())));
     }
     found.sort();
     found.into_iter().map(|(line, what)| format!("{path}:{line}: {what}")).collect()
 }
 
-/// The rooms that are mentioned, with the line: after `crate::`, `tidegate::` or
+/// The modules that are named, with the line: after `crate::`, `tidegate::` or
 /// `super::super::`, alone or in a group.
-fn mentioned_rooms(code: &Code) -> Vec<(String, usize)> {
+pub fn named_modules(code: &Code) -> Vec<(String, usize)> {
     const STARTS: [&[&str]; 3] =
         [&["crate", ":", ":"], &["tidegate", ":", ":"], &["super", ":", ":", "super", ":", ":"]];
     let mut found = Vec::new();
@@ -229,6 +197,7 @@ fn mentioned_rooms(code: &Code) -> Vec<(String, usize)> {
             }
         }
     }
+    found.retain(|(name, _)| is_module(name));
     found
 }
 

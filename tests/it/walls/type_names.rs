@@ -38,7 +38,7 @@ fn defined_types(text: &str) -> Vec<(String, usize)> {
 fn a_type_name_is_defined_once() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in sources("src") {
-        let module = super::rules::room_of(&path).unwrap_or_default();
+        let module = super::rules::module_of(&path).unwrap_or_default();
         let is_test = path.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
         if is_test || UNCHECKED.contains(&module) || is_test_module(&path) {
             continue;
