@@ -352,8 +352,7 @@ impl At<'_> {
                 describe(item, entry);
                 if is_ours {
                     item.prints = diff::fingerprint(entry, ignore).prints;
-                    item.bytes = diff::bytes_print(entry);
-                    item.noise.scheme = diff::SCHEME;
+                    (item.bytes, item.noise.scheme) = (diff::bytes_print(entry), diff::SCHEME);
                 }
             });
             crate::parse::own(document, entry)
