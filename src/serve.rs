@@ -74,7 +74,6 @@ use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
 use admission::Admission;
-use archives::Archives;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
@@ -89,9 +88,9 @@ use ipnet::IpNet;
 use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
-use past::Pasts;
 use problem::Problem;
-use rendition_cache::{Renderer, RenditionCache};
+use rendition::Renderer;
+use rendition_cache::RenditionCache;
 use std::sync::Arc;
 use std::time::Duration;
 use sup::SupDocuments;
@@ -163,8 +162,6 @@ struct AppState {
     admission: Arc<Admission>,
     about: about::FeedPages,
     shelf: Arc<RenditionCache>,
-    archives: Arc<Archives>,
-    pasts: Arc<Pasts>,
     keeping: Keeping,
     counted: Counted,
     contested: Contested,
@@ -212,21 +209,6 @@ impl AppState {
             renderer,
             (&admission, &metrics),
         );
-        let archives = Archives::new(
-            Arc::clone(&store),
-            site.clone(),
-            renderer,
-            Arc::clone(&admission),
-            metrics.clone(),
-        );
-        let pasts = Pasts::new(
-            Arc::clone(&store),
-            site.clone(),
-            settings.window,
-            renderer,
-            Arc::clone(&admission),
-            metrics.clone(),
-        );
         let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
@@ -255,8 +237,6 @@ impl AppState {
             overview: dashboard::Overview::new(Arc::clone(&admission)),
             admission,
             shelf,
-            archives,
-            pasts,
             keeping: settings.keeping,
             counted,
             contested,

@@ -31,22 +31,12 @@ const FRESH: Duration = Duration::from_secs(5);
 const BYTES: u64 = 4 * 1024 * 1024;
 
 /// The pages of feeds, as of a revision.
-pub(super) type FeedPages = SingleFlightCache<(FeedName, Option<Revision>), String, NoPage>;
+pub(super) type FeedPages = SingleFlightCache<(FeedName, Option<Revision>), String, Problem>;
 
 /// No page yet.
 pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
     let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
     SingleFlightCache::lasting(BYTES, FRESH, weigh, admission, metrics)
-}
-
-/// Why there is no page.
-#[derive(Debug, Clone)]
-pub(super) struct NoPage(pub(super) Problem);
-
-impl<E: Into<Problem>> From<E> for NoPage {
-    fn from(why: E) -> Self {
-        Self(why.into())
-    }
 }
 
 /// `GET /feeds/NAME/about`.
@@ -68,7 +58,7 @@ pub(super) async fn page(
         let (room, record) = (Arc::clone(&room), Arc::clone(&record));
         async move { made(&room, &record, state).await }
     };
-    let content = room.about.get(key, ask, make).await.map_err(|missing| missing.0.clone())?;
+    let content = room.about.get(key, ask, make).await?;
     let content = maud::PreEscaped(content.as_str());
     Ok(html::page(&format!("About {}", record.name), &html! { (content) }))
 }
@@ -77,7 +67,7 @@ async fn made(
     room: &SharedState,
     record: &FeedRecord,
     state: Option<FeedState>,
-) -> Result<String, NoPage> {
+) -> Result<String, Problem> {
     let status = room.operator.status(&record.name).await?;
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;

@@ -5,137 +5,58 @@
 
 use super::SharedState;
 use super::address::{DocumentForm, Site};
-use super::admission::{Admission, Overloaded, Work, WorkKind};
+use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::feeds::{Resource, answer, unreadable};
-use super::metrics::Metrics;
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::query::ViewQuery;
-use super::rendition::{About, Rendition, made};
-use super::rendition_cache::Renderer;
-use super::single_flight::{SingleFlightCache, WorkRequest};
-use crate::model::{
-    Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, Revision, ShownAddress, Time,
-};
-use crate::render::{Addresses, ArchiveDocument, HistoryPlace, Page, ViewKind};
-use crate::store::{Store, StoreError};
+use super::rendition::{FeedDocument, NoDocument, Rendition};
+use super::rendition_cache::RenditionCache;
+use super::single_flight::WorkRequest;
+use crate::model::{Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, ShownAddress, Time};
+use crate::render::{Addresses, ArchiveDocument, HistoryPlace, ViewKind};
+use crate::store::View;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 
-/// Bytes of renditions of archives kept, all feeds together.
-const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
 const TIMES_ON_DISK: u64 = 8;
 
 /// What a rendition of an archive is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct ArchiveKey {
+pub(super) struct ArchiveKey {
     place: ArchivePlace,
     form: DocumentForm,
     /// What the operator says of the upstream's address.
     secret: Option<bool>,
 }
 
-/// Why there is no rendition.
-#[derive(Debug, thiserror::Error)]
-enum NoArchive {
-    #[error("it was dropped just now")]
-    Dropped,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Overloaded(#[from] Overloaded),
-    #[error("rendering failed: {0}")]
-    Render(String),
-}
-
-/// The cache, and what it takes to fill it.
-pub(super) struct Archives {
-    store: Arc<dyn Store>,
-    site: Site,
-    renderer: Renderer,
-    renditions: SingleFlightCache<ArchiveKey, Rendition, NoArchive>,
-}
-
-impl Archives {
-    /// Nothing rendered yet.
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        site: Site,
-        renderer: Renderer,
-        admission: Arc<Admission>,
-        metrics: Metrics,
-    ) -> Arc<Self> {
-        let renditions =
-            SingleFlightCache::new(ARCHIVE_BYTES, Rendition::weight, admission, metrics);
-        Arc::new(Self { store, site, renderer, renditions })
-    }
-
-    async fn rendition(
+impl RenditionCache {
+    async fn archive(
         self: &Arc<Self>,
         record: &FeedRecord,
         place: &ArchivePlace,
         form: DocumentForm,
         client: Client,
-    ) -> Result<Arc<Rendition>, Arc<NoArchive>> {
+    ) -> Result<Arc<Rendition>, Problem> {
         let key = ArchiveKey { place: place.clone(), form, secret: record.options.secret };
         let make = || {
-            let (archives, record, place) = (Arc::clone(self), record.clone(), place.clone());
+            let (cache, record, place) = (Arc::clone(self), record.clone(), place.clone());
             async move {
-                let archive = archives.store.archive(&record.name, &place.note.id).await?;
-                let archive = archive.ok_or(NoArchive::Dropped)?;
-                archives.build(&record, place, form, archive).await
+                let archive = cache.store.archive(&record.name, &place.note.id).await?;
+                let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
+                let document = document(&cache.site, &record, &place, archive, form);
+                document.made(cache.renderer).await
             }
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
         let work = Work::new(&record.name, WorkKind::Archive);
-        self.renditions.get(key, WorkRequest { client, work, cost, tells: false }, make).await
-    }
-
-    async fn build(
-        &self,
-        record: &FeedRecord,
-        place: ArchivePlace,
-        form: DocumentForm,
-        archive: Archive,
-    ) -> Result<Rendition, NoArchive> {
-        let format = archive.skeleton.format;
-        let form = form.within(format);
-        let (addresses, history) = document(&self.site, record, &place, &archive, form);
-        let container = form.container(format);
-        let renderer = self.renderer;
-        let make = move || {
-            let state = FeedState::untouched(archive.skeleton.format, place.note.sealed);
-            let page = Page {
-                read_collection: crate::parse::collection::first_entry,
-                kind: ViewKind::Reader,
-                container,
-                dialect: form.dialect,
-                addresses: &addresses,
-                state: &state,
-                skeleton: &archive.skeleton,
-                items: &archive.items,
-                deleted: &archive.deleted,
-                history: &history,
-                since: None,
-                until: None,
-                expires: None,
-                window: None,
-            };
-            let about = About {
-                media_type: container.media_type(),
-                shown: shown(&place),
-                revision: Revision::default(),
-                token: None,
-            };
-            let links = history.links(&addresses.reader);
-            Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
-        };
-        made(make).await.map_err(NoArchive::Render)
+        let made = self.archives.get(key, WorkRequest { client, work, cost, tells: false }, make);
+        made.await.map_err(|missing| missing.problem(&record.name, "read this archive"))
     }
 }
 
@@ -146,21 +67,25 @@ fn shown(place: &ArchivePlace) -> Time {
     place.note.sealed.max(next.unwrap_or(Time::MIN)).max(place.note.redacted.unwrap_or(Time::MIN))
 }
 
-/// What an archive document names, and where it stands.
+/// An archive document: what it has, what it names, and where it stands.
 fn document(
     site: &Site,
     record: &FeedRecord,
     place: &ArchivePlace,
-    archive: &Archive,
+    archive: Archive,
     form: DocumentForm,
-) -> (Addresses, HistoryPlace) {
+) -> FeedDocument {
+    let Archive { skeleton, items, deleted, upstream, .. } = archive;
+    let form = form.within(skeleton.format);
     let at = |id: &ArchiveId| site.archive(&record.name, id, form);
     // The upstream's address as it was: where it moved to later changes nothing here.
-    let site_page = archive.skeleton.link.as_deref();
-    let shown = ShownAddress::new(&archive.upstream, record.options.secret);
-    let via = shown.link().map(str::to_owned);
-    let upstream = shown.base(site_page);
-    let addresses = Addresses { upstream, via, ..site.addresses(record, form, site_page) };
+    let address = ShownAddress::new(&upstream, record.options.secret);
+    let site_page = skeleton.link.as_deref();
+    let addresses = Addresses {
+        upstream: address.base(site_page),
+        via: address.link().map(str::to_owned),
+        ..site.addresses(record, form, site_page)
+    };
     let history = HistoryPlace {
         forms: site.history(),
         complete: false,
@@ -170,7 +95,20 @@ fn document(
             next: place.next.as_ref().map(|(id, _)| at(id)),
         }),
     };
-    (addresses, history)
+    let state = FeedState::untouched(skeleton.format, place.note.sealed);
+    FeedDocument {
+        kind: ViewKind::Reader,
+        form,
+        view: View { state, skeleton, items },
+        deleted,
+        addresses,
+        history,
+        bounds: (None, None),
+        expires: None,
+        window: None,
+        shown: shown(place),
+        token: None,
+    }
 }
 
 /// `GET /feeds/NAME/archive/ID`.
@@ -195,18 +133,13 @@ pub(super) async fn archive(
     let dialect = room.site.dialect(asked.dialect, asked.container);
     let form = DocumentForm { dialect, container: asked.container };
     let place = room.store.archive_place(&record.name, &id).await;
-    let place = place.map_err(|error| failed(&record, &error))?.ok_or_else(unknown)?;
+    let place =
+        place.map_err(|error| NoDocument::from(error).problem(&record.name, "read this archive"));
+    let place = place?.ok_or_else(unknown)?;
     if place.note.dropped {
         return Err(dropped());
     }
-    let rendition = match room.archives.rendition(&record, &place, form, client).await {
-        Ok(rendition) => rendition,
-        Err(missing) => match *missing {
-            NoArchive::Dropped => return Err(dropped()),
-            NoArchive::Overloaded(why) => return Err(why.into()),
-            _ => return Err(failed(&record, missing.as_ref())),
-        },
-    };
+    let rendition = room.shelf.archive(&record, &place, form, client).await?;
     Ok(answer(&room, &record, Resource::Archive(&place), &rendition, &headers))
 }
 
@@ -214,9 +147,4 @@ fn dropped() -> Problem {
     let said =
         "this archive is not kept any more; what lives of it is in later ones, or in the feed";
     Problem::new(StatusCode::GONE, said)
-}
-
-fn failed(record: &FeedRecord, error: &(dyn std::error::Error + 'static)) -> Problem {
-    tracing::error!(feed = %record.name, error, "an archive could not be answered");
-    Problem::later("the gateway could not read this archive just now", RETRY_SOON)
 }

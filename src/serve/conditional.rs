@@ -1,8 +1,11 @@
 //! Validators and the requests that carry them (RFC 9110 sections 8.8 and 13).
 
 use super::delta::DeltaToken;
+use super::negotiate::Encoding;
+use super::rendition::EncodedBody;
 use crate::model::Time;
-use http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::time::SystemTime;
 
 /// The longest `If-None-Match` that is looked at, in bytes, over all its lines.
@@ -30,9 +33,60 @@ impl ETag {
     }
 }
 
+/// A representation that is to be answered: what every 200 and 304 is made of.
+pub(super) struct Representation<'a> {
+    /// The headers that a 200 and a 304 have in common, but for the validators.
+    pub(super) headers: HeaderMap,
+    pub(super) body: &'a EncodedBody,
+    pub(super) media_type: &'static str,
+    pub(super) encoding: Encoding,
+    /// `Last-Modified`.
+    pub(super) modified: Option<Time>,
+    /// Whether a client that names that date has this representation.
+    pub(super) is_dated: bool,
+}
+
+impl Representation<'_> {
+    /// The answer that carries it, or the 304 that says that the client has it.
+    pub(super) fn answer(self, asked: &HeaderMap) -> Response {
+        let Self { mut headers, body, modified, .. } = self;
+        headers.insert(header::ETAG, body.etag.value());
+        if let Some(modified) = modified {
+            add(&mut headers, header::LAST_MODIFIED, &modified.rfc822());
+        }
+        if not_modified(asked, &body.etag, modified.filter(|_| self.is_dated)) {
+            return (StatusCode::NOT_MODIFIED, headers).into_response();
+        }
+        describe(&mut headers, body, self.media_type, self.encoding);
+        (headers, body.bytes.clone()).into_response()
+    }
+}
+
+/// Adds the headers that describe a body.
+pub(super) fn describe(
+    headers: &mut HeaderMap,
+    body: &EncodedBody,
+    media_type: &'static str,
+    encoding: Encoding,
+) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    if let Some(token) = encoding.token() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
+    }
+}
+
+/// Adds a header. Addresses of ours are made of checked URLs, names and times; one that is no header value
+/// all the same is left out.
+pub(super) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.append(name, value);
+    }
+}
+
 /// Whether the client has this representation already, so that 304 is the answer to its GET or
 /// HEAD. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2).
-pub(super) fn not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Time>) -> bool {
+fn not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Time>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return none_match(headers, etag);
     }

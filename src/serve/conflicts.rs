@@ -165,7 +165,7 @@ async fn answered(
         let (room, key) = (Arc::clone(room), key.clone());
         async move { made(&room, &key).await }
     };
-    room.conflicts.get(key.clone(), ask, make).await.map_err(|problem| (*problem).clone())
+    Ok(room.conflicts.get(key.clone(), ask, make).await?)
 }
 
 async fn made(room: &AppState, key: &ConflictsKey) -> Result<Bytes, Problem> {

@@ -1,6 +1,5 @@
 //! `/`: what the gateway does, at a glance.
 
-use super::about::NoPage;
 use super::address::shown;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
@@ -31,7 +30,7 @@ const ROW: u64 = 4 * 1024;
 /// The dashboard, which is made once for all who ask for it at the same time, and one ledger after the
 /// other.
 pub(super) struct Overview {
-    pages: SingleFlight<(), String, NoPage>,
+    pages: SingleFlight<(), String, Problem>,
     /// The revisions of which it was made last: what it takes of their ledgers is remembered.
     seen: Mutex<HashMap<FeedName, Revision>>,
 }
@@ -80,12 +79,11 @@ pub(super) async fn page(
             Ok(Arc::new(page))
         }
     };
-    let page = room.overview.pages.get(&(), ask, make).await;
-    let page = page.map_err(|missing| missing.0.clone())?;
+    let page = room.overview.pages.get(&(), ask, make).await?;
     Ok(html::page("Feeds", &html! { (PreEscaped(page.as_str())) }))
 }
 
-async fn made(room: &AppState) -> Result<String, NoPage> {
+async fn made(room: &AppState) -> Result<String, Problem> {
     let feeds = room.operator.list().await?;
     let all = feeds.len();
     let listing = room.directory.listing().await?;

@@ -2,7 +2,7 @@
 //! (CONTRACT, Addresses).
 
 use super::client::Client;
-use super::conditional::{not_modified, tags};
+use super::conditional::{Representation, add, describe, tags};
 use super::delta::{self, DELTA_BASE, IM};
 use super::negotiate::{Encoding, container, encoding};
 use super::problem::Problem;
@@ -13,7 +13,6 @@ use super::{AppState, SharedState, past};
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
-use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -108,21 +107,15 @@ async fn view(
     }
     let rendition = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
-    let stands = headers_of(room, &record, which, &rendition, headers);
-    let (headers_out, body) = match stands {
-        Conditional::Same(headers) => {
-            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
-        }
-        Conditional::New(headers, body) => (headers, body),
-    };
+    let response = answer(room, &record, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
-    if method == Method::GET && delta::is_wanted(headers) {
+    if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
         if let Some(delta) = delta {
-            return Ok(changes(headers_out, &delta, encoding(headers)));
+            return Ok(changes(response, &delta, encoding(headers)));
         }
     }
-    Ok((headers_out, body).into_response())
+    Ok(response)
 }
 
 /// The container that the client's `Accept` chooses, where it is not the feed's own.
@@ -148,10 +141,16 @@ pub(super) fn answer(
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
-    match headers_of(room, record, which, rendition, asked) {
-        Conditional::Same(headers) => (StatusCode::NOT_MODIFIED, headers).into_response(),
-        Conditional::New(headers, body) => (headers, body).into_response(),
+    let now = room.clock.now();
+    Representation {
+        // What a tick in the future changed was changed by now, as far as HTTP is concerned.
+        modified: Some(rendition.shown.min(now)),
+        // While the state is ahead of the clock, several documents have this same date, so that it says
+        // nothing of which one the client has.
+        is_dated: rendition.shown <= now,
+        ..rendition.represented(asked, lasting(room, &record.name, which, rendition))
     }
+    .answer(asked)
 }
 
 /// Which document of a feed is answered.
@@ -191,63 +190,16 @@ impl Resource<'_> {
     }
 }
 
-/// How a rendition stands to what the client has.
-enum Conditional {
-    /// It has it: the headers of a 304.
-    Same(HeaderMap),
-    /// It has not: the headers of a 200, and the body.
-    New(HeaderMap, Bytes),
-}
-
-/// The headers of the answer that carries a rendition, or of the 304 that says that the client has
-/// it.
-fn headers_of(
-    room: &AppState,
-    record: &FeedRecord,
-    which: Resource<'_>,
-    rendition: &Rendition,
-    asked: &HeaderMap,
-) -> Conditional {
-    let encoding = encoding(asked);
-    let body = rendition.body(encoding);
-    // What a tick in the future changed was changed by now, as far as HTTP is concerned.
-    let modified = rendition.shown.min(room.clock.now());
-    let mut headers = lasting(room, &record.name, which, rendition);
-    headers.insert(header::ETAG, body.etag.value());
-    if let Ok(modified) = HeaderValue::from_str(&modified.rfc822()) {
-        headers.insert(header::LAST_MODIFIED, modified);
-    }
-    // While the state is ahead of the clock, several documents have this same date, so that it says
-    // nothing of which one the client has.
-    let dated = (rendition.shown <= room.clock.now()).then_some(modified);
-    if not_modified(asked, &body.etag, dated) {
-        return Conditional::Same(headers);
-    }
-    describe(&mut headers, rendition, encoding);
-    Conditional::New(headers, body.bytes.clone())
-}
-
-/// The headers that describe a body.
-fn describe(headers: &mut HeaderMap, rendition: &Rendition, encoding: Encoding) {
-    let body = rendition.body(encoding);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
-    if let Some(token) = encoding.token() {
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
-    }
-}
-
-/// The answer that carries a delta (RFC 3229 section 10.4.1). `headers`: those of the whole
+/// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole
 /// document, whose validators they are: the client has it once it has merged the delta.
-fn changes(mut headers: HeaderMap, delta: &Delta, encoding: Encoding) -> Response {
-    describe(&mut headers, &delta.rendition, encoding);
+fn changes(whole: Response, delta: &Delta, encoding: Encoding) -> Response {
+    let mut headers = whole.into_parts().0.headers;
+    let body = delta.rendition.body(encoding);
+    describe(&mut headers, body, delta.rendition.media_type, encoding);
     headers.insert(header::CACHE_CONTROL, DELTA_FRESH);
     headers.insert(IM, HeaderValue::from_static(delta::FEED));
-    if let Ok(base) = HeaderValue::from_str(&delta.base) {
-        headers.insert(DELTA_BASE, base);
-    }
-    let body = delta.rendition.body(encoding).bytes.clone();
-    (StatusCode::IM_USED, headers, body).into_response()
+    add(&mut headers, DELTA_BASE, &delta.base);
+    (StatusCode::IM_USED, headers, body.bytes.clone()).into_response()
 }
 
 /// The headers that a 200 and a 304 have in common.
@@ -263,13 +215,7 @@ pub(super) fn lasting(
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     let sup = room.site.sup(feed);
-    let mut add = |name, value: String| {
-        // Addresses of ours are made of a checked URL and a checked name; one that is no header
-        // value all the same is left out.
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.append(name, value);
-        }
-    };
+    let mut add = |name, value: String| add(&mut headers, name, &value);
     let media_type = rendition.media_type;
     let media_type = media_type.split(';').next().unwrap_or(media_type);
     let mut link = |address: &str, rel: &str, media_type: &str| {

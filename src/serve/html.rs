@@ -1,11 +1,13 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
 use super::address::followable;
-use super::conditional::{ETag, not_modified};
+use super::conditional::Representation;
+use super::negotiate::Encoding;
+use super::rendition::EncodedBody;
 use crate::model::Time;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 
 /// How many characters of a text from outside a page shows.
@@ -15,7 +17,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// `GET /assets/style.css`.
 pub(super) async fn style(asked: HeaderMap) -> Response {
-    whole(&asked, "text/css; charset=utf-8", "public, max-age=3600", STYLE.into())
+    whole(&asked, "text/css; charset=utf-8", "public, max-age=3600", STYLE)
 }
 
 /// The address of the icon.
@@ -23,7 +25,7 @@ pub(super) const ICON: &str = "/assets/icon.svg";
 
 /// `GET /assets/icon.svg`, and `/favicon.ico` for those that ask without reading a page.
 pub(super) async fn icon(asked: HeaderMap) -> Response {
-    whole(&asked, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg").into())
+    whole(&asked, "image/svg+xml", "public, max-age=86400", include_str!("icon.svg"))
 }
 
 /// A page with its title; not kept by anybody, because it shows the state of this moment.
@@ -67,17 +69,14 @@ pub(super) fn whole(
     asked: &HeaderMap,
     media_type: &'static str,
     cache_control: &'static str,
-    document: String,
+    document: &'static str,
 ) -> Response {
-    let etag = ETag::from_bytes(document.as_bytes(), None);
+    let body = &EncodedBody::new(document, None);
     let mut headers = HeaderMap::new();
-    headers.insert(header::ETAG, etag.value());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
-    if not_modified(asked, &etag, None) {
-        return (StatusCode::NOT_MODIFIED, headers).into_response();
-    }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-    (headers, document).into_response()
+    let encoding = Encoding::Identity;
+    Representation { headers, body, media_type, encoding, modified: None, is_dated: false }
+        .answer(asked)
 }
 
 /// A moment as people read it; its exact form is in the markup.

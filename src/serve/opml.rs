@@ -13,13 +13,11 @@
 
 mod write;
 
-use super::about::NoPage;
 use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
-use super::conditional::{http_date, not_modified};
+use super::conditional::{Representation, http_date};
 use super::directory::Listing;
-use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
 use super::shared_work::{SingleFlight, WorkRequest};
@@ -28,8 +26,8 @@ use crate::model::{Format, Revision, Time};
 use crate::render::{Container, ViewKind};
 use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
@@ -103,7 +101,7 @@ fn moment(text: &str) -> Option<Time> {
 pub(super) struct Lists {
     /// By what is asked for, and the generation of the directory: who just added a feed takes no part in a
     /// list that was begun before.
-    flights: SingleFlight<(OpmlQuery, u64), Rendition, NoPage>,
+    flights: SingleFlight<(OpmlQuery, u64), Rendition, Problem>,
     /// The whole lists as they were last packed, with the fingerprint of what they say.
     packed: Mutex<HashMap<ListKind, (u128, Arc<Rendition>)>>,
 }
@@ -141,13 +139,12 @@ pub(super) async fn document(
     let ask = WorkRequest { client, work, cost, tells: false };
     let make = || made(Arc::clone(&room), asked);
     let rendition = room.lists.flights.get(&(asked, generation), ask, make).await;
-    let rendition = rendition.map_err(|missing| missing.0.clone())?;
-    Ok(answer(&rendition, &headers))
+    Ok(answer(&*rendition?, &headers))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
-async fn made(room: SharedState, asked: OpmlQuery) -> Result<Arc<Rendition>, Arc<NoPage>> {
-    let listing = room.directory.listing().await.map_err(|error| Arc::new(error.into()))?;
+async fn made(room: SharedState, asked: OpmlQuery) -> Result<Arc<Rendition>, Arc<Problem>> {
+    let listing = room.directory.listing().await.map_err(Problem::from)?;
     let runtime = Handle::current();
     let making = spawn_blocking(move || {
         // States are in memory, so that nothing is waited for.
@@ -155,7 +152,7 @@ async fn made(room: SharedState, asked: OpmlQuery) -> Result<Arc<Rendition>, Arc
         packed(&room, &entries, asked).map_err(failed)
     });
     let made = making.await.unwrap_or_else(|error| Err(failed(error)));
-    made.map_err(|problem| Arc::new(problem.into()))
+    made.map_err(Arc::new)
 }
 
 fn failed(error: impl std::fmt::Display) -> Problem {
@@ -231,24 +228,11 @@ fn packed(
 }
 
 fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
-    let encoding = encoding(asked);
-    let body = rendition.body(encoding);
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    headers.insert(header::ETAG, body.etag.value());
-    if let Ok(modified) = HeaderValue::from_str(&rendition.shown.rfc822()) {
-        headers.insert(header::LAST_MODIFIED, modified);
-    }
-    if not_modified(asked, &body.etag, Some(rendition.shown)) {
-        return (StatusCode::NOT_MODIFIED, headers).into_response();
-    }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
-    if let Some(token) = encoding.token() {
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
-    }
-    (headers, body.bytes.clone()).into_response()
+    let represented = rendition.represented(asked, headers);
+    Representation { modified: Some(rendition.shown), is_dated: true, ..represented }.answer(asked)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The media type of problem documents (RFC 9457 section 6.1).
@@ -104,6 +105,12 @@ impl Problem {
     /// The status.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
+    }
+}
+
+impl From<Arc<Self>> for Problem {
+    fn from(shared: Arc<Self>) -> Self {
+        Arc::unwrap_or_clone(shared)
     }
 }
 

@@ -1,13 +1,19 @@
 //! A document as it goes out: its bytes in every encoding, each with its own entity tag.
 
 use super::address::DocumentForm;
-use super::conditional::ETag;
+use super::admission::Overloaded;
+use super::conditional::{ETag, Representation};
 use super::delta::DeltaToken;
-use super::negotiate::Encoding;
-use crate::model::{Revision, Time};
-use crate::render::Dialect;
+use super::negotiate::{Encoding, encoding};
+use super::problem::{Problem, RETRY_SOON};
+use crate::model::{Deletion, FeedName, Revision, Tick, Time};
+use crate::render::{Addresses, Dialect, HistoryPlace, Page, ViewKind};
+use crate::store::{StoreError, View};
 use bytes::Bytes;
+use http::HeaderMap;
+use std::fmt;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// gzip level: about the knee of its curve.
 const GZIP_LEVEL: u32 = 6;
@@ -22,6 +28,9 @@ const BROTLI_WINDOW: i32 = 22;
 const BROTLI_BUFFER: usize = 16 * 1024;
 /// What a rendition weighs beside its bytes.
 const OVERHEAD: usize = 512;
+
+/// Renders a page: `render::document`, or a double of it.
+pub(super) type Renderer = fn(&Page<'_>) -> String;
 
 /// One encoding of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,13 +78,99 @@ pub(super) struct About {
     pub(super) token: Option<DeltaToken>,
 }
 
-/// Makes a rendition on a thread of its own; why there is none, in words.
-pub(super) async fn made(
-    make: impl FnOnce() -> io::Result<Rendition> + Send + 'static,
-) -> Result<Rendition, String> {
-    match tokio::task::spawn_blocking(make).await {
-        Ok(made) => made.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+/// Why there is no document.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoDocument {
+    /// For a reason that its client is told.
+    #[error("{}", .0.detail())]
+    Told(Problem),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It could not be made.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Overloaded> for NoDocument {
+    fn from(why: Overloaded) -> Self {
+        Self::Told(why.into())
+    }
+}
+
+impl NoDocument {
+    /// No document of the feed has been taken in yet.
+    pub(super) fn yet() -> Self {
+        Self::Told(Problem::later("no document of this feed has been taken in yet", RETRY_SOON))
+    }
+
+    /// What the client is told; `what` could not be done.
+    pub(super) fn problem(&self, feed: &FeedName, what: &str) -> Problem {
+        if let Self::Told(problem) = self {
+            return problem.clone();
+        }
+        let error = self as &dyn std::error::Error;
+        tracing::error!(%feed, error, "a document could not be made");
+        Problem::later(format!("the gateway could not {what} just now"), RETRY_SOON)
+    }
+}
+
+/// A document of a feed before it is written.
+pub(super) struct FeedDocument {
+    pub(super) kind: ViewKind,
+    pub(super) form: DocumentForm,
+    pub(super) view: View,
+    pub(super) deleted: Vec<Deletion>,
+    pub(super) addresses: Addresses,
+    pub(super) history: HistoryPlace,
+    /// `since` and `until`.
+    pub(super) bounds: (Option<Tick>, Option<Tick>),
+    pub(super) expires: Option<Time>,
+    pub(super) window: Option<Duration>,
+    /// When what it shows last changed.
+    pub(super) shown: Time,
+    /// The state that it shows, where deltas can begin with it.
+    pub(super) token: Option<DeltaToken>,
+}
+
+impl FeedDocument {
+    /// Writes and packs it on a thread of its own.
+    pub(super) async fn made(self, renderer: Renderer) -> Result<Rendition, NoDocument> {
+        let made = tokio::task::spawn_blocking(move || self.rendition(renderer)).await;
+        let failed =
+            |why: &dyn fmt::Display| NoDocument::Failed(format!("rendering failed: {why}"));
+        made.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    }
+
+    fn rendition(self, renderer: Renderer) -> io::Result<Rendition> {
+        let View { state, skeleton, items } = &self.view;
+        let container = self.form.container(state.format);
+        let page = Page {
+            read_collection: crate::parse::collection::first_entry,
+            kind: self.kind,
+            container,
+            dialect: self.form.dialect,
+            addresses: &self.addresses,
+            state,
+            skeleton,
+            items,
+            deleted: &self.deleted,
+            history: &self.history,
+            since: self.bounds.0,
+            until: self.bounds.1,
+            expires: self.expires,
+            window: self.window,
+        };
+        let about = About {
+            media_type: container.media_type(),
+            shown: self.shown,
+            revision: state.revision,
+            token: self.token,
+        };
+        let mut made = Rendition::build(renderer(&page), about)?;
+        made.form = self.form;
+        let links = self.history.links(&self.addresses.reader).into_iter();
+        made.links = links.map(|(relation, address)| (relation, address.to_owned())).collect();
+        Ok(made)
     }
 }
 
@@ -106,11 +201,17 @@ impl Rendition {
         })
     }
 
-    /// A document of a feed in this form, with links to others of the feed's history.
-    pub(super) fn of_feed(mut self, form: DocumentForm, links: Vec<(&'static str, &str)>) -> Self {
-        self.form = form;
-        self.links = links.into_iter().map(|(rel, address)| (rel, address.to_owned())).collect();
-        self
+    /// It as it is answered to a client; the other headers are those that a 304 has too.
+    pub(super) fn represented(&self, asked: &HeaderMap, headers: HeaderMap) -> Representation<'_> {
+        let encoding = encoding(asked);
+        Representation {
+            headers,
+            body: self.body(encoding),
+            media_type: self.media_type,
+            encoding,
+            modified: None,
+            is_dated: false,
+        }
     }
 
     /// The body in an encoding.

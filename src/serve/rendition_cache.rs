@@ -4,39 +4,43 @@
 mod deltas;
 
 use super::address::{DocumentForm, Site};
-use super::admission::{Admission, Overloaded, Work, WorkKind};
+use super::admission::{Admission, Work, WorkKind};
+use super::archives::ArchiveKey;
 use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
+use super::past::PastKey;
 use super::plan::ReadPlan;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{About, Rendition, made};
+use super::rendition::{FeedDocument, NoDocument, Renderer, Rendition};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use crate::model::{
     Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, SyncId, Tick,
 };
-use crate::render::{Container, Dialect, HistoryPlace, Page, ViewKind};
+use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of renditions kept, all feeds together.
-const SHELF_BYTES: u64 = 64 * 1024 * 1024;
+const VIEW_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of renditions kept of answers to `?since=`, of which anybody can ask for any number.
 const SINCE_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of deltas kept, of which there are as many as there are states that clients come from.
 const DELTA_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of renditions of archives kept.
+const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of renditions of the past kept; anybody can ask for any number.
+const PAST_BYTES: u64 = 8 * 1024 * 1024;
 /// How many keys of last good renditions are remembered.
 const LAST_KEYS: u64 = 16 * 1024;
 /// How often a view is read again because the feed changed while it was being read.
 const READS: usize = 4;
-
-/// Renders a page: `render::document`, or a double of it.
-pub(super) type Renderer = fn(&Page<'_>) -> String;
 
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,34 +89,6 @@ impl RenditionKey {
     }
 }
 
-/// Why there is no rendition.
-#[derive(Debug, thiserror::Error)]
-enum NoRendition {
-    #[error("no document of this feed has been taken in yet")]
-    NoDocument,
-    #[error(transparent)]
-    Parameter(#[from] ParameterError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the feed changed {READS} times while it was being read")]
-    Restless,
-    #[error(transparent)]
-    Overloaded(#[from] Overloaded),
-    #[error("rendering failed: {0}")]
-    Render(String),
-}
-
-/// A parameter that does not fit the feed's state.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{}", .0.detail())]
-pub(super) struct ParameterError(Problem);
-
-impl From<ParameterError> for Problem {
-    fn from(ParameterError(problem): ParameterError) -> Self {
-        problem
-    }
-}
-
 /// Items as of a revision.
 enum ItemsAtRevision {
     /// These.
@@ -123,15 +99,17 @@ enum ItemsAtRevision {
 
 /// The cache, and what it takes to fill it.
 pub(super) struct RenditionCache {
-    store: Arc<dyn Store>,
-    site: Site,
-    window: Duration,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) site: Site,
+    pub(super) window: Duration,
     views_with_deltas: DeltaViews,
-    renderer: Renderer,
-    admission: Arc<Admission>,
-    renditions: SingleFlightCache<RenditionKey, Rendition, NoRendition>,
-    since: SingleFlightCache<RenditionKey, Rendition, NoRendition>,
-    deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoRendition>,
+    pub(super) renderer: Renderer,
+    pub(super) admission: Arc<Admission>,
+    renditions: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
+    since: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
+    deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoDocument>,
+    pub(super) archives: SingleFlightCache<ArchiveKey, Rendition, NoDocument>,
+    pub(super) past: SingleFlightCache<PastKey, Rendition, NoDocument>,
     last: Cache<(FeedName, ViewKind, DocumentForm), RenditionKey>,
 }
 
@@ -145,10 +123,13 @@ impl RenditionCache {
         renderer: Renderer,
         (admission, metrics): (&Arc<Admission>, &Metrics),
     ) -> Arc<Self> {
-        let press = |bytes| {
+        fn cache<K: Clone + Eq + Hash + Send + Sync + 'static>(
+            bytes: u64,
+            (admission, metrics): (&Arc<Admission>, &Metrics),
+        ) -> SingleFlightCache<K, Rendition, NoDocument> {
             let (admission, metrics) = (Arc::clone(admission), metrics.clone());
             SingleFlightCache::new(bytes, Rendition::weight, admission, metrics)
-        };
+        }
         Arc::new(Self {
             store,
             site,
@@ -156,8 +137,10 @@ impl RenditionCache {
             views_with_deltas,
             renderer,
             admission: Arc::clone(admission),
-            renditions: press(SHELF_BYTES),
-            since: press(SINCE_BYTES),
+            renditions: cache(VIEW_BYTES, (admission, metrics)),
+            since: cache(SINCE_BYTES, (admission, metrics)),
+            archives: cache(ARCHIVE_BYTES, (admission, metrics)),
+            past: cache(PAST_BYTES, (admission, metrics)),
             deltas: SingleFlightCache::new(
                 DELTA_BYTES,
                 deltas::weight,
@@ -201,7 +184,7 @@ impl RenditionCache {
         wish: ViewRequest,
     ) -> Result<Arc<Rendition>, Problem> {
         self.current(record, wish, Client::Own).await.map_err(|missing| match &*missing {
-            NoRendition::Parameter(ParameterError(problem)) => problem.clone(),
+            NoDocument::Told(problem) => problem.clone(),
             other => Problem::later(other.to_string(), RETRY_SOON),
         })
     }
@@ -211,10 +194,10 @@ impl RenditionCache {
         record: &FeedRecord,
         wish: ViewRequest,
         client: Client,
-    ) -> Result<Arc<Rendition>, Arc<NoRendition>> {
-        let state = self.store.state(&record.name).await.map_err(NoRendition::from)?;
-        let state = state.ok_or(NoRendition::NoDocument)?;
-        let plan = plan(wish, &state).map_err(NoRendition::from)?;
+    ) -> Result<Arc<Rendition>, Arc<NoDocument>> {
+        let state = self.store.state(&record.name).await.map_err(NoDocument::from)?;
+        let state = state.ok_or_else(NoDocument::yet)?;
+        let plan = plan(wish, &state)?;
         let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = RenditionKey::new(record, wish, plan, &state);
         let ask = self.ask(record, wish, &state, client, usual);
@@ -262,21 +245,11 @@ impl RenditionCache {
         &self,
         record: &FeedRecord,
         wish: ViewRequest,
-        missing: &NoRendition,
+        missing: &NoDocument,
     ) -> Result<Arc<Rendition>, Problem> {
-        match missing {
-            NoRendition::NoDocument => return Err(Problem::later(missing.to_string(), RETRY_SOON)),
-            NoRendition::Parameter(ParameterError(problem)) => return Err(problem.clone()),
-            NoRendition::Overloaded(why) => return Err((*why).into()),
-            NoRendition::Store(_) | NoRendition::Restless | NoRendition::Render(_) => {}
-        }
-        tracing::error!(
-            feed = %record.name,
-            error = missing as &dyn std::error::Error,
-            "a view could not be rendered"
-        );
+        let problem = missing.problem(&record.name, "render this view");
         // An answer to `?since=` must not be older than what was asked for, so it has no stand-in.
-        if wish.seen.is_none() {
+        if wish.seen.is_none() && !matches!(missing, NoDocument::Told(_)) {
             // The state is kept in memory, and is there where documents cannot be read.
             let state = self.store.state(&record.name).await.ok().flatten();
             let form = state
@@ -290,7 +263,7 @@ impl RenditionCache {
                 return Ok(rendition);
             }
         }
-        Err(Problem::later("the gateway could not render this view just now", RETRY_SOON))
+        Err(problem)
     }
 
     async fn build(
@@ -298,46 +271,41 @@ impl RenditionCache {
         record: &FeedRecord,
         wish: ViewRequest,
         state: FeedState,
-    ) -> Result<Rendition, NoRendition> {
+    ) -> Result<Rendition, NoDocument> {
         let (plan, view, deleted) = self.read(record, wish, state).await?;
-        let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
-        let form = wish.form(&view.state);
-        let container = form.container(view.state.format);
-        let addresses = self.site.addresses(record, form, view.skeleton.link.as_deref());
-        let history = self.history(record, wish, &view);
-        let (renderer, window) = (self.renderer, self.window);
+        let mut document = self.document(record, wish, view, &deleted);
+        let state = &document.view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
-        let usual = ReadPlan::new(wish.kind, None, &view.state).is_ok_and(|usual| usual == plan);
-        let scope = if usual { self.scope(record, wish, &view.state) } else { None };
-        let make = move || {
-            let (since, until) = plan.bounds(&view.state);
-            let page = Page {
-                read_collection: crate::parse::collection::first_entry,
-                kind: wish.kind,
-                container,
-                dialect: wish.dialect,
-                addresses: &addresses,
-                state: &view.state,
-                skeleton: &view.skeleton,
-                items: &view.items,
-                deleted: &deleted,
-                history: &history,
-                since,
-                until,
-                expires: plan.expires(&view.items, window),
-                window: Some(window),
-            };
-            let point = Point::of(&view.state);
-            let about = About {
-                media_type: container.media_type(),
-                shown: view.state.updated_at,
-                revision: view.state.revision,
-                token: scope.zip(point).map(|(scope, point)| point.token(scope)),
-            };
-            let links = history.links(&addresses.reader);
-            Rendition::build(renderer(&page), about).map(|made| made.of_feed(form, links))
-        };
-        made(make).await.map_err(NoRendition::Render)
+        let usual = ReadPlan::new(wish.kind, None, state).is_ok_and(|usual| usual == plan);
+        let scope = if usual { self.scope(record, wish, state) } else { None };
+        document.token = scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope));
+        document.bounds = plan.bounds(state);
+        document.expires = plan.expires(&document.view.items, self.window);
+        document.made(self.renderer).await
+    }
+
+    /// A document of what was read, without what `sx:sharing` says of it.
+    pub(super) fn document(
+        &self,
+        record: &FeedRecord,
+        wish: ViewRequest,
+        view: View,
+        deleted: &[Item],
+    ) -> FeedDocument {
+        let form = wish.form(&view.state);
+        FeedDocument {
+            kind: wish.kind,
+            form,
+            addresses: self.site.addresses(record, form, view.skeleton.link.as_deref()),
+            history: self.history(record, wish, &view),
+            deleted: deleted.iter().map(Deletion::from).collect(),
+            bounds: (None, None),
+            expires: None,
+            window: Some(self.window),
+            shown: view.state.updated_at,
+            token: None,
+            view,
+        }
     }
 
     /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
@@ -368,7 +336,7 @@ impl RenditionCache {
         record: &FeedRecord,
         wish: ViewRequest,
         mut state: FeedState,
-    ) -> Result<(ReadPlan, View, Vec<Item>), NoRendition> {
+    ) -> Result<(ReadPlan, View, Vec<Item>), NoDocument> {
         for _ in 0..READS {
             let plan = plan(wish, &state)?;
             let mut view = self.view(record, plan.select()).await?;
@@ -412,7 +380,7 @@ impl RenditionCache {
             }
             state = window.state;
         }
-        Err(NoRendition::Restless)
+        Err(restless())
     }
 
     /// Which of these tombstones are said in RFC 6721, as of `revision`. An id that is said to be
@@ -423,11 +391,11 @@ impl RenditionCache {
         record: &FeedRecord,
         revision: Revision,
         mut deleted: Vec<Item>,
-    ) -> Result<ItemsAtRevision, NoRendition> {
+    ) -> Result<ItemsAtRevision, NoDocument> {
         if deleted.is_empty() {
             return Ok(ItemsAtRevision::At(deleted));
         }
-        let ledger = self.store.snapshot(&record.name).await?.ok_or(NoRendition::NoDocument)?;
+        let ledger = self.store.snapshot(&record.name).await?.ok_or_else(NoDocument::yet)?;
         if ledger.state.revision != revision {
             return Ok(ItemsAtRevision::Moved(Box::new(ledger.state)));
         }
@@ -447,9 +415,9 @@ impl RenditionCache {
         &self,
         record: &FeedRecord,
         revision: Revision,
-    ) -> Result<ItemsAtRevision, NoRendition> {
+    ) -> Result<ItemsAtRevision, NoDocument> {
         let all = self.view(record, Select::All).await?;
-        let ledger = self.store.snapshot(&record.name).await?.ok_or(NoRendition::NoDocument)?;
+        let ledger = self.store.snapshot(&record.name).await?.ok_or_else(NoDocument::yet)?;
         if ledger.state.revision != revision || all.state.revision != revision {
             return Ok(ItemsAtRevision::Moved(Box::new(ledger.state)));
         }
@@ -460,8 +428,8 @@ impl RenditionCache {
         Ok(ItemsAtRevision::At(items))
     }
 
-    async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, NoRendition> {
-        self.store.view(&record.name, select).await?.ok_or(NoRendition::NoDocument)
+    async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, NoDocument> {
+        self.store.view(&record.name, select).await?.ok_or_else(NoDocument::yet)
     }
 }
 
@@ -479,6 +447,10 @@ fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
     wish.kind != ViewKind::Reader && state.format == Format::Opml
 }
 
-fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, ParameterError> {
-    ReadPlan::new(wish.kind, wish.seen, state).map_err(ParameterError)
+fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
+    ReadPlan::new(wish.kind, wish.seen, state).map_err(NoDocument::Told)
+}
+
+fn restless() -> NoDocument {
+    NoDocument::Failed(format!("the feed changed {READS} times while it was being read"))
 }

@@ -6,9 +6,7 @@
 
 use super::SharedState;
 use super::address::Site;
-use super::conditional::not_modified;
 use super::log::{ChangeLog, LogAfter};
-use super::negotiate::encoding;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
@@ -16,8 +14,8 @@ use crate::model::Revision;
 use crate::store::{ClosedEpoch, Epoch, StoreError};
 use crate::sup::{Closed, Windows, step};
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -259,20 +257,9 @@ pub(super) async fn document(
     let slot = room.sup.asked(query.as_deref().unwrap_or_default())?;
     *slot.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     let built = room.sup.document(slot).await?;
-    let encoding = encoding(&asked);
-    let body = built.rendition.body(encoding);
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, FRESH);
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(header::ETAG, body.etag.value());
-    if not_modified(&asked, &body.etag, None) {
-        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
-    }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
-    if let Some(token) = encoding.token() {
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
-    }
-    Ok((headers, body.bytes.clone()).into_response())
+    Ok(built.rendition.represented(&asked, headers).answer(&asked))
 }

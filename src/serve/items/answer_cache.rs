@@ -99,6 +99,6 @@ impl Answers {
         F: Future<Output = Result<CachedAnswer, Problem>> + Send + 'static,
     {
         let press = if key.asked == ItemQuery::Page { &self.pages } else { &self.versions };
-        press.get(key, ask, make).await.map_err(|problem| (*problem).clone())
+        Ok(press.get(key, ask, make).await?)
     }
 }

@@ -3,11 +3,12 @@
 
 use super::Subject;
 use crate::model::{Markup, Time};
-use crate::serve::conditional::{ETag, not_modified};
+use crate::serve::conditional::{Representation, add};
+use crate::serve::negotiate::Encoding;
+use crate::serve::rendition::EncodedBody;
 use crate::store::VersionNote;
-use axum::body::Bytes;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
 
 /// Nothing runs, nothing is loaded, and the page is of no origin, whatever a browser takes it for.
 const POLICY: HeaderValue =
@@ -15,8 +16,7 @@ const POLICY: HeaderValue =
 
 /// The bytes of a version, ready to be sent as often as they are asked for.
 pub(super) struct Whole {
-    xml: Bytes,
-    etag: ETag,
+    body: EncodedBody,
     changed: Time,
     up: String,
 }
@@ -24,36 +24,30 @@ pub(super) struct Whole {
 impl Whole {
     /// `note`: of the version, where the bytes are those of one.
     pub(super) fn new(subject: &Subject, note: Option<&VersionNote>, markup: Markup) -> Self {
-        let etag = ETag::from_bytes(markup.xml.as_bytes(), None);
         let changed = note.map_or(subject.item.tick.time(), |note| note.shown);
-        Self { xml: Bytes::from(markup.xml), etag, changed, up: subject.address() }
+        Self { body: EncodedBody::new(markup.xml, None), changed, up: subject.address() }
     }
 
     /// How many bytes it has.
     pub(super) const fn len(&self) -> usize {
-        self.xml.len()
+        self.body.bytes.len()
     }
 
     /// The answer.
     pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
         let mut headers = HeaderMap::new();
-        headers.insert(header::ETAG, self.etag.value());
         // The bytes of a version never change, but they may be redacted.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-        for (name, value) in [
-            (header::LAST_MODIFIED, self.changed.rfc822()),
-            (header::LINK, format!("<{}>; rel=\"up\"", self.up)),
-        ] {
-            if let Ok(value) = HeaderValue::from_str(&value) {
-                headers.insert(name, value);
-            }
+        add(&mut headers, header::LINK, &format!("<{}>; rel=\"up\"", self.up));
+        Representation {
+            headers,
+            body: &self.body,
+            media_type: "text/plain; charset=utf-8",
+            encoding: Encoding::Identity,
+            modified: Some(self.changed),
+            is_dated: false,
         }
-        if not_modified(asked, &self.etag, None) {
-            return (StatusCode::NOT_MODIFIED, headers).into_response();
-        }
-        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-        headers.insert(header::CONTENT_TYPE, plain);
-        (headers, self.xml.clone()).into_response()
+        .answer(asked)
     }
 }

@@ -1,12 +1,12 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
-use super::{NoRendition, RenditionCache, RenditionKey, ViewRequest, plan};
-use crate::model::{Deletion, FeedRecord, FeedState, Item};
-use crate::render::{Page, ViewKind};
+use super::{RenditionCache, RenditionKey, ViewRequest, plan, restless};
+use crate::model::{FeedRecord, FeedState, Item};
+use crate::render::ViewKind;
 use crate::serve::client::Client;
 use crate::serve::delta::{self, Point, TagScope};
 use crate::serve::plan::ReadPlan;
-use crate::serve::rendition::{About, Rendition, made};
+use crate::serve::rendition::{NoDocument, Rendition};
 use std::sync::Arc;
 
 /// What a delta is a function of.
@@ -95,11 +95,11 @@ impl RenditionCache {
         wish: ViewRequest,
         base: Point,
         state: FeedState,
-    ) -> Result<MaybeDelta, NoRendition> {
+    ) -> Result<MaybeDelta, NoDocument> {
         let revision = state.revision;
         let (whole, mut view, mut deleted) = self.read(record, wish, state).await?;
         if view.state.revision != revision {
-            return Err(NoRendition::Restless);
+            return Err(restless());
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).
@@ -116,37 +116,10 @@ impl RenditionCache {
         if entries(&view.items, &deleted) == all && all > 0 {
             return Ok(None);
         }
-        let deleted: Vec<Deletion> = deleted.iter().map(Deletion::from).collect();
-        let form = wish.form(&view.state);
-        let container = form.container(view.state.format);
-        let addresses = self.site.addresses(record, form, view.skeleton.link.as_deref());
-        let history = self.history(record, wish, &view);
-        let (renderer, window) = (self.renderer, self.window);
-        let make = move || {
-            let (since, until) = plan.bounds(&view.state);
-            let page = Page {
-                read_collection: crate::parse::collection::first_entry,
-                kind: wish.kind,
-                container,
-                dialect: wish.dialect,
-                addresses: &addresses,
-                state: &view.state,
-                skeleton: &view.skeleton,
-                items: &view.items,
-                deleted: &deleted,
-                history: &history,
-                since,
-                until,
-                expires,
-                window: Some(window),
-            };
-            let media_type = container.media_type();
-            let shown = view.state.updated_at;
-            let about = About { media_type, shown, revision, token: None };
-            Rendition::build(renderer(&page), about)
-        };
-        let rendition = made(make).await.map_err(NoRendition::Render)?;
-        Ok(Some(Arc::new(rendition)))
+        let mut document = self.document(record, wish, view, &deleted);
+        document.bounds = plan.bounds(&document.view.state);
+        document.expires = expires;
+        Ok(Some(Arc::new(document.made(self.renderer).await?)))
     }
 }
 
@@ -168,7 +141,7 @@ fn tells_all(record: &FeedRecord, kind: ViewKind, base: Point, state: &FeedState
     in_window && by_entries
 }
 
-fn tell(record: &FeedRecord, missing: &Arc<NoRendition>) {
+fn tell(record: &FeedRecord, missing: &Arc<NoDocument>) {
     tracing::warn!(
         feed = %record.name,
         error = missing as &dyn std::error::Error,
