@@ -39,7 +39,7 @@ pub use judge::{
 pub use memory::REFRESH_EVERY;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
-pub use poller::{MAX_COMMANDS, Poller, PollerConfig, WalkOrder};
+pub use poller::{MAX_COMMANDS, Poller, PollerConfig};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use resume::NOTE_EVERY;
 pub use schedule::{

@@ -65,7 +65,7 @@ pub use delta::DeltaViews;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
-pub use operator::{BackfillAction, HoldAction, Operator, OperatorError, Put, PutFeed, Redacted};
+pub use operator::{Operator, OperatorError, Put, PutFeed, Redacted};
 
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
@@ -280,11 +280,12 @@ fn routes(room: SharedState) -> Router {
         .fallback(unknown_administration)
         .method_not_allowed_fallback(wrong_method)
         // Whatever is asked below this address, the token is asked for first.
+        .layer(from_fn(query::known_only))
         .layer(from_fn_with_state(Arc::clone(&room), auth::require));
     let readable = Router::new()
-        .route("/feeds/{name}", get(feeds::reader))
-        .route("/feeds/{name}/sync", get(feeds::sync))
-        .route("/feeds/{name}/complete", get(feeds::complete))
+        .route("/feeds/{name}", get(feeds::view))
+        .route("/feeds/{name}/sync", get(feeds::view))
+        .route("/feeds/{name}/complete", get(feeds::view))
         .route("/feeds/{name}/archive/{id}", get(archives::archive))
         .route("/subscriptions.opml", get(opml::document))
         .route("/sup.json", get(sup::document))

@@ -10,7 +10,7 @@ pub use crate::fetch::FetchBlame;
 pub use hub::{HubNote, HubReport, RejectedPush, RejectedPushes};
 pub use polling::{
     EventCounts, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
-    PollFailure, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll,
+    PollFailure, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll, WalkOrder,
 };
 
 use crate::judge::PendingAbsence;

@@ -18,11 +18,11 @@ use crate::hub::Hub;
 use crate::model::{
     Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Snapshot, SyncId, Time,
 };
-use crate::poll::{PollError, Poller, WalkOrder};
+use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
-use crate::serve::{BackfillAction, HoldAction, Operator, OperatorError, Put, PutFeed, Redacted};
-use crate::status::{FeedStatus, HubNote, PollResponse, PollTotals, PushResult};
+use crate::serve::{Operator, OperatorError, Put, PutFeed, Redacted};
+use crate::status::{FeedStatus, HubNote, PollResponse, PollTotals, PushResult, WalkOrder};
 use crate::store::{Claim, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
@@ -351,7 +351,7 @@ impl Operator for AdminService {
         self.take_out(feed, item, reason).await
     }
 
-    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+    async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
         if record.standing != FeedStanding::Active {
             return Err(OperatorError::Conflict(format!("the feed {feed} is not polled any more")));
@@ -360,10 +360,6 @@ impl Operator for AdminService {
             let said = format!("the feed {feed} has no url, so nobody has older documents of it");
             return Err(OperatorError::Conflict(said));
         }
-        let order = match action {
-            BackfillAction::Start => WalkOrder::Start,
-            BackfillAction::Stop => WalkOrder::Stop,
-        };
         self.poller.walk(feed, order).await.map_err(stopped)
     }
 
@@ -383,12 +379,8 @@ impl Operator for AdminService {
         self.poller.pushed(token, signature, body).await
     }
 
-    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
+    async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
-        let decision = match action {
-            HoldAction::Release => Decision::Release,
-            HoldAction::Drop => Decision::Drop,
-        };
         self.decide(&record, decision).await?;
         // A released document comes out with the poll that finds it again.
         if decision == Decision::Release {

@@ -10,7 +10,7 @@ use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
 use crate::model::{FeedName, FeedRecord};
-use crate::status::{PollResponse, PollStatus, PollTotals, PushResult, RejectedPush};
+use crate::status::{PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder};
 use crate::store::{Claim, Store};
 use crate::websub::Verification;
 use bytes::Bytes;
@@ -35,14 +35,6 @@ pub struct PollerConfig {
     pub judge: Arc<dyn DocumentJudge>,
     /// Stops polling.
     pub cancel: CancellationToken,
-}
-
-/// What an operator orders about a walk through older documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WalkOrder {
-    /// Begin, or go on with one that stopped.
-    Start,
-    Stop,
 }
 
 /// What the polling task is told.

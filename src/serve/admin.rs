@@ -2,14 +2,17 @@
 
 use super::admission::{Work, WorkKind};
 use super::client::Client;
+use super::edit::{item as item_in, whole};
 use super::feeds::{NameInPath, unreadable};
-use super::operator::{BackfillAction, HoldAction, OperatorError, Put};
+use super::operator::{OperatorError, Put};
 use super::problem::Problem;
+use super::query::Query;
 use super::{
     REQUEST_BODY_LIMIT, SharedState, dashboard, discarded, explain, items, json, keeping, put,
 };
 use crate::judge::{self, PendingAbsence};
-use crate::model::{FeedName, SyncId};
+use crate::model::{Decision, FeedName};
+use crate::status::WalkOrder;
 use crate::store::EVENTS_KEPT;
 use axum::Json;
 use axum::body::Bytes;
@@ -144,7 +147,7 @@ pub(super) async fn put(
     // Here a name that no feed can have is the caller's mistake, not an unknown feed.
     let name = name.map_err(unreadable)?.0;
     let name = FeedName::new(&name).map_err(|e| Problem::parameter("name", e.to_string()))?;
-    let wanted = put::read(&whole(body)?)?;
+    let wanted = put::read(&whole(body, REQUEST_BODY_LIMIT)?)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     let done = to_the_end(async move {
         let done = acting.operator.put(&feed, wanted).await;
@@ -172,17 +175,7 @@ pub(super) async fn delete(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
-    let mut purge = false;
-    let query = query.unwrap_or_default();
-    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        // What deletes data must not guess: an unknown key here may be a misspelt one.
-        purge = match (&*key, &*value) {
-            ("purge", "true") => true,
-            ("purge", "false") => false,
-            ("purge", _) => return Err(Problem::parameter("purge", "purge is true or false")),
-            (key, _) => return Err(put::unknown_key(key)),
-        };
-    }
+    let purge = Query::read(query.as_deref().unwrap_or_default())?.flag("purge")?.unwrap_or(false);
     let done = to_the_end(async move {
         let done = room.operator.delete(&name, purge).await;
         room.directory.changed();
@@ -213,17 +206,8 @@ pub(super) async fn hold(
     body: RequestJson,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
-    let mut action = None;
-    for (key, value) in put::object(&whole(body)?)? {
-        action = match (key.as_str(), value.as_str()) {
-            ("action", Some("release")) => Some(HoldAction::Release),
-            ("action", Some("drop")) => Some(HoldAction::Drop),
-            ("action", _) => break,
-            _ => return Err(put::unknown_key(&key)),
-        };
-    }
-    let wanted = || Problem::parameter("action", "action is release or drop");
-    let action = action.ok_or_else(wanted)?;
+    let words = [("release", Decision::Release), ("drop", Decision::Drop)];
+    let action = put::action(&whole(body, REQUEST_BODY_LIMIT)?, None, words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
     Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
@@ -236,19 +220,9 @@ pub(super) async fn backfill(
     body: RequestJson,
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
-    let body = whole(body)?;
-    let mut action = BackfillAction::Start;
-    let fields = if body.is_empty() { serde_json::Map::new() } else { put::object(&body)? };
-    for (key, value) in fields {
-        action = match (key.as_str(), value.as_str()) {
-            ("action", Some("start")) => BackfillAction::Start,
-            ("action", Some("stop")) => BackfillAction::Stop,
-            ("action", _) => {
-                return Err(Problem::parameter("action", "action is start or stop"));
-            }
-            _ => return Err(put::unknown_key(&key)),
-        };
-    }
+    let words = [("start", WalkOrder::Start), ("stop", WalkOrder::Stop)];
+    let body = whole(body, REQUEST_BODY_LIMIT)?;
+    let action = put::action(&body, Some(WalkOrder::Start), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
     Ok(answer(StatusCode::ACCEPTED, feed_json(&room, &name).await?))
@@ -257,14 +231,11 @@ pub(super) async fn backfill(
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.
 pub(super) async fn redact(
     State(room): State<SharedState>,
-    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
+    path: Result<Path<(String, String)>, PathRejection>,
     body: RequestJson,
 ) -> Result<Response, Problem> {
-    let (name, id) = path.map_err(unreadable)?.0;
-    let name = feed(Ok(Path(name)))?;
-    let id =
-        SyncId::new(&id).map_err(|_| Problem::not_found("there is no item of that sync id"))?;
-    let body = whole(body)?;
+    let (name, id) = item_in(path)?;
+    let body = whole(body, REQUEST_BODY_LIMIT)?;
     let mut reason = None;
     for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {
         let said = || {
@@ -321,19 +292,6 @@ pub(super) async fn to_the_end<T: Send + 'static>(
 pub(super) fn feed(name: NameInPath) -> Result<FeedName, Problem> {
     let name = name.map_err(unreadable)?.0;
     FeedName::new(&name).map_err(|_| Problem::not_found("there is no feed of that name"))
-}
-
-fn whole(body: RequestJson) -> Result<Bytes, Problem> {
-    body.map_err(|rejection| {
-        let status = rejection.status();
-        let said = match status {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                format!("the body is larger than {REQUEST_BODY_LIMIT} bytes")
-            }
-            _ => "the body did not come whole".to_owned(),
-        };
-        Problem::new(status, said)
-    })
 }
 
 /// An answer that nobody keeps.

@@ -14,6 +14,7 @@ use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
 use super::negotiate::wants_json;
 use super::problem::Problem;
+use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, SharedState, html};
 use crate::model::{FeedName, Item, Revision, SyncId};
@@ -122,9 +123,11 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
-    let asked = ConflictsQuery::read(query.as_deref().unwrap_or_default());
+    // Only the items behind this one, in the order of sync ids; and what was resolved a moment ago.
+    let after = item_in(query.as_deref(), "after")?;
+    let resolved = item_in(query.as_deref(), "resolved")?;
     let is_json = wants_json(&headers);
-    let answer = answered(&room, client, &record.name, (asked.after, is_json)).await?;
+    let answer = answered(&room, client, &record.name, (after, is_json)).await?;
     if is_json {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -133,7 +136,7 @@ pub(super) async fn show(
         ];
         return Ok((headers, Bytes::clone(&answer)).into_response());
     }
-    let content = page::around(&record.name, asked.resolved.as_ref(), &answer);
+    let content = page::around(&record.name, resolved.as_ref(), &answer);
     Ok(page(&format!("Conflicts in {}", record.name), &content))
 }
 
@@ -144,8 +147,8 @@ pub(super) async fn listed(
     feed: &FeedName,
     query: Option<&str>,
 ) -> Result<Bytes, Problem> {
-    let asked = ConflictsQuery::read(query.unwrap_or_default());
-    Ok(Bytes::clone(&*answered(room, client, feed, (asked.after, true)).await?))
+    let after = item_in(query, "after")?;
+    Ok(Bytes::clone(&*answered(room, client, feed, (after, true)).await?))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
@@ -186,27 +189,10 @@ fn page(title: &str, content: &maud::Markup) -> Response {
     response
 }
 
-/// What is asked of the address. Other keys are ignored, and so is what is no sync id.
-#[derive(Debug, Default)]
-struct ConflictsQuery {
-    /// Only the items behind this one, in the order of sync ids.
-    after: Option<SyncId>,
-    /// What was resolved a moment ago.
-    resolved: Option<SyncId>,
-}
-
-impl ConflictsQuery {
-    fn read(query: &str) -> Self {
-        let mut asked = Self::default();
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match &*key {
-                "after" => asked.after = SyncId::new(&value).ok(),
-                "resolved" => asked.resolved = SyncId::new(&value).ok(),
-                _ => {}
-            }
-        }
-        asked
-    }
+/// The item that a key of a query names.
+fn item_in(query: Option<&str>, key: &str) -> Result<Option<SyncId>, Problem> {
+    let query = Query::read(query.unwrap_or_default())?;
+    query.parse(key, &format!("{key} is a sync id"), |id| SyncId::new(id).ok())
 }
 
 async fn gather(

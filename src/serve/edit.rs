@@ -5,12 +5,13 @@ mod entry;
 
 use self::entry::{EntryFormat, Posted};
 use super::client::Client;
+use super::conditional::add;
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
+use super::query::Query;
 use super::{SharedState, admin, conflicts, plain, put};
 use crate::model::{Count, FeedName, Markup, SyncId};
 use crate::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
@@ -34,7 +35,7 @@ pub(super) async fn create(
     body: EditResult,
 ) -> Result<Response, Problem> {
     let feed = admin::feed(name)?;
-    let asked = noconflicts(query.as_deref().unwrap_or_default())?;
+    let asked = Query::read(query.as_deref().unwrap_or_default())?.flag("noconflicts")?;
     let posted = Posted::read(&headers, &whole(body, ENTRY_LIMIT)?, None)?;
     let noconflicts = posted.noconflicts.or(asked);
     let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
@@ -180,7 +181,8 @@ pub(super) fn whole(body: EditResult, limit: usize) -> Result<Bytes, Problem> {
     })
 }
 
-fn item(path: ItemInPath) -> Result<(FeedName, SyncId), Problem> {
+/// The item of a feed that an address names.
+pub(super) fn item(path: ItemInPath) -> Result<(FeedName, SyncId), Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
     let feed = admin::feed(Ok(Path(name)))?;
     let unknown = |_| Problem::not_found("there is no item of that sync id");
@@ -211,22 +213,6 @@ fn rewritten(
         return Err(Problem::parameter("noconflicts", said));
     }
     Ok(posted.entry)
-}
-
-fn noconflicts(query: &str) -> Result<Option<bool>, Problem> {
-    let mut said = None;
-    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        said = match (&*key, &*value) {
-            ("noconflicts", "true") => Some(true),
-            ("noconflicts", "false") => Some(false),
-            ("noconflicts", _) => {
-                let said = "noconflicts is true or false";
-                return Err(Problem::parameter("noconflicts", said));
-            }
-            (key, _) => return Err(put::unknown_key(key)),
-        };
-    }
-    Ok(said)
 }
 
 /// The one strong tag of `If-Match`; nothing where none is said, or `*` (RFC 9110 section 13.1.1).
@@ -279,20 +265,17 @@ fn numbers(value: &Value) -> Result<Vec<usize>, Problem> {
 }
 
 fn answer(status: StatusCode, feed: &FeedName, acted: &Acted) -> Response {
-    let tag = HeaderValue::from_str(&format!("\"{}\"", acted.updates.value()));
     let value = json!({
-        "feed": feed.as_str(),
-        "sync_id": acted.id.as_str(),
-        "updates": acted.updates.value(),
+        "feed": feed,
+        "sync_id": acted.id,
+        "updates": acted.updates,
         "tick": acted.tick,
         "deleted": acted.deleted,
         "conflicts": acted.conflicts,
     });
-    let keep = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    let mut response = (status, keep, Json(value)).into_response();
-    if let Ok(tag) = tag {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
+    let mut response = admin::answer(status, value);
+    let tag = format!("\"{}\"", acted.updates.value());
+    add(response.headers_mut(), header::ETAG, &tag);
     response
 }
 

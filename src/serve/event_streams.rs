@@ -13,6 +13,7 @@ pub(super) use poll::changes;
 use super::AppState;
 use super::client::Client;
 use super::problem::Problem;
+use super::query::Query;
 use super::shares::{FairShares, Share};
 use crate::model::FeedName;
 use position::Position;
@@ -86,7 +87,7 @@ impl EventStreams {
 }
 
 /// What a client asks of a door.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct StreamQuery {
     /// `feed`, as often as it is given; none: every feed.
     feeds: BTreeSet<FeedName>,
@@ -98,39 +99,20 @@ struct StreamQuery {
 impl StreamQuery {
     /// Reads a query. Each feed must be one that is published; one that was deleted answers 410.
     async fn read(room: &AppState, query: Option<&str>) -> Result<Self, Problem> {
-        let query = query.unwrap_or_default();
-        if query.len() > QUERY_LIMIT {
-            let said =
-                format!("the query is {} bytes long, the limit is {QUERY_LIMIT}", query.len());
-            return Err(Problem::new(http::StatusCode::BAD_REQUEST, said));
-        }
-        let mut asked = Self::default();
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            let twice = match &*key {
-                "feed" => {
-                    let record = room.directory.served(&value).await?;
-                    asked.feeds.insert(record.name.clone());
-                    if asked.feeds.len() > FEEDS_LIMIT {
-                        let said = format!("more than {FEEDS_LIMIT} feeds are named");
-                        return Err(Problem::parameter("feed", said));
-                    }
-                    false
-                }
-                "after" => asked.after.replace(Position::read(&value)?).is_some(),
-                "wait" => {
-                    let seconds = value.parse().ok().filter(|_| !value.starts_with('+'));
-                    let seconds = seconds.ok_or_else(|| {
-                        Problem::parameter("wait", "wait is a whole number of seconds")
-                    })?;
-                    asked.wait.replace(seconds).is_some()
-                }
-                _ => false,
-            };
-            if twice {
-                return Err(Problem::parameter(&key, format!("{key} is given twice")));
+        let query = Query::within(QUERY_LIMIT, query.unwrap_or_default())?;
+        let mut feeds = BTreeSet::new();
+        for name in query.all("feed") {
+            feeds.insert(room.directory.served(name).await?.name.clone());
+            if feeds.len() > FEEDS_LIMIT {
+                let said = format!("more than {FEEDS_LIMIT} feeds are named");
+                return Err(Problem::parameter("feed", said));
             }
         }
-        Ok(asked)
+        let after = query.get("after")?.map(Position::read).transpose()?;
+        let wait = query.parse("wait", "wait is a whole number of seconds", |value| {
+            value.parse().ok().filter(|_| !value.starts_with('+'))
+        })?;
+        Ok(Self { feeds, after, wait })
     }
 
     fn wants(&self, feed: &FeedName) -> bool {

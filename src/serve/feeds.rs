@@ -14,7 +14,7 @@ use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{MatchedPath, Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -39,57 +39,30 @@ const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
 
-/// `GET /feeds/NAME`.
-pub(super) async fn reader(
-    State(room): State<SharedState>,
-    client: Client,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
-    method: Method,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    view(&room, ViewKind::Reader, name, query.as_deref(), (client, &method, &headers)).await
-}
-
-/// `GET /feeds/NAME/sync`.
-pub(super) async fn sync(
-    State(room): State<SharedState>,
-    client: Client,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
-    method: Method,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    view(&room, ViewKind::Sync, name, query.as_deref(), (client, &method, &headers)).await
-}
-
-/// `GET /feeds/NAME/complete`.
-pub(super) async fn complete(
-    State(room): State<SharedState>,
-    client: Client,
-    name: NameInPath,
-    RawQuery(query): RawQuery,
-    method: Method,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    view(&room, ViewKind::Complete, name, query.as_deref(), (client, &method, &headers)).await
-}
-
 /// A path that does not decode to text names nothing.
 pub(super) fn unreadable<T>(_: T) -> Problem {
     Problem::not_found("the address does not decode to UTF-8, so it names nothing here")
 }
 
-async fn view(
-    room: &AppState,
-    kind: ViewKind,
+/// `GET /feeds/NAME`, `GET /feeds/NAME/sync`, `GET /feeds/NAME/complete`.
+pub(super) async fn view(
+    State(room): State<SharedState>,
+    client: Client,
+    path: MatchedPath,
     name: NameInPath,
-    query: Option<&str>,
-    (client, method, headers): (Client, &Method, &HeaderMap),
+    RawQuery(query): RawQuery,
+    method: Method,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let (room, headers) = (&*room, &headers);
+    let kind = match path.as_str().rsplit_once('/') {
+        Some((_, "sync")) => ViewKind::Sync,
+        Some((_, "complete")) => ViewKind::Complete,
+        _ => ViewKind::Reader,
+    };
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
-    let asked = ViewQuery::read(kind, query.unwrap_or_default())?;
+    let asked = ViewQuery::read(kind, query.as_deref().unwrap_or_default())?;
     let container = match asked.container {
         Some(named) => Some(named),
         None => chosen(room, &record, headers).await?,

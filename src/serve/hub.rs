@@ -5,15 +5,15 @@
 
 use super::SharedState;
 use super::problem::{Problem, RETRY_SOON};
-use crate::model::{FeedName, Time};
+use super::query::Query;
+use crate::model::FeedName;
 use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Subscription};
 use async_trait::async_trait;
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -125,13 +125,9 @@ pub(super) async fn list(
     State(room): State<SharedState>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let mut feed = None;
-    for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        if key == "feed" {
-            let named = FeedName::new(&value);
-            feed = Some(named.map_err(|error| Problem::parameter("feed", error.to_string()))?);
-        }
-    }
+    let query = query.unwrap_or_default();
+    let feed = Query::read(&query)?.get("feed")?.map(FeedName::new).transpose();
+    let feed = feed.map_err(|error| Problem::parameter("feed", error.to_string()))?;
     let Some(hub) = &room.hub else {
         return Err(Problem::not_found("there is no hub here"));
     };
@@ -146,37 +142,31 @@ pub(super) async fn list(
         "shown_at_most": SHOWN,
         "subscriptions": all,
     });
-    let keep = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    Ok((StatusCode::OK, keep, Json(value)).into_response())
+    Ok(super::admin::answer(StatusCode::OK, value))
 }
 
 /// A subscription without its secret, and of its callback the host only: the rest of such an address
 /// is as good as a password.
 fn described(of: &Subscription) -> Value {
     let state = of.active.as_ref();
-    let tick = state.and_then(|active| active.told);
     json!({
         "id": of.id().to_string(),
-        "feed": of.feed.as_str(),
+        "feed": of.feed,
         "topic": of.topic,
         "manner": of.manner.name(),
         "callback_host": of.callback.host_str(),
         "state": of.standing(),
-        "lease_ends": time(state.map(|active| active.until)),
-        "since": time(state.map(|active| active.since)),
+        "lease_ends": state.map(|active| active.until),
+        "since": state.map(|active| active.since),
         "signed": state.is_some_and(|active| active.secret.is_some()),
-        "told": tick.map(|tick| tick.to_string()),
+        "told": state.and_then(|active| active.told),
         "deliveries": state.map_or(0, |active| active.deliveries),
-        "last_delivery": time(state.and_then(|active| active.delivered)),
+        "last_delivery": state.and_then(|active| active.delivered),
         "failures": state.map_or(0, |active| active.failures),
         "trouble": state.and_then(|active| active.trouble.as_deref()),
-        "next_attempt": time(state.and_then(|active| active.not_before)),
+        "next_attempt": state.and_then(|active| active.not_before),
         "request": of.pending.as_ref().map(request_of),
     })
-}
-
-fn time(time: Option<Time>) -> Option<String> {
-    time.map(|time| time.to_string())
 }
 
 fn request_of(pending: &PendingRequest) -> Value {
@@ -193,9 +183,9 @@ fn request_of(pending: &PendingRequest) -> Value {
     json!({
         "mode": wanted,
         "reason": reason,
-        "asked": pending.asked.to_string(),
+        "asked": pending.asked,
         "attempts": pending.attempts,
-        "next_attempt": due.to_string(),
+        "next_attempt": due,
         "trouble": pending.trouble,
     })
 }

@@ -1,8 +1,8 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
-use crate::model::{FeedName, FeedOptions, SyncId, Tick};
+use crate::model::{Decision, FeedName, FeedOptions, SyncId, Tick};
 use crate::record::local::{Act, ActError, Acted};
-use crate::status::{FeedStatus, PollResponse, PollTotals, PushResult};
+use crate::status::{FeedStatus, PollResponse, PollTotals, PushResult, WalkOrder};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -44,10 +44,10 @@ pub trait Operator: Send + Sync + 'static {
     ) -> Result<Redacted, OperatorError>;
     /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
     /// stops one. Answers when it is in its line.
-    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError>;
+    async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError>;
 
     /// Decides about a held document.
-    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError>;
+    async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError>;
 
     /// Whether a hub of an upstream was given this token with the address of its callback.
     fn is_callback(&self, token: &str) -> bool;
@@ -121,22 +121,4 @@ pub struct Redacted {
     pub versions: usize,
     /// Whether it had been redacted before, so that nothing was done.
     pub before: bool,
-}
-
-/// What to do with a held document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HoldAction {
-    /// Let it out.
-    Release,
-    /// Forget it.
-    Drop,
-}
-
-/// What to do about a walk through older documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum BackfillAction {
-    /// Begin, or go on.
-    #[default]
-    Start,
-    Stop,
 }

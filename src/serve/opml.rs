@@ -19,6 +19,7 @@ use super::client::Client;
 use super::conditional::{Representation, http_date};
 use super::directory::Listing;
 use super::problem::{Problem, RETRY_SOON};
+use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState};
@@ -61,31 +62,14 @@ impl OpmlQuery {
     const ALL: Self = Self { kind: ListKind::Here, since: None };
 
     fn read(query: &str) -> Result<Self, Problem> {
-        let (mut kind, mut since) = (None, None);
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match &*key {
-                "upstream" => {
-                    let found = match &*value {
-                        "1" | "true" => ListKind::Upstream,
-                        "0" | "false" => ListKind::Here,
-                        _ => return Err(Problem::parameter("upstream", "upstream is 1 or 0")),
-                    };
-                    if kind.replace(found).is_some() {
-                        return Err(Problem::parameter("upstream", "upstream is given twice"));
-                    }
-                }
-                "since" => {
-                    let found = moment(&value).ok_or_else(|| {
-                        let wanted = "since is a date as in Fri, 06 Jan 2006 19:24:09 GMT or 2006-01-06T19:24:09Z";
-                        Problem::parameter("since", wanted)
-                    })?;
-                    if since.replace(found).is_some() {
-                        return Err(Problem::parameter("since", "since is given twice"));
-                    }
-                }
-                _ => {}
-            }
-        }
+        let query = Query::read(query)?;
+        let kind = query.parse("upstream", "upstream is 1 or 0", |value| match value {
+            "1" | "true" => Some(ListKind::Upstream),
+            "0" | "false" => Some(ListKind::Here),
+            _ => None,
+        })?;
+        let wanted = "since is a date as in Fri, 06 Jan 2006 19:24:09 GMT or 2006-01-06T19:24:09Z";
+        let since = query.parse("since", wanted, moment)?;
         Ok(Self { kind: kind.unwrap_or(ListKind::Here), since })
     }
 }

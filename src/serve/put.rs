@@ -27,6 +27,25 @@ pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
     }
 }
 
+/// The word that `action` says in a body, of two; `usual` where the body is empty or says none.
+pub(super) fn action<T: Copy>(
+    body: &[u8],
+    usual: Option<T>,
+    words: [(&str, T); 2],
+) -> Result<T, Problem> {
+    let [(one, _), (other, _)] = words;
+    let wanted = || Problem::parameter("action", format!("action is {one} or {other}"));
+    let mut action = usual;
+    for (key, value) in if body.is_empty() { Map::new() } else { object(body)? } {
+        if key != "action" {
+            return Err(unknown_key(&key));
+        }
+        let said = words.iter().find(|(word, _)| value == *word).ok_or_else(wanted)?;
+        action = Some(said.1);
+    }
+    action.ok_or_else(wanted)
+}
+
 /// A key that means nothing here is a mistake that must not pass in silence.
 pub(super) fn unknown_key(key: &str) -> Problem {
     let key: String = key.chars().take(64).collect();

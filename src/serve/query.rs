@@ -1,12 +1,88 @@
-//! The parameters of feed addresses: `as`, `sx`, `since`, `as-of`. Other keys are ignored, so that readers
-//! may add what they like.
+//! The query of an address, which all handlers read in one way. A key that an address knows and that is
+//! malformed or stands twice is refused. Keys that it does not know are ignored, so that readers may add
+//! what they like; administration refuses them, because what changes things must not guess.
 
 use super::problem::Problem;
+use super::put::unknown_key;
 use crate::model::{Tick, Time};
 use crate::render::{Container, Dialect, ViewKind};
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{Method, StatusCode};
+use std::borrow::Cow;
 
 /// The longest query that is read, in bytes.
 const QUERY_LIMIT: usize = 4 * 1024;
+
+/// The keys of a query and their values.
+pub(super) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+
+impl<'q> Query<'q> {
+    /// Reads a query of the usual length.
+    pub(super) fn read(query: &'q str) -> Result<Self, Problem> {
+        Self::within(QUERY_LIMIT, query)
+    }
+
+    /// Reads a query of at most `limit` bytes.
+    pub(super) fn within(limit: usize, query: &'q str) -> Result<Self, Problem> {
+        if query.len() > limit {
+            let said = format!("the query is {} bytes long, the limit is {limit}", query.len());
+            return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+        }
+        Ok(Self(url::form_urlencoded::parse(query.as_bytes()).collect()))
+    }
+
+    /// The values of a key that may stand more than once.
+    pub(super) fn all(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| &**value)
+    }
+
+    /// The value of a key.
+    pub(super) fn get(&self, key: &str) -> Result<Option<&str>, Problem> {
+        let mut values = self.all(key);
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(Problem::parameter(key, format!("{key} is given twice"))),
+            (value, None) => Ok(value),
+        }
+    }
+
+    /// The value of a key, read; `wanted` says what it has to be.
+    pub(super) fn parse<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, Problem> {
+        let Some(value) = self.get(key)? else { return Ok(None) };
+        read(value).map(Some).ok_or_else(|| Problem::parameter(key, wanted))
+    }
+
+    /// Whether a key says `true` or `false`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Problem> {
+        self.parse(key, &format!("{key} is true or false"), |value| value.parse().ok())
+    }
+}
+
+/// Around administration: refuses keys that an address does not know. One may be a misspelt `purge`.
+pub(super) async fn known_only(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let path = route.and_then(|route| route.strip_prefix(super::API)).unwrap_or_default();
+    let known = match (request.method(), path) {
+        (&Method::DELETE, "/feeds/{name}") => "purge",
+        (&Method::POST, "/feeds/{name}/items") => "noconflicts",
+        (_, "/feeds/{name}/conflicts") => "after",
+        (_, "/subscriptions") => "feed",
+        _ => "",
+    };
+    match Query::read(request.uri().query().unwrap_or_default()) {
+        Err(problem) => problem.into_response(),
+        Ok(query) => match query.0.iter().find(|(key, _)| key != known) {
+            Some((key, _)) => unknown_key(key).into_response(),
+            None => next.run(request).await,
+        },
+    }
+}
 
 /// What a client asks of a feed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -25,25 +101,18 @@ impl ViewQuery {
     /// Reads the query of a view; a key that the view knows and that is malformed, unknown in value
     /// or given twice is the client's mistake. Only the sync view knows `since`.
     pub(super) fn read(kind: ViewKind, query: &str) -> Result<Self, Problem> {
-        if query.len() > QUERY_LIMIT {
-            let said =
-                format!("the query is {} bytes long, the limit is {QUERY_LIMIT}", query.len());
-            return Err(Problem::new(http::StatusCode::BAD_REQUEST, said));
-        }
-        let mut asked = Self::default();
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            let twice = match &*key {
-                "as" => asked.container.replace(container(&value)?).is_some(),
-                "sx" => asked.dialect.replace(dialect(&value)?).is_some(),
-                "since" if kind == ViewKind::Sync => asked.since.replace(since(&value)?).is_some(),
-                "as-of" => asked.as_of.replace(as_of(&value)?).is_some(),
-                _ => false,
-            };
-            if twice {
-                return Err(Problem::parameter(&key, format!("{key} is given twice")));
-            }
-        }
-        Ok(asked)
+        let query = Query::read(query)?;
+        let wanted = "since is the until of an earlier answer: 2026-11-20T16:20:05Z";
+        let since = match kind {
+            ViewKind::Sync => query.parse("since", wanted, |value| value.parse().ok())?,
+            ViewKind::Reader | ViewKind::Complete => None,
+        };
+        let wanted = "as is one of atom, rss, pox, json, jsonfeed and opml";
+        let container = query.parse("as", wanted, container)?;
+        let dialect = query.parse("sx", "sx is one of sse, feedsync and sse-0.91", dialect)?;
+        let wanted = "as-of is a time like 2026-11-20T16:20:05Z; the + of an offset is written %2B";
+        let as_of = query.parse("as-of", wanted, |value| Time::parse_rfc3339(value).ok())?;
+        Ok(Self { container, dialect, since, as_of })
     }
 }
 
@@ -54,38 +123,24 @@ pub(super) fn is_plain(query: &str) -> bool {
     !query.contains(['%', '+']) && query.split('&').all(plain)
 }
 
-fn container(value: &str) -> Result<Container, Problem> {
-    match value {
-        "atom" => Ok(Container::Atom),
-        "rss" => Ok(Container::Rss),
-        "pox" => Ok(Container::Pox),
-        "json" => Ok(Container::Json),
-        "jsonfeed" => Ok(Container::JsonFeed),
-        "opml" => Ok(Container::Opml),
-        _ => Err(Problem::parameter("as", "as is one of atom, rss, pox, json, jsonfeed and opml")),
-    }
-}
-
-fn dialect(value: &str) -> Result<Dialect, Problem> {
-    match value {
-        "sse" => Ok(Dialect::Sse),
-        "feedsync" => Ok(Dialect::FeedSync),
-        "sse-0.91" => Ok(Dialect::Sse091),
-        _ => Err(Problem::parameter("sx", "sx is one of sse, feedsync and sse-0.91")),
-    }
-}
-
-fn since(value: &str) -> Result<Tick, Problem> {
-    let tick = value.parse::<Tick>();
-    tick.map_err(|_| {
-        Problem::parameter("since", "since is the until of an earlier answer: 2026-11-20T16:20:05Z")
+fn container(value: &str) -> Option<Container> {
+    Some(match value {
+        "atom" => Container::Atom,
+        "rss" => Container::Rss,
+        "pox" => Container::Pox,
+        "json" => Container::Json,
+        "jsonfeed" => Container::JsonFeed,
+        "opml" => Container::Opml,
+        _ => return None,
     })
 }
 
-fn as_of(value: &str) -> Result<Time, Problem> {
-    Time::parse_rfc3339(value).map_err(|_| {
-        let said = "as-of is a time like 2026-11-20T16:20:05Z; the + of an offset is written %2B";
-        Problem::parameter("as-of", said)
+fn dialect(value: &str) -> Option<Dialect> {
+    Some(match value {
+        "sse" => Dialect::Sse,
+        "feedsync" => Dialect::FeedSync,
+        "sse-0.91" => Dialect::Sse091,
+        _ => return None,
     })
 }
 

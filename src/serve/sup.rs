@@ -8,6 +8,7 @@ use super::SharedState;
 use super::address::Site;
 use super::log::{ChangeLog, LogAfter};
 use super::problem::{Problem, RETRY_SOON};
+use super::query::Query;
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
 use crate::model::Revision;
@@ -104,14 +105,10 @@ impl SupDocuments {
             let said = format!("{said}; there are documents of {} seconds", written.join(", "));
             Problem::parameter("seconds", said).with("periods", &*self.periods)
         };
-        let mut asked = None;
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            if key == "seconds" && asked.replace(value).is_some() {
-                return Err(wrong("seconds is given twice"));
-            }
-        }
+        let query = Query::read(query)?;
+        let asked = query.get("seconds").map_err(|_| wrong("seconds is given twice"))?;
         let found = match &asked {
-            Some(asked) => self.slots.iter().find(|slot| slot.period.to_string() == **asked),
+            Some(asked) => self.slots.iter().find(|slot| slot.period.to_string() == *asked),
             None => {
                 let usual = self.slots.iter().find(|slot| slot.period == USUAL);
                 usual.or_else(|| self.slots.first())

@@ -221,6 +221,14 @@ pub struct ScheduledPoll {
     pub reason: String,
 }
 
+/// What an operator orders about a walk through older documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WalkOrder {
+    /// Begin, or go on with one that stopped.
+    Start,
+    Stop,
+}
+
 /// What became of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PushResult {

@@ -6,7 +6,7 @@ use tidegate::app::{Gateway, Outside};
 use tidegate::clock::ManualClock;
 use tidegate::config::{self, Config};
 use tidegate::model::{FeedName, FeedOptions, SharingOptions, Time};
-use tidegate::serve::{HoldAction, OperatorError, Put, PutFeed};
+use tidegate::serve::{OperatorError, Put, PutFeed};
 use tidegate::status::{PollEnding, PollResponse};
 
 /// 2026-11-20T16:20:05Z.
@@ -178,7 +178,10 @@ async fn a_feed_that_was_deleted_is_gone_with_and_without_its_data() {
     bench.put().await;
     bench.poll().await;
     assert_eq!(bench.shown().await.0, 10);
-    assert!(operator.hold(&bench.news, HoldAction::Drop).await.is_err(), "nothing is held");
+    assert!(
+        operator.hold(&bench.news, tidegate::model::Decision::Drop).await.is_err(),
+        "nothing is held"
+    );
     bench.gateway.stop().await.unwrap();
 }
 

@@ -2,6 +2,7 @@
 
 use crate::model::Count;
 use crate::serve::problem::Problem;
+use crate::serve::query::Query;
 
 /// A version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,32 +27,20 @@ pub(super) enum ItemQuery {
 impl ItemQuery {
     /// Reads the query.
     pub(super) fn read(query: &str) -> Result<Self, Problem> {
-        let mut asked = Self::Page;
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            let read = match &*key {
-                "version" => Self::Version(which(&value).ok_or_else(|| {
-                    let said = "version is the number of a version, or newest";
-                    Problem::parameter("version", said)
-                })?),
-                "diff" => {
-                    let pair = value.split_once("..");
-                    let pair = pair.and_then(|(old, new)| Some((which(old)?, which(new)?)));
-                    let (old, new) = pair.ok_or_else(|| {
-                        let said = "diff is two numbers of versions, the older first: 3..4; newest \
-                                    is one too";
-                        Problem::parameter("diff", said)
-                    })?;
-                    Self::Difference(old, new)
-                }
-                _ => continue,
-            };
-            if asked != Self::Page {
-                let said = format!("{key} is given where version or diff is already");
-                return Err(Problem::parameter(&key, said));
-            }
-            asked = read;
+        let query = Query::read(query)?;
+        let version =
+            query.parse("version", "version is the number of a version, or newest", which)?;
+        let wanted = "diff is two numbers of versions, the older first: 3..4; newest is one too";
+        let difference = query.parse("diff", wanted, |value| {
+            let (old, new) = value.split_once("..")?;
+            Some((which(old)?, which(new)?))
+        })?;
+        match (version, difference) {
+            (None, None) => Ok(Self::Page),
+            (Some(version), None) => Ok(Self::Version(version)),
+            (None, Some((old, new))) => Ok(Self::Difference(old, new)),
+            (Some(_), Some(_)) => Err(Problem::parameter("diff", "diff is given beside version")),
         }
-        Ok(asked)
     }
 }
 

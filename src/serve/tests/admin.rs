@@ -219,6 +219,39 @@ async fn mistakes_reach_nobody() {
     assert!(site.operator.asked.lock().unwrap().is_empty());
 }
 
+/// A misspelt key must not pass in silence, nor one that says two things.
+#[tokio::test]
+async fn queries_are_understood_as_a_whole() {
+    let site = Site::new();
+    for (method, path, parameter) in [
+        ("GET", "/feeds?x=1", "x"),
+        ("GET", "/feeds/news?utm_source=x", "utm_source"),
+        ("DELETE", "/feeds/news?purged=true", "purged"),
+        ("DELETE", "/feeds/news?purge=true&purge=true", "purge"),
+        ("DELETE", "/feeds/news?purge=yes", "purge"),
+        ("POST", "/feeds/news/poll?now", "now"),
+        ("POST", "/feeds/news/items?noconflicts=1", "noconflicts"),
+        ("GET", "/subscriptions?feed=a&feed=b", "feed"),
+        ("GET", "/feeds/news/conflicts?resolved=a", "resolved"),
+        ("GET", "/feeds/news/conflicts?after=a&after=b", "after"),
+        ("GET", "/feeds/news/conflicts?after=", "after"),
+    ] {
+        let said = problem(site.call(method, path, "{}").await, 400).await;
+        assert_eq!(said["parameter"], parameter, "{path}");
+    }
+    assert!(site.operator.asked.lock().unwrap().is_empty());
+    // Where readers look, keys that nothing knows say nothing, and the others are read as strictly.
+    for (path, status) in [
+        ("/feeds/news/conflicts?utm_source=x", 200),
+        ("/feeds/news/conflicts?after=", 400),
+        ("/feeds/news/conflicts?after=a&after=b", 400),
+        ("/feeds/news/conflicts?resolved=%20", 400),
+        ("/sup.json?seconds=60&seconds=60", 400),
+    ] {
+        assert_eq!(site.get(path).await.status(), status, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn refusals_keep_their_kind() {
     let site = Site::new();

@@ -9,13 +9,14 @@ use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::clock::ManualClock;
-use tidegate::model::{Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId};
+use tidegate::model::{
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId,
+};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AdminToken, BackfillAction, DeltaViews, HoldAction, Operator, OperatorError, Put,
-    PutFeed, Redacted, ServeSettings,
+    self, AdminToken, DeltaViews, Operator, OperatorError, Put, PutFeed, Redacted, ServeSettings,
 };
-use tidegate::status::{FeedStatus, PollResponse, PollTotals, PushResult};
+use tidegate::status::{FeedStatus, PollResponse, PollTotals, PushResult, WalkOrder};
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
 
@@ -76,7 +77,7 @@ impl Operator for Nobody {
     async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> PushResult {
         PushResult::Unknown
     }
-    async fn hold(&self, _: &FeedName, _: HoldAction) -> Result<(), OperatorError> {
+    async fn hold(&self, _: &FeedName, _: Decision) -> Result<(), OperatorError> {
         never()
     }
     async fn item(
@@ -86,7 +87,7 @@ impl Operator for Nobody {
     ) -> Result<tidegate::record::local::Acted, OperatorError> {
         never()
     }
-    async fn backfill(&self, _: &FeedName, _: BackfillAction) -> Result<(), OperatorError> {
+    async fn backfill(&self, _: &FeedName, _: WalkOrder) -> Result<(), OperatorError> {
         never()
     }
 }

@@ -241,7 +241,7 @@ impl Operator for TestOperator {
             before: false,
         })
     }
-    async fn backfill(&self, feed: &FeedName, action: BackfillAction) -> Result<(), OperatorError> {
+    async fn backfill(&self, feed: &FeedName, action: WalkOrder) -> Result<(), OperatorError> {
         self.note(format!("backfill {feed} {action:?}"));
         Self::known(feed)
     }
@@ -263,11 +263,11 @@ impl Operator for TestOperator {
         self.note(format!("pushed {token} {signature:?} {}", body.len()));
         if signature.is_some() { PushResult::Taken } else { PushResult::Disbelieved }
     }
-    async fn hold(&self, feed: &FeedName, action: HoldAction) -> Result<(), OperatorError> {
+    async fn hold(&self, feed: &FeedName, action: Decision) -> Result<(), OperatorError> {
         Self::known(feed)?;
         match action {
-            HoldAction::Release => Ok(()),
-            HoldAction::Drop => Err(OperatorError::Conflict("nothing is held".to_owned())),
+            Decision::Release => Ok(()),
+            Decision::Drop => Err(OperatorError::Conflict("nothing is held".to_owned())),
         }
     }
 }
