@@ -10,7 +10,7 @@ use super::client::Client;
 use super::feeds::{Resource, answer, unreadable};
 use super::problem::Problem;
 use super::query::ViewQuery;
-use super::rendition::{FeedDocument, NoDocument, Rendition};
+use super::rendition::{NoDocument, Rendition, UnwrittenDocument};
 use super::rendition_cache::RenditionCache;
 use super::single_flight::WorkRequest;
 use crate::model::{Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, ShownAddress, Time};
@@ -74,7 +74,7 @@ fn document(
     place: &ArchivePlace,
     archive: Archive,
     form: DocumentForm,
-) -> FeedDocument {
+) -> UnwrittenDocument {
     let Archive { skeleton, items, deleted, upstream, .. } = archive;
     let form = form.within(skeleton.format);
     let at = |id: &ArchiveId| site.archive(&record.name, id, form);
@@ -96,7 +96,7 @@ fn document(
         }),
     };
     let state = FeedState::untouched(skeleton.format, place.note.sealed);
-    FeedDocument {
+    UnwrittenDocument {
         kind: ViewKind::Reader,
         form,
         view: View { state, skeleton, items },

@@ -115,7 +115,7 @@ impl NoDocument {
 }
 
 /// A document of a feed before it is written.
-pub(super) struct FeedDocument {
+pub(super) struct UnwrittenDocument {
     pub(super) kind: ViewKind,
     pub(super) form: DocumentForm,
     pub(super) view: View,
@@ -132,7 +132,7 @@ pub(super) struct FeedDocument {
     pub(super) token: Option<DeltaToken>,
 }
 
-impl FeedDocument {
+impl UnwrittenDocument {
     /// Writes and packs it on a thread of its own.
     pub(super) async fn made(self, renderer: Renderer) -> Result<Rendition, NoDocument> {
         let made = tokio::task::spawn_blocking(move || self.rendition(renderer)).await;

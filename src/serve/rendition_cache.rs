@@ -12,7 +12,7 @@ use super::metrics::Metrics;
 use super::past::PastKey;
 use super::plan::ReadPlan;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{FeedDocument, NoDocument, Renderer, Rendition};
+use super::rendition::{NoDocument, Renderer, Rendition, UnwrittenDocument};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use crate::model::{
     Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, SyncId, Tick,
@@ -291,9 +291,9 @@ impl RenditionCache {
         wish: ViewRequest,
         view: View,
         deleted: &[Item],
-    ) -> FeedDocument {
+    ) -> UnwrittenDocument {
         let form = wish.form(&view.state);
-        FeedDocument {
+        UnwrittenDocument {
             kind: wish.kind,
             form,
             addresses: self.site.addresses(record, form, view.skeleton.link.as_deref()),
