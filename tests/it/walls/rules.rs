@@ -83,6 +83,7 @@ pub const MODULES: &[Module] = &[
         &[
             "archive",
             "clock",
+            "config",
             "diff",
             "judge",
             "model",
