@@ -9,6 +9,7 @@ mod announced;
 mod attempts;
 mod backfill;
 mod callbacks;
+mod decide;
 mod error;
 mod judge;
 mod memory;
@@ -31,7 +32,8 @@ pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};
 pub use attempts::KILLS_BORNE;
 pub use callbacks::Reach;
-pub use error::{MAX_COMMIT_ATTEMPTS, PollError, RoundError};
+pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
+pub use error::{PollError, RoundError};
 pub use judge::{
     DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
     SharingContext, Walked, Wants,

@@ -5,7 +5,7 @@ use super::{AppError, names, retention, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
-use crate::record;
+use crate::record::{self, Observation};
 use crate::store::{CommitError, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,19 +97,18 @@ async fn age(
 }
 
 async fn age_all(store: &dyn Store, desk: &AdminService) -> Result<(), CommitError> {
-    let claim = desk.claim();
     for feed in store.feeds().await? {
-        let Some(snapshot) = store.snapshot(&feed.name).await? else { continue };
-        let round = desk.round(&feed, Some(&snapshot));
-        if let Some(change) = record::age(&round).change {
-            match store.commit(&claim, change).await {
-                // Whoever changed the feed meanwhile has looked at its window as well.
-                Ok(_) | Err(CommitError::Conflict(_)) => {}
-                Err(CommitError::Fenced) => return Err(CommitError::Fenced),
-                // One feed that cannot be aged must not keep the others from it.
-                Err(error) => {
-                    tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");
-                }
+        let decide = |round: &Observation<'_>| {
+            let change = round.snapshot.and_then(|_| record::age(round).change);
+            Ok((change, ()))
+        };
+        match desk.decide_and_commit(&feed, decide).await {
+            // Whoever changed the feed meanwhile has looked at its window as well.
+            Ok(()) | Err(CommitError::Conflict(_)) => {}
+            Err(CommitError::Fenced) => return Err(CommitError::Fenced),
+            // One feed that cannot be aged must not keep the others from it.
+            Err(error) => {
+                tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");
             }
         }
     }

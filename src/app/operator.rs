@@ -11,30 +11,25 @@ pub(super) use gather::Gathered;
 
 use self::hold::in_words;
 use super::{AppError, feeds, translate};
-use crate::archive;
 use crate::clock::Clock;
 use crate::config::{Config, Websub};
 use crate::hub::Hub;
 use crate::model::{
-    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Snapshot, SyncId, Time,
+    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Time,
 };
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
 use crate::serve::{Operator, OperatorError, Put, PutFeed, Redacted};
 use crate::status::{FeedStatus, HubNote, PollResponse, PollTotals, PushResult, WalkOrder};
-use crate::store::{Claim, Retention, Store, StoreError};
+use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 use tokio::sync::Mutex;
-
-/// How often a decision is made anew because the feed changed under it.
-const DECIDE_ATTEMPTS: u32 = 5;
 
 /// The operator's desk.
 pub(super) struct AdminService {
@@ -44,11 +39,6 @@ pub(super) struct AdminService {
     config: RwLock<Config>,
     public_url: String,
     hub: Option<Hub>,
-    /// How long changes stay in the sync view; like all of `publish`, it changes with a restart
-    /// only, or what is polled, aged and shown would not agree.
-    window: Duration,
-    versions_per_day: u32,
-    archives: archive::Policy,
     retention: Retention,
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
@@ -57,10 +47,6 @@ pub(super) struct AdminService {
     gathered: gathered::AggregateBoard,
     /// What waits for a conclusion.
     absent: pending::AbsentItems,
-}
-
-fn internal(error: &StoreError) -> OperatorError {
-    OperatorError::Internal(error.to_string())
 }
 
 impl AdminService {
@@ -72,9 +58,6 @@ impl AdminService {
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
-        let window = config.publish.window;
-        let versions_per_day = config.publish.versions_per_day;
-        let archives = translate::archives(&config);
         let retention = translate::retention(&config);
         let config = RwLock::new(config);
         let closing = AtomicBool::new(false);
@@ -86,9 +69,6 @@ impl AdminService {
             config,
             public_url,
             hub,
-            window,
-            versions_per_day,
-            archives,
             retention,
             closing,
             changing,
@@ -103,31 +83,20 @@ impl AdminService {
 
     /// The right to commit that polling holds.
     pub(super) fn claim(&self) -> Claim {
-        self.poller.claim()
+        self.poller.decisions().claim()
     }
 
     pub(super) const fn retention(&self) -> Retention {
         self.retention
     }
 
-    /// A round of a feed at the present time, under the settings of this gateway: all that is
-    /// committed without a poll is decided in one.
-    pub(super) fn round<'a>(
-        &'a self,
-        record: &'a FeedRecord,
-        snapshot: Option<&'a Snapshot>,
-    ) -> Observation<'a> {
-        Observation {
-            feed: &record.name,
-            url: &record.url,
-            endpoint: self.store.endpoint(),
-            options: &record.options,
-            snapshot,
-            now: self.clock.now(),
-            window: self.window,
-            versions_per_day: self.versions_per_day,
-            archives: self.archives,
-        }
+    /// Decides over the newest snapshot of a feed and commits; answers what was decided.
+    pub(super) async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
+        &self,
+        record: &FeedRecord,
+        decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
+    ) -> Result<T, E> {
+        self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), decide).await
     }
 
     /// Takes a new configuration; names what needs a restart.
@@ -160,13 +129,13 @@ impl AdminService {
     }
 
     async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
-        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let feeds = self.store.feeds().await?;
         let found = feeds.into_iter().find(|record| record.name == *feed);
         found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
     }
 
     async fn standing(&self, record: FeedRecord) -> Result<FeedStatus, OperatorError> {
-        let state = self.store.state(&record.name).await.map_err(|e| internal(&e))?;
+        let state = self.store.state(&record.name).await?;
         let polled = self.poller.status(&record.name).unwrap_or_default();
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
@@ -189,7 +158,7 @@ impl AdminService {
 
     /// The time of the next change of the list of subscriptions.
     async fn next_change(&self) -> Result<Time, OperatorError> {
-        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let feeds = self.store.feeds().await?;
         Ok(FeedRecord::next_change(&feeds, self.clock.now()))
     }
 
@@ -250,7 +219,7 @@ impl Operator for AdminService {
 
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         let mut all = Vec::new();
-        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let feeds = self.store.feeds().await?;
         for record in &feeds {
             all.push(self.standing(record.clone()).await?);
         }
@@ -263,7 +232,7 @@ impl Operator for AdminService {
         if !status.options.sharing.is_aggregate() {
             return Ok(status);
         }
-        let feeds = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let feeds = self.store.feeds().await?;
         let mut one = [status];
         self.tell_of_gathering(&mut one, &feeds).await?;
         let [status] = one;
@@ -290,7 +259,7 @@ impl Operator for AdminService {
             enrolment: Enrolment::default(),
         };
         record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
-        self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
+        self.store.put_feed(&record).await?;
         self.poller.put(record.clone()).await.map_err(stopped)?;
         self.open(&record).await?;
         Ok(if before.is_some() { Put::Changed } else { Put::Created })
@@ -305,12 +274,12 @@ impl Operator for AdminService {
         // asked for again.
         record.standing = FeedStanding::Gone;
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
-        self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
+        self.store.put_feed(&record).await?;
         self.poller.remove(feed).await.map_err(stopped)?;
         if purge {
-            self.store.purge_feed(feed).await.map_err(|e| internal(&e))?;
+            self.store.purge_feed(feed).await?;
             // The record stays without the data, so that the address goes on to answer 410.
-            self.store.put_feed(&record).await.map_err(|e| internal(&e))?;
+            self.store.put_feed(&record).await?;
         }
         Ok(())
     }
@@ -329,7 +298,7 @@ impl Operator for AdminService {
             _ => stopped(error),
         })?;
         // What the feed is after a poll, one that failed included, is what the store says.
-        let state = self.store.state(feed).await.map_err(|e| internal(&e))?;
+        let state = self.store.state(feed).await?;
         let held = state.as_ref().and_then(|state| state.hold.as_ref());
         Ok(PollResponse {
             held: held.map(in_words).or(report.held),

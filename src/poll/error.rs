@@ -1,12 +1,10 @@
 //! Why a round of polling failed.
 
+use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::judge::JudgeError;
 use crate::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
 use crate::status::PollFailure;
-use crate::store::StoreError;
-
-/// How often a commit is decided anew because the feed changed under it.
-pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
+use crate::store::{CommitError, StoreError};
 
 /// How much of an error is kept and shown, in bytes.
 pub const MAX_ERROR_BYTES: usize = 1024;
@@ -35,6 +33,16 @@ pub enum RoundError {
     /// The gateway stops, or the feed was removed.
     #[error("the poll was given up because the gateway stops or the feed was removed")]
     Cancelled,
+}
+
+impl From<CommitError> for RoundError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Fenced => Self::Fenced,
+            CommitError::Conflict(_) => Self::Contended,
+            CommitError::Ambiguous(error) | CommitError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 impl RoundError {

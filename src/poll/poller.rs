@@ -2,6 +2,7 @@
 
 use super::attempts::Attempts;
 use super::callbacks::Callbacks;
+use super::decide::DecisionContext;
 use super::error::PollError;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
@@ -11,7 +12,7 @@ use crate::clock::Clock;
 use crate::fetch::Services;
 use crate::model::{FeedName, FeedRecord};
 use crate::status::{PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder};
-use crate::store::{Claim, Store};
+use crate::store::Store;
 use crate::websub::Verification;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -89,7 +90,7 @@ impl FeedBoard {
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
     board: Arc<FeedBoard>,
-    claim: Arc<RwLock<Claim>>,
+    decisions: DecisionContext,
     callbacks: Arc<Callbacks>,
     clock: Arc<dyn Clock>,
 }
@@ -105,7 +106,13 @@ impl Poller {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
         let claim = super::scheduler::claim(&parts.store, parts.settings.node).await?;
-        let claim = Arc::new(RwLock::new(claim));
+        let decisions = DecisionContext {
+            store: Arc::clone(&parts.store),
+            claim: Arc::new(RwLock::new(claim)),
+            window: parts.settings.window,
+            versions_per_day: parts.settings.versions_per_day,
+            archives: parts.settings.archives,
+        };
         let bench = PollContext {
             store: Arc::clone(&parts.store),
             clock: Arc::clone(&parts.clock),
@@ -113,14 +120,11 @@ impl Poller {
             ask: parts.services.ask,
             call: parts.services.call,
             judge: parts.judge,
-            claim: Arc::clone(&claim),
             turns: Arc::default(),
             pauses: Arc::default(),
             allow_private: parts.settings.allow_private.clone(),
             attempts: Arc::new(Attempts::load(Arc::clone(&parts.store)).await?),
-            window: parts.settings.window,
-            versions_per_day: parts.settings.versions_per_day,
-            archives: parts.settings.archives,
+            decisions: decisions.clone(),
         };
         let callbacks = Arc::new(Callbacks::default());
         let clock = Arc::clone(&parts.clock);
@@ -135,7 +139,7 @@ impl Poller {
         );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, claim, callbacks, clock }, task))
+        Ok((Self { commands, board, decisions, callbacks, clock }, task))
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins
@@ -234,9 +238,9 @@ impl Poller {
         self.send(PollCommand::Reconfigure(Box::new((settings, services)))).await
     }
 
-    /// The right to commit that polling holds now.
-    pub fn claim(&self) -> Claim {
-        self.claim.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What polling decides with: its right to commit, and what is kept.
+    pub const fn decisions(&self) -> &DecisionContext {
+        &self.decisions
     }
 
     /// How a feed's polling stands.

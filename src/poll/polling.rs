@@ -1,14 +1,14 @@
 //! One feed's round: fetch, unchanged gate, judgement, commit.
 
 use super::attempts::Attempts;
-use super::error::{MAX_COMMIT_ATTEMPTS, RoundError};
+use super::decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
+use super::error::RoundError;
 use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
 use super::memory::{Memory, NO_PRINTS};
 use super::pauses::SharedPauses;
 use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::{JudgeCost, JudgeTurn, Turns};
-use crate::archive;
 use crate::clock::Clock;
 use crate::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
@@ -19,12 +19,12 @@ use crate::model::{
 };
 use crate::record::Observation;
 use crate::status::PollEnding;
-use crate::store::{Claim, CommitError, Store};
+use crate::store::Store;
 use crate::sup::{SupAnnouncement, in_link};
 use crate::websub::{Discovery, HubLinks};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,8 +46,6 @@ pub struct PollContext {
     /// The client, for hubs.
     pub call: Call,
     pub judge: Arc<dyn DocumentJudge>,
-    /// The right to commit.
-    pub claim: Arc<RwLock<Claim>>,
     /// The turns of judgements.
     pub turns: Arc<Turns>,
     /// Which hosts want to be left alone.
@@ -56,12 +54,8 @@ pub struct PollContext {
     pub allow_private: AllowPrivate,
     /// The marks of large documents.
     pub attempts: Arc<Attempts>,
-    /// How long changes stay in the sync view.
-    pub window: Duration,
-    /// The most updates of one item in a day that make a version each.
-    pub versions_per_day: u32,
-    /// How archives are made and kept.
-    pub archives: archive::Policy,
+    /// What decisions are made with.
+    pub decisions: DecisionContext,
 }
 
 impl PollContext {
@@ -365,36 +359,15 @@ async fn decided(
         let snapshot = bench.store.snapshot(&feed.name).await?;
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
-        let before = before.as_ref();
-        let mut settled = CommitProgress::before(judged, before);
+        let mut settled = CommitProgress::before(judged, before.as_ref());
         let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
         if !settled.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
-        settled.after(&change.state, before, change.tick);
-        let (base, tick, body) = (change.base, change.tick, change.state.body);
-        let claim = bench.claim.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match bench.store.commit(&claim, change).await {
-            Ok(committed) => {
-                settled.revision = committed.revision;
-                return Ok(settled);
-            }
-            Err(CommitError::Conflict(_)) => {}
-            Err(CommitError::Fenced) => return Err(RoundError::Fenced),
-            Err(CommitError::Store(error)) => return Err(error.into()),
-            Err(CommitError::Ambiguous(_)) => {
-                // Ticks are never given twice, so that ours tells whether the change is in.
-                let stored = bench.store.state(&feed.name).await?;
-                let ours = stored.filter(|stored| {
-                    stored.revision > base
-                        && stored.body == body
-                        && (tick.is_none() || stored.tick == tick)
-                });
-                if let Some(stored) = ours {
-                    settled.revision = stored.revision;
-                    return Ok(settled);
-                }
-            }
+        settled.after(&change.state, before.as_ref(), change.tick);
+        if let Some(revision) = bench.decisions.commit(change).await? {
+            settled.revision = revision;
+            return Ok(settled);
         }
     }
     Err(RoundError::Contended)
@@ -453,17 +426,7 @@ async fn judge(
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let work = move || {
-        let round = Observation {
-            feed: &feed.name,
-            url: &feed.url,
-            endpoint: bench.store.endpoint(),
-            options: &feed.options,
-            snapshot: snapshot.as_ref(),
-            now,
-            window: bench.window,
-            versions_per_day: bench.versions_per_day,
-            archives: bench.archives,
-        };
+        let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
         decide(bench.judge.as_ref(), &round)
     };
     match turns.wait(turn, tokio::task::spawn_blocking(work)).await {

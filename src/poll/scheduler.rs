@@ -394,7 +394,8 @@ impl PollScheduler {
             self.claim_at = now + CLAIM_EVERY;
             match claim(&self.bench.store, self.settings.node).await {
                 Ok(claim) => {
-                    *self.bench.claim.write().unwrap_or_else(PoisonError::into_inner) = claim;
+                    let renewed = &self.bench.decisions.claim;
+                    *renewed.write().unwrap_or_else(PoisonError::into_inner) = claim;
                 }
                 Err(error) => tracing::error!(%error, "the right to poll could not be renewed"),
             }
@@ -414,7 +415,7 @@ impl PollScheduler {
         self.checkpoint_at = None;
         while !self.unsaved.is_empty() {
             let states: Vec<_> = self.unsaved.values().take(CHECKPOINT_STATES).cloned().collect();
-            let claim = self.bench.claim.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let claim = self.bench.decisions.claim();
             if let Err(error) = self.bench.store.checkpoint(&claim, &states).await {
                 tracing::error!(%error, "what polling remembers could not be stored");
                 if matches!(error, CommitError::Fenced) {

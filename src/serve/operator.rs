@@ -3,6 +3,7 @@
 use crate::model::{Decision, FeedName, FeedOptions, SyncId, Tick};
 use crate::record::local::{Act, ActError, Acted};
 use crate::status::{FeedStatus, PollResponse, PollTotals, PushResult, WalkOrder};
+use crate::store::{CommitError, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -88,6 +89,23 @@ pub enum OperatorError {
     /// It failed here; says why.
     #[error("{0}")]
     Internal(String),
+}
+
+impl From<StoreError> for OperatorError {
+    fn from(error: StoreError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<CommitError> for OperatorError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Conflict(_) => {
+                Self::Internal("the feed changed while this was done; try again".to_owned())
+            }
+            error => Self::Internal(error.to_string()),
+        }
+    }
 }
 
 /// A feed as an operator wants it.

@@ -1,9 +1,10 @@
 //! Aggregates: what their sources have becomes theirs.
 
-use super::{AdminService, DECIDE_ATTEMPTS};
+use super::AdminService;
 use crate::model::{
     FeedName, FeedRecord, Format, Item, LedgerEntry, Origin, Revision, SharingOptions, SyncId, Tick,
 };
+use crate::poll::MAX_COMMIT_ATTEMPTS;
 use crate::record::{self, AggregateSource, Credit};
 use crate::render;
 use crate::store::{CommitError, Select, StoreError, View};
@@ -72,7 +73,8 @@ impl AdminService {
             self.gathered.begin(&record.name);
             gathered.options = options;
         }
-        for _ in 0..DECIDE_ATTEMPTS {
+        let decisions = self.poller.decisions();
+        for _ in 0..MAX_COMMIT_ATTEMPTS {
             let mut found = Vec::new();
             for name in sources {
                 found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
@@ -84,15 +86,13 @@ impl AdminService {
                 return Ok(());
             }
             let snapshot = self.store.snapshot(&record.name).await?;
-            let round = self.round(record, snapshot.as_ref());
+            let round = decisions.observe(record, snapshot.as_ref(), self.clock.now());
             let offered: Vec<AggregateSource<'_>> = found.iter().map(SourceNews::offered).collect();
             let (verdict, left_out) = record::gather(&round, sources, &offered);
-            if let Some(change) = verdict.change {
-                match self.store.commit(&self.claim(), change).await {
-                    Ok(_) => {}
-                    Err(CommitError::Conflict(_)) => continue,
-                    Err(error) => return Err(error),
-                }
+            if let Some(change) = verdict.change
+                && decisions.commit(change).await?.is_none()
+            {
+                continue;
             }
             let offered = found.iter().flat_map(|source| {
                 source.items.iter().map(|item| (&source.name, &item.shared.winner.id))

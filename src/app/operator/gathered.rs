@@ -1,7 +1,7 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
+use super::AdminService;
 use super::hold::in_words;
-use super::{AdminService, internal};
 use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
 use crate::record::LeftOut;
 use crate::serve::OperatorError;
@@ -126,7 +126,7 @@ impl AdminService {
             let times = polled.failures;
             return Ok(Some(format!("its polls fail, {times} in a row: {why}")));
         }
-        let state = self.store.state(source).await.map_err(|e| internal(&e))?;
+        let state = self.store.state(source).await?;
         Ok(match state {
             None => Some("it has nothing yet".to_owned()),
             Some(state) => state

@@ -1,10 +1,9 @@
 //! Held documents: what is said of them, and what the operator decides.
 
-use super::{AdminService, DECIDE_ATTEMPTS, internal};
+use super::AdminService;
 use crate::model::{Decision, FeedRecord, Hold};
 use crate::record;
 use crate::serve::OperatorError;
-use crate::store::CommitError;
 
 /// Why a document is held, as everywhere outside: the rule and the evidence.
 pub(super) fn in_words(hold: &Hold) -> String {
@@ -18,21 +17,13 @@ impl AdminService {
         record: &FeedRecord,
         decision: Decision,
     ) -> Result<(), OperatorError> {
-        for _ in 0..DECIDE_ATTEMPTS {
-            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-            let round = self.round(record, snapshot.as_ref());
-            let Some(change) = record::decide(&round, decision).change else {
+        self.decide_and_commit(record, |round| match record::decide(round, decision).change {
+            None => {
                 let nothing = format!("nothing of the feed {} is held", record.name);
-                return Err(OperatorError::Conflict(nothing));
-            };
-            match self.store.commit(&self.claim(), change).await {
-                Ok(_) => return Ok(()),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(OperatorError::Internal(error.to_string())),
+                Err(OperatorError::Conflict(nothing))
             }
-        }
-        Err(OperatorError::Internal(
-            "the feed changed while this was decided; try again".to_owned(),
-        ))
+            change => Ok((change, ())),
+        })
+        .await
     }
 }

@@ -1,9 +1,9 @@
 //! Items that are made here, and conflicts that are resolved.
 
-use super::{AdminService, DECIDE_ATTEMPTS, internal};
+use super::AdminService;
 use crate::config;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
-use crate::record::Verdict;
+use crate::record::Observation;
 use crate::record::local::{self, Act, Acted};
 use crate::serve::{OperatorError, PutFeed};
 use crate::store::CommitError;
@@ -20,16 +20,11 @@ impl AdminService {
                 format!("the feed {feed} is an aggregate: make the item in one of its sources");
             return Err(OperatorError::Conflict(said));
         }
-        for _ in 0..DECIDE_ATTEMPTS {
-            let snapshot = self.store.snapshot(feed).await.map_err(|e| internal(&e))?;
-            let (verdict, acted) = local::act(&self.round(&record, snapshot.as_ref()), act)
-                .map_err(OperatorError::Item)?;
-            if self.store_it(verdict).await? {
-                return Ok(acted);
-            }
-        }
-        let said = format!("the feed {feed} changed while this was done; try again");
-        Err(OperatorError::Internal(said))
+        self.decide_and_commit(&record, |round| {
+            let (verdict, acted) = local::act(round, act).map_err(OperatorError::Item)?;
+            Ok((verdict.change, acted))
+        })
+        .await
     }
 
     /// The address that is wanted for a feed, checked, and the feeds that it is to share with; empty
@@ -46,7 +41,7 @@ impl AdminService {
             let url = config::feed_address(&put.url);
             url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
         };
-        let all = self.store.feeds().await.map_err(|e| internal(&e))?;
+        let all = self.store.feeds().await?;
         let is_there = |name: &FeedName| {
             all.iter().any(|r| r.name == *name && r.standing != FeedStanding::Gone)
         };
@@ -66,14 +61,11 @@ impl AdminService {
         if !is_ours || record.standing != FeedStanding::Active {
             return Ok(());
         }
-        for _ in 0..DECIDE_ATTEMPTS {
-            let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
-            let verdict = local::open(&self.round(record, snapshot.as_ref()));
-            if verdict.change.is_none() || self.store_it(verdict).await? {
-                return Ok(());
-            }
+        let decide = |round: &Observation<'_>| Ok((local::open(round).change, ()));
+        match self.decide_and_commit(record, decide).await {
+            Err(CommitError::Conflict(_)) => Ok(()),
+            done => Ok(done?),
         }
-        Ok(())
     }
 
     /// The same for every feed; what cannot be opened now is opened with its first item.
@@ -86,16 +78,6 @@ impl AdminService {
             if let Err(error) = self.open(&record).await {
                 tracing::warn!(feed = %record.name, %error, "a local feed could not be opened");
             }
-        }
-    }
-
-    /// Commits; false where the feed changed meanwhile and it has to be decided anew.
-    async fn store_it(&self, verdict: Verdict) -> Result<bool, OperatorError> {
-        let Some(change) = verdict.change else { return Ok(false) };
-        match self.store.commit(&self.claim(), change).await {
-            Ok(_) => Ok(true),
-            Err(CommitError::Conflict(_)) => Ok(false),
-            Err(error) => Err(OperatorError::Internal(error.to_string())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is missing of feeds and waits for a conclusion, read from a ledger once for each revision.
 
-use super::{AdminService, internal};
+use super::AdminService;
 use crate::judge::{self, PENDING_SHOWN, PendingAbsence};
 use crate::model::{FeedName, FeedOptions, FeedRecord, FeedState, LedgerEntry, Revision};
 use crate::serve::OperatorError;
@@ -43,7 +43,7 @@ impl AdminService {
         let waiting = match self.absent.0.get(&key) {
             Some(waiting) => waiting,
             None => {
-                let snapshot = self.store.snapshot(&record.name).await.map_err(|e| internal(&e))?;
+                let snapshot = self.store.snapshot(&record.name).await?;
                 let Some(snapshot) = snapshot else { return Ok((Vec::new(), 0)) };
                 let key = (record.name.clone(), snapshot.state.revision, record.options.clone());
                 let waiting = Arc::new(judge::absent(&snapshot, &record.options, PENDING_SHOWN));
