@@ -30,7 +30,8 @@ pub use decode::MAX_CODINGS;
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
-    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url, shown,
+    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url,
+    shown, with_credentials,
 };
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,

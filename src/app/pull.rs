@@ -7,6 +7,7 @@ use super::{AppError, PullOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use crate::model::counted;
+use crate::parse::sse::bare;
 use crate::pull::{Answer, Ask, Asked, Found, Next, Outcome, Pull, State};
 use folder::ReplicaFolder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -48,7 +49,7 @@ async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulle
     let before = held.saved.as_ref().map(|(_, replica)| replica.clone());
     let failed =
         |error| AppError::run(format!("{} was not brought up to date", into.display()), error);
-    let mut pull = Pull::new(bare(&url), limits, held.saved.clone()).map_err(failed)?;
+    let mut pull = Pull::new(bare(url.clone()), limits, held.saved.clone()).map_err(failed)?;
     let mut line = PublisherLink::new(&url)?;
     // Ends with the limit on requests, which `Pull` keeps.
     let mut outcome = loop {
@@ -121,7 +122,7 @@ impl PublisherLink {
             _ => (Validators::default(), false),
         };
         let request = FetchRequest {
-            url: self.with_credentials(&ask.url).into(),
+            url: fetch::with_credentials(&ask.url, &self.given).into(),
             start: None,
             validators,
             deltas,
@@ -151,26 +152,6 @@ impl PublisherLink {
             is_delta: document.delta,
         }))
     }
-
-    /// A link with the credentials that were given for its origin, and no others.
-    fn with_credentials(&self, link: &Url) -> Url {
-        let mut url = bare(link);
-        if link.origin() == self.given.origin() {
-            // Both fail only for URLs that cannot have credentials; those have no such origin.
-            let _ = url.set_username(self.given.username());
-            let _ = url.set_password(self.given.password());
-        }
-        url
-    }
-}
-
-/// A URL without credentials and fragment.
-fn bare(url: &Url) -> Url {
-    let mut url = url.clone();
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_fragment(None);
-    url
 }
 
 /// A line on a terminal, nothing elsewhere.

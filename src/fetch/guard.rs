@@ -195,6 +195,20 @@ pub fn bare(url: &Url) -> String {
     url.into()
 }
 
+/// A link without a fragment, with the credentials that were given for its origin and no others: what a
+/// document says must not choose whom we claim to be.
+pub fn with_credentials(link: &Url, given: &Url) -> Url {
+    let mut url = link.clone();
+    strip_credentials(&mut url);
+    url.set_fragment(None);
+    if url.origin() == given.origin() {
+        // Both fail only for URLs that cannot have credentials; those have no such origin.
+        let _ = url.set_username(given.username());
+        let _ = url.set_password(given.password());
+    }
+    url
+}
+
 /// Takes user name and password out of a URL.
 pub fn strip_credentials(url: &mut Url) {
     // Both fail only for URLs that cannot have credentials.

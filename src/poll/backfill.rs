@@ -5,7 +5,7 @@ use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument};
 use super::polling::{PollContext, decide_and_commit};
 use super::walk;
-use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
+use crate::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
 use crate::record::Observation;
 use std::sync::Arc;
@@ -115,13 +115,8 @@ async fn made(
 
 /// An address with the credentials of the feed's own, where it is of the same origin.
 pub(super) fn with_credentials(address: &str, feed: &str) -> String {
-    let (Ok(mut url), Ok(feed)) = (Url::parse(address), Url::parse(feed)) else {
+    let (Ok(url), Ok(feed)) = (Url::parse(address), Url::parse(feed)) else {
         return address.to_owned();
     };
-    // What a document says must not choose whom we claim to be. Both fail only for URLs that
-    // cannot have credentials.
-    let own = url.origin() == feed.origin();
-    let _ = url.set_username(if own { feed.username() } else { "" });
-    let _ = url.set_password(if own { feed.password() } else { None });
-    url.into()
+    fetch::with_credentials(&url, &feed).into()
 }

@@ -1,7 +1,9 @@
 //! What is kept of a replica beside it, so that the next pull goes on from there.
 
+use serde::{Deserialize, Serialize};
+
 /// An archive document that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Its address.
     pub url: String,
@@ -13,7 +15,7 @@ pub struct Gap {
 }
 
 /// A complete feed that was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Complete {
     /// Its address.
     pub url: String,
@@ -22,7 +24,8 @@ pub struct Complete {
 }
 
 /// By which rules a replica is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "by")]
 pub enum Kept {
     /// SSE 1.0 section 4.1.
     Sse {
@@ -36,9 +39,11 @@ pub enum Kept {
         /// The last archive that was read, by its `self` or the address that it was read from.
         archive: Option<String>,
         /// Archives that could not be read, newest first.
+        #[serde(default, rename = "missing")]
         gaps: Vec<Gap>,
         /// Entries that were said to be deleted while there were gaps: an archive that is read late
         /// must not bring them back.
+        #[serde(default)]
         deleted: Vec<String>,
     },
 }
@@ -50,7 +55,7 @@ impl Default for Kept {
 }
 
 /// What is kept of a replica beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct State {
     /// The address that is followed: the one that was given, or the one that a document there
     /// called `current`.

@@ -6,7 +6,7 @@
 //! Opening a folder finishes a step that was not. No file that was there already is written to.
 
 use crate::app::AppError;
-use crate::pull::{Complete, Gap, Kept, State};
+use crate::pull::State;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -58,40 +58,8 @@ struct WrittenFile {
     /// What the replica is called until it has its name.
     #[serde(default)]
     new: Option<String>,
-    subscription: String,
-    etag: Option<String>,
-    last_modified: Option<String>,
-    answered_by: Option<String>,
-    kept: WrittenKept,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", tag = "by")]
-enum WrittenKept {
-    Sse {
-        until: Option<String>,
-        complete: Option<WrittenComplete>,
-    },
-    History {
-        archive: Option<String>,
-        #[serde(default)]
-        missing: Vec<WrittenGap>,
-        #[serde(default)]
-        deleted: Vec<String>,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-struct WrittenComplete {
-    url: String,
-    etag: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct WrittenGap {
-    url: String,
-    until: Option<String>,
-    above: Option<Vec<String>>,
+    #[serde(flatten)]
+    state: State,
 }
 
 impl Drop for ReplicaFolder {
@@ -166,7 +134,7 @@ impl ReplicaFolder {
         }
         match replica.map(String::from_utf8) {
             Some(Ok(text)) => {
-                Ok(FolderContent { saved: Some((written.into(), text)), warning: None })
+                Ok(FolderContent { saved: Some((written.state, text)), warning: None })
             }
             _ => {
                 let warning = Some(self.set_aside("it is not the one that its state is about")?);
@@ -185,7 +153,13 @@ impl ReplicaFolder {
         let Some(text) = replica.or(before) else { return Ok(()) };
         let new = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
         let name = new.as_ref().map(|new| new.name.clone());
-        let written = WrittenFile::new(url, state, digest(text.as_bytes()), name);
+        let written = WrittenFile {
+            version: VERSION,
+            url: url.to_owned(),
+            replica: digest(text.as_bytes()),
+            new: name,
+            state: state.clone(),
+        };
         let json = serde_json::to_vec_pretty(&written)
             .map_err(|error| AppError::run("the state cannot be written", error))?;
         self.write(STATE, &json)?.place(STATE)?;
@@ -315,66 +289,6 @@ fn is_new(name: &str) -> bool {
 
 fn digest(bytes: &[u8]) -> String {
     format!("{:032x}", xxh3_128(bytes))
-}
-
-impl WrittenFile {
-    fn new(url: &str, state: &State, replica: String, new: Option<String>) -> Self {
-        let kept = match &state.kept {
-            Kept::Sse { until, complete } => WrittenKept::Sse {
-                until: until.clone(),
-                complete: complete.as_ref().map(|complete| WrittenComplete {
-                    url: complete.url.clone(),
-                    etag: complete.etag.clone(),
-                }),
-            },
-            Kept::History { archive, gaps, deleted } => {
-                let gap = |gap: &Gap| WrittenGap {
-                    url: gap.url.clone(),
-                    until: gap.until.clone(),
-                    above: gap.above.clone(),
-                };
-                WrittenKept::History {
-                    archive: archive.clone(),
-                    missing: gaps.iter().map(gap).collect(),
-                    deleted: deleted.clone(),
-                }
-            }
-        };
-        Self {
-            version: VERSION,
-            url: url.to_owned(),
-            replica,
-            new,
-            subscription: state.subscription.clone(),
-            etag: state.etag.clone(),
-            last_modified: state.last_modified.clone(),
-            answered_by: state.answered_by.clone(),
-            kept,
-        }
-    }
-}
-
-impl From<WrittenFile> for State {
-    fn from(written: WrittenFile) -> Self {
-        let kept = match written.kept {
-            WrittenKept::Sse { until, complete } => {
-                let complete = complete.map(|c| Complete { url: c.url, etag: c.etag });
-                Kept::Sse { until, complete }
-            }
-            WrittenKept::History { archive, missing, deleted } => {
-                let gaps =
-                    missing.into_iter().map(|g| Gap { url: g.url, until: g.until, above: g.above });
-                Kept::History { archive, gaps: gaps.collect(), deleted }
-            }
-        };
-        Self {
-            subscription: written.subscription,
-            etag: written.etag,
-            last_modified: written.last_modified,
-            answered_by: written.answered_by,
-            kept,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::model::{SubscriptionKeys, Time};
+use crate::model::{EndpointId, SubscriptionKeys, Time};
+use crate::store::{Claim, EmbeddedStore};
 use crate::websub::Secret;
 
 /// The polling task takes nothing meanwhile: the queue has room for one command.
@@ -14,12 +15,22 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         let keys = SubscriptionKeys { token: feed.to_owned(), secret: "secret".to_owned() };
         callbacks.open(&FeedName::new(feed).unwrap(), &keys);
     }
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let own = EndpointId::own("gate").unwrap();
+    let settings = PollSettings::default();
+    let decisions = DecisionContext {
+        store: Arc::new(EmbeddedStore::in_memory(Some(own), clock.clone()).unwrap()),
+        claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
+        window: settings.window,
+        versions_per_day: settings.versions_per_day,
+        archives: settings.archives,
+    };
     let poller = Poller {
         commands,
         board: Arc::default(),
-        claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
+        decisions,
         callbacks: Arc::clone(&callbacks),
-        clock: Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
+        clock,
     };
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |token: &str| {

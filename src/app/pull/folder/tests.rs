@@ -1,4 +1,5 @@
 use super::*;
+use crate::pull::{Complete, Gap, Kept};
 
 const URL: &str = "https://example.org/feed";
 
