@@ -15,7 +15,8 @@ use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{NoDocument, Renderer, Rendition, UnwrittenDocument};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use crate::model::{
-    Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, SyncId, Tick,
+    Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, Snapshot,
+    SyncId, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
 use crate::store::{Select, Store, StoreError, View};
@@ -89,12 +90,17 @@ impl RenditionKey {
     }
 }
 
-/// Items as of a revision.
-enum ItemsAtRevision {
-    /// These.
-    At(Vec<Item>),
+/// Why something cannot be read as of a revision.
+enum ReadFailure {
     /// The feed has changed since: it is in this state now.
     Moved(Box<FeedState>),
+    Missing(NoDocument),
+}
+
+impl<E: Into<NoDocument>> From<E> for ReadFailure {
+    fn from(why: E) -> Self {
+        Self::Missing(why.into())
+    }
 }
 
 /// The cache, and what it takes to fill it.
@@ -312,7 +318,7 @@ impl RenditionCache {
     /// complete view of a feed that is complete says so, unless it has tombstones, which a client
     /// would take for entries (READINGS 3, row 7).
     fn history(&self, record: &FeedRecord, wish: ViewRequest, view: &View) -> HistoryPlace {
-        let mut place = HistoryPlace { forms: self.site.history(), ..HistoryPlace::default() };
+        let mut place = HistoryPlace { forms: self.site.history, ..HistoryPlace::default() };
         let newest = view.state.archives.newest.as_ref();
         let says_all = record.options.complete || view.state.says_complete;
         match wish.kind {
@@ -339,66 +345,53 @@ impl RenditionCache {
     ) -> Result<(ReadPlan, View, Vec<Item>), NoDocument> {
         for _ in 0..READS {
             let plan = plan(wish, &state)?;
-            let mut view = self.view(record, plan.select()).await?;
-            let revision = state.revision;
-            if view.state.revision != revision {
-                state = view.state;
-                continue;
+            match self.read_at(record, wish, plan, state.revision).await {
+                Ok((view, deleted)) => return Ok((plan, view, deleted)),
+                Err(ReadFailure::Moved(now)) => state = *now,
+                Err(ReadFailure::Missing(missing)) => return Err(missing),
             }
-            let tells = tells_deletions(wish, &state);
-            let deleted = view.items.iter().filter(|item| tells && item.shared.winner.deleted);
-            let deleted = deleted.cloned().collect();
-            if is_told_whole(wish, &state) {
-                match self.listed(record, revision).await? {
-                    ItemsAtRevision::At(items) => view.items = items,
-                    ItemsAtRevision::Moved(now) => {
-                        state = *now;
-                        continue;
-                    }
-                }
-            }
-            if !tells {
-                return Ok((plan, view, Vec::new()));
-            }
-            if wish.kind == ViewKind::Sync {
-                match self.publishable_tombstones(record, revision, deleted).await? {
-                    ItemsAtRevision::At(deleted) => return Ok((plan, view, deleted)),
-                    ItemsAtRevision::Moved(now) => state = *now,
-                }
-                continue;
-            }
-            // Deletions stay until an archive has them, and as long as the window is at least.
-            let since = state.window_start.min(state.archives.sealed);
-            let mut window = self.view(record, ReadPlan::Window { since }.select()).await?;
-            if window.state.revision == revision {
-                window.items.retain(|item| item.shared.winner.deleted);
-                match self.publishable_tombstones(record, revision, window.items).await? {
-                    ItemsAtRevision::At(deleted) => return Ok((plan, view, deleted)),
-                    ItemsAtRevision::Moved(now) => state = *now,
-                }
-                continue;
-            }
-            state = window.state;
         }
         Err(restless())
     }
 
-    /// Which of these tombstones are said in RFC 6721, as of `revision`. An id that is said to be
-    /// deleted takes the entry that bears it out of a reader (section 3): one that an item that
-    /// lives bears as well is not said.
+    async fn read_at(
+        &self,
+        record: &FeedRecord,
+        wish: ViewRequest,
+        plan: ReadPlan,
+        revision: Revision,
+    ) -> Result<(View, Vec<Item>), ReadFailure> {
+        let mut view = self.view(record, plan.select(), revision).await?;
+        let state = &view.state;
+        let is_deleted = |item: &&Item| item.shared.winner.deleted;
+        let mut deleted: Vec<Item> = match wish.kind {
+            _ if !tells_deletions(wish, state) => Vec::new(),
+            ViewKind::Sync => view.items.iter().filter(is_deleted).cloned().collect(),
+            // Deletions stay until an archive has them, and as long as the window is at least.
+            ViewKind::Reader | ViewKind::Complete => {
+                let since = state.window_start.min(state.archives.sealed);
+                self.view(record, ReadPlan::Window { since }.select(), revision).await?.items
+            }
+        };
+        deleted.retain(|item| is_deleted(&item));
+        if is_told_whole(wish, state) {
+            view.items = self.listed(record, revision).await?;
+        }
+        if !deleted.is_empty() {
+            deleted = self.publishable_tombstones(record, revision, deleted).await?;
+        }
+        Ok((view, deleted))
+    }
+
+    /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
+    /// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
     async fn publishable_tombstones(
         &self,
         record: &FeedRecord,
         revision: Revision,
         mut deleted: Vec<Item>,
-    ) -> Result<ItemsAtRevision, NoDocument> {
-        if deleted.is_empty() {
-            return Ok(ItemsAtRevision::At(deleted));
-        }
-        let ledger = self.store.snapshot(&record.name).await?.ok_or_else(NoDocument::yet)?;
-        if ledger.state.revision != revision {
-            return Ok(ItemsAtRevision::Moved(Box::new(ledger.state)));
-        }
+    ) -> Result<Vec<Item>, ReadFailure> {
+        let ledger = self.ledger(record, revision).await?;
         // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
         let looking = tokio::task::spawn_blocking(move || {
             let living = ledger.known.iter().filter(|known| !known.is_deleted());
@@ -406,30 +399,47 @@ impl RenditionCache {
             deleted.retain(|item| !borne.contains(item.published_id.as_str()));
             deleted
         });
-        Ok(ItemsAtRevision::At(looking.await.map_err(|_| StoreError::Closed)?))
+        Ok(looking.await.map_err(|_| StoreError::Closed)?)
     }
 
-    /// Everything that a list has, in its order, as of `revision`. What changed is told with all that it
-    /// may stand in: an outline on its own would seem to have moved to the root.
+    /// Everything that a list has, in its order. What changed is told with all that it may stand in: an
+    /// outline on its own would seem to have moved to the root.
     async fn listed(
         &self,
         record: &FeedRecord,
         revision: Revision,
-    ) -> Result<ItemsAtRevision, NoDocument> {
-        let all = self.view(record, Select::All).await?;
-        let ledger = self.store.snapshot(&record.name).await?.ok_or_else(NoDocument::yet)?;
-        if ledger.state.revision != revision || all.state.revision != revision {
-            return Ok(ItemsAtRevision::Moved(Box::new(ledger.state)));
-        }
+    ) -> Result<Vec<Item>, ReadFailure> {
+        let mut items = self.view(record, Select::All, revision).await?.items;
+        let ledger = self.ledger(record, revision).await?;
         let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
-        let mut items = all.items;
         let place = |item: &Item| places.get(&item.shared.winner.id).copied();
         items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
-        Ok(ItemsAtRevision::At(items))
+        Ok(items)
     }
 
-    async fn view(&self, record: &FeedRecord, select: Select) -> Result<View, NoDocument> {
-        self.store.view(&record.name, select).await?.ok_or_else(NoDocument::yet)
+    async fn view(
+        &self,
+        record: &FeedRecord,
+        select: Select,
+        revision: Revision,
+    ) -> Result<View, ReadFailure> {
+        let view = self.store.view(&record.name, select).await?.ok_or_else(NoDocument::yet)?;
+        match view.state.revision == revision {
+            true => Ok(view),
+            false => Err(ReadFailure::Moved(Box::new(view.state))),
+        }
+    }
+
+    async fn ledger(
+        &self,
+        record: &FeedRecord,
+        revision: Revision,
+    ) -> Result<Snapshot, ReadFailure> {
+        let ledger = self.store.snapshot(&record.name).await?.ok_or_else(NoDocument::yet)?;
+        match ledger.state.revision == revision {
+            true => Ok(ledger),
+            false => Err(ReadFailure::Moved(Box::new(ledger.state))),
+        }
     }
 }
 
