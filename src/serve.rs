@@ -157,7 +157,6 @@ struct AppState {
     proxies: Proxies,
     unnamed_proxies: UnnamedProxies,
     admin_token: AdminToken,
-    links: DocumentLinks,
     directory: Directory,
     admission: Arc<Admission>,
     about: about::FeedPages,
@@ -180,26 +179,21 @@ struct AppState {
     closing: CancellationToken,
 }
 
-/// Which documents feeds lead to.
-#[derive(Debug, Clone, Copy)]
-struct DocumentLinks {
-    sup: bool,
-    hub: bool,
-    cloud: bool,
-}
-
 type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
         let ServerConfig { store, clock, operator, hub, settings } = parts;
         let metrics = Metrics::new();
-        let site = Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
-            .with_sup_ids(store.sup_ids())
-            .leading_to(!settings.periods.is_empty(), settings.hub)
-            .with_cloud(settings.cloud)
-            .with_absolute_urls(settings.absolute_urls)
-            .linking(settings.history);
+        let site = Site {
+            sup_ids: store.sup_ids(),
+            history: settings.history,
+            sup: !settings.periods.is_empty(),
+            hub: settings.hub,
+            cloud: settings.cloud,
+            absolute: settings.absolute_urls,
+            ..Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
+        };
         let admission = Arc::new(Admission::new());
         let shelf = RenditionCache::new(
             Arc::clone(&store),
@@ -213,11 +207,6 @@ impl AppState {
         let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
-        let links = DocumentLinks {
-            sup: !settings.periods.is_empty(),
-            hub: settings.hub,
-            cloud: settings.cloud,
-        };
         let sup =
             SupDocuments::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
         Arc::new(Self {
@@ -230,7 +219,6 @@ impl AppState {
             proxies: Proxies::new(settings.trusted_proxies),
             unnamed_proxies: UnnamedProxies::default(),
             admin_token: settings.admin_token,
-            links,
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             answers: items::Answers::new(&admission, &metrics),
             conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),

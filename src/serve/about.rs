@@ -166,7 +166,7 @@ fn gathered(note: &GatherNote) -> Markup {
             div.wide { table {
                 thead { tr { th { "Item" } th { "Why" } } }
                 tbody { @for left in &note.left_out { tr {
-                    td { (item(&left.source, left.id.as_str(), "")) br;
+                    td { (html::item(&left.source, &left.id, "")) br;
                         span.quiet { "of " (left.source) } }
                     td { (text(&left.why)) "." }
                 } } }
@@ -210,7 +210,7 @@ fn missing(name: &FeedName, status: &FeedStatus) -> Markup {
 
 fn waiting(name: &FeedName, pending: &PendingAbsence) -> Markup {
     html! { tr {
-        td { (item(name, pending.id.as_str(), &pending.title)) br;
+        td { (html::item(name, &pending.id, &pending.title)) br;
             span.quiet { (text(&pending.native_id)) } }
         td { (pending.evidence.name()) }
         td { (text(&pending.describe())) }
@@ -223,18 +223,11 @@ fn unchanged(name: &FeedName, quiet: &[Quiet]) -> Markup {
         div.wide { table {
             thead { tr { th { "Item" } th { "Why there is no version" } } }
             tbody { @for quiet in quiet { tr {
-                td { (item(name, quiet.id.as_str(), &quiet.title)) }
+                td { (html::item(name, &quiet.id, &quiet.title)) }
                 td { @for words in &quiet.words { (text(words)) "." br; } }
             } } }
         } }
     }
-}
-
-fn item(name: &FeedName, id: &str, title: &str) -> Markup {
-    let title = if title.is_empty() { id } else { title };
-    // A sync id may hold what has a meaning in an address, where a plus is no space.
-    let id = crate::xml::address::percent_encoded(id);
-    html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }
 }
 
 fn last_document(document: &ParsedNote) -> Markup {
@@ -299,7 +292,7 @@ fn happened(name: &FeedName, events: &[Event]) -> Markup {
             tbody { @for event in events { tr {
                 td { (moment(event.at)) }
                 td { (event.kind.name()) }
-                td { (item(name, event.id.as_str(), &event.title)) }
+                td { (html::item(name, &event.id, &event.title)) }
                 td { (text(&event.reason)) }
             } } }
         } }

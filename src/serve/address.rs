@@ -1,10 +1,11 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
 use crate::model::{
-    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, Tick,
-    Time,
+    ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, SyncId,
+    Tick, Time,
 };
 use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
+use crate::xml::address::percent_encoded;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -50,60 +51,28 @@ impl From<Dialect> for DocumentForm {
 /// The addresses that documents, headers and pages name.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
-    base: String,
-    endpoint: EndpointId,
-    sup_ids: SupIdBasis,
-    dialect: Dialect,
-    history: LinkForms,
-    sup: bool,
-    hub: bool,
-    cloud: bool,
-    absolute: bool,
+    pub(super) base: String,
+    pub(super) endpoint: EndpointId,
+    /// What SUP ids are made of.
+    pub(super) sup_ids: SupIdBasis,
+    pub(super) dialect: Dialect,
+    /// Which forms of links lead to archives.
+    pub(super) history: LinkForms,
+    /// Whether documents lead to the SUP document, to the hub, and where they are RSS to the cloud.
+    pub(super) sup: bool,
+    pub(super) hub: bool,
+    pub(super) cloud: bool,
+    /// Whether reader views write relative references as absolute addresses.
+    pub(super) absolute: bool,
 }
 
 impl Site {
     /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
     pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
         let base = public_url.trim_end_matches('/').to_owned();
-        let history = LinkForms::default();
+        let (sup_ids, history) = (SupIdBasis::Endpoint, LinkForms::default());
         let (sup, hub, cloud, absolute) = (false, false, false, false);
-        let sup_ids = SupIdBasis::Endpoint;
         Self { base, endpoint, sup_ids, dialect, history, sup, hub, cloud, absolute }
-    }
-
-    /// Whether documents lead to the SUP document and to the hub.
-    pub(super) fn leading_to(mut self, sup: bool, hub: bool) -> Self {
-        (self.sup, self.hub) = (sup, hub);
-        self
-    }
-
-    /// What SUP ids are made of.
-    pub(super) const fn with_sup_ids(mut self, sup_ids: SupIdBasis) -> Self {
-        self.sup_ids = sup_ids;
-        self
-    }
-
-    /// Whether documents of RSS lead to the cloud.
-    pub(super) const fn with_cloud(mut self, cloud: bool) -> Self {
-        self.cloud = cloud;
-        self
-    }
-
-    /// Whether reader views write relative references as absolute addresses.
-    pub(super) const fn with_absolute_urls(mut self, absolute: bool) -> Self {
-        self.absolute = absolute;
-        self
-    }
-
-    /// Which forms of links lead to archives.
-    pub(super) fn linking(mut self, history: LinkForms) -> Self {
-        self.history = history;
-        self
-    }
-
-    /// Which forms of links lead to archives.
-    pub(super) const fn history(&self) -> LinkForms {
-        self.history
     }
 
     /// The dialect of documents in a container when `?sx=` says this of it. Plain XML has the namespace
@@ -264,6 +233,11 @@ impl Site {
     }
 }
 
+/// The address of an item's page, from the root. A sync id may hold what has a meaning in an address.
+pub(super) fn item_page(feed: &FeedName, id: &SyncId) -> String {
+    format!("/feeds/{feed}/items/{}", percent_encoded(id.as_str()))
+}
+
 /// An address that an upstream led to, fit to be shown to anybody. `secret` is what the operator says
 /// of the upstream.
 pub(super) fn shown(address: &str, secret: Option<bool>) -> String {
@@ -341,7 +315,7 @@ mod tests {
     fn sup_ids_survive_another_endpoint_where_it_is_random() {
         let id = |endpoint: &str, sup_ids| {
             let endpoint = EndpointId::own(endpoint).unwrap();
-            let site = Site::new("http://x", endpoint, Dialect::Sse).with_sup_ids(sup_ids);
+            let site = Site { sup_ids, ..Site::new("http://x", endpoint, Dialect::Sse) };
             site.sup_id(&FeedName::new("news").unwrap()).unwrap().to_string()
         };
         assert_eq!(id("tg-one", SupIdBasis::Name), id("tg-two", SupIdBasis::Name));

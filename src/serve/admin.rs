@@ -2,13 +2,14 @@
 
 use super::admission::{Work, WorkKind};
 use super::client::Client;
+use super::conditional::add;
 use super::edit::{item as item_in, whole};
 use super::feeds::{NameInPath, unreadable};
 use super::operator::{OperatorError, Put};
 use super::problem::Problem;
 use super::query::Query;
 use super::{
-    REQUEST_BODY_LIMIT, SharedState, dashboard, discarded, explain, items, json, keeping, put,
+    API, REQUEST_BODY_LIMIT, SharedState, dashboard, discarded, explain, items, json, keeping, put,
 };
 use crate::judge::{self, PendingAbsence};
 use crate::model::{Decision, FeedName};
@@ -132,9 +133,8 @@ pub(super) async fn item(
     let item = json::with(json::with(item, json::known(&known)), more);
     let mut response = answer(StatusCode::OK, item);
     // What `If-Match` of a change says.
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", known.updates.value())) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
+    let tag = format!("\"{}\"", known.updates.value());
+    add(response.headers_mut(), header::ETAG, &tag);
     Ok(response)
 }
 
@@ -160,10 +160,9 @@ pub(super) async fn put(
         Put::Changed => StatusCode::OK,
     };
     let mut response = answer(status, feed_json(&room, &name).await?);
-    if status == StatusCode::CREATED
-        && let Ok(at) = HeaderValue::from_str(&room.site.at(&format!("/api/v1/feeds/{name}")))
-    {
-        response.headers_mut().insert(header::LOCATION, at);
+    if status == StatusCode::CREATED {
+        let at = room.site.at(&format!("{API}/feeds/{name}"));
+        add(response.headers_mut(), header::LOCATION, &at);
     }
     Ok(response)
 }

@@ -1,6 +1,6 @@
 //! Items that were discarded (SSE 1.0 section 4.1.2): in no view any more, and told of here.
 
-use super::html::text;
+use super::html;
 use crate::model::{FeedName, ItemStatus, LedgerEntry, Snapshot, Time};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -46,17 +46,11 @@ pub(super) fn part(name: &FeedName, snapshot: Option<&Snapshot>) -> Markup {
                  more. No view shows them but archives, and nothing says that they were deleted."
             }
             ul { @for (since, known) in &shown {
-                li { (item(name, known)) span.quiet { " since " time { (since) } } }
+                li { (html::item(name, &known.id, &known.title)) span.quiet { " since " time { (since) } } }
             } }
             @if count > shown.len() {
                 p.quiet { (shown.len()) " of " (count) " are shown." }
             }
         }
     }
-}
-
-fn item(name: &FeedName, known: &LedgerEntry) -> Markup {
-    let title = if known.title.is_empty() { known.id.as_str() } else { &known.title };
-    let id = crate::xml::address::percent_encoded(known.id.as_str());
-    html! { a href={ "/feeds/" (name) "/items/" (id) } { (text(title)) } }
 }

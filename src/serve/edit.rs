@@ -4,12 +4,13 @@
 mod entry;
 
 use self::entry::{EntryFormat, Posted};
+use super::address::item_page;
 use super::client::Client;
 use super::conditional::add;
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
 use super::query::Query;
-use super::{SharedState, admin, conflicts, plain, put};
+use super::{API, SharedState, admin, conflicts, plain, put};
 use crate::model::{Count, FeedName, Markup, SyncId};
 use crate::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
 use axum::body::Bytes;
@@ -40,11 +41,8 @@ pub(super) async fn create(
     let noconflicts = posted.noconflicts.or(asked);
     let acted = done(&room, &feed, Act::Create { entry: posted.entry, noconflicts }).await?;
     let mut response = answer(StatusCode::CREATED, &feed, &acted);
-    let id = url::form_urlencoded::byte_serialize(acted.id.as_str().as_bytes());
-    let at = format!("/api/v1/feeds/{feed}/items/{}", id.collect::<String>());
-    if let Ok(at) = HeaderValue::from_str(&room.site.at(&at)) {
-        response.headers_mut().insert(header::LOCATION, at);
-    }
+    let at = room.site.at(&format!("{API}{}", item_page(&feed, &acted.id)));
+    add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
 }
 

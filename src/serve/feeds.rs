@@ -210,14 +210,14 @@ pub(super) fn lasting(
     for (relation, address) in &rendition.links {
         link(address, relation, media_type);
     }
-    if room.links.sup
+    if room.site.sup
         && let Some(sup) = &sup
     {
         let parameters = "type=\"application/json\"; title=\"Updates Feed\"";
         add(header::LINK, format!("<{sup}>; rel=\"{RELATION}\"; {parameters}"));
     }
     // An archive is nothing to subscribe to.
-    if room.links.hub && kind.is_some() {
+    if room.site.hub && kind.is_some() {
         add(header::LINK, format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
     }
     if let Some(sup) = sup {

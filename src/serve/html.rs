@@ -1,10 +1,10 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
-use super::address::followable;
+use super::address::{followable, item_page};
 use super::conditional::Representation;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
-use crate::model::Time;
+use crate::model::{FeedName, SyncId, Time};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
@@ -93,6 +93,23 @@ pub(super) fn text(from_outside: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// A link to an item's page.
+pub(super) fn item(feed: &FeedName, id: &SyncId, title: &str) -> Markup {
+    let title = if title.is_empty() { id.as_str() } else { title };
+    html! { a href=(item_page(feed, id)) { (text(title)) } }
+}
+
+/// Where a page stands: the way to it from the feeds; `here` is what it is called.
+pub(super) fn trail(feed: &FeedName, up: Option<(&str, &str)>, here: &str) -> Markup {
+    html! {
+        nav.trail aria-label="Where this is" {
+            a href="/" { "Feeds" } " / " a href={ "/feeds/" (feed) } { (feed) } " / "
+            @if let Some((address, name)) = up { a href=(address) { (name) } " / " }
+            span { (here) }
+        }
+    }
 }
 
 /// A link to a page of somebody else, where its address is one to follow; else the text alone.

@@ -19,6 +19,7 @@ pub(super) use self::text_diff::CompareBudget;
 use self::answer_cache::{CachedAnswer, ItemAnswerKey};
 use self::bytes::Whole;
 use self::query::{ItemQuery, VersionChoice};
+use super::address::item_page;
 use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::feeds::unreadable;
@@ -67,8 +68,7 @@ impl Subject {
 
     /// The address of the page, without query.
     fn address(&self) -> String {
-        let id = url::form_urlencoded::byte_serialize(self.known.id.as_str().as_bytes());
-        format!("/feeds/{}/items/{}", self.feed, id.collect::<String>())
+        item_page(&self.feed, &self.known.id)
     }
 
     /// How many bytes a version has, as far as it was noted; else as many as the newest.

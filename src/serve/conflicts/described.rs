@@ -2,37 +2,34 @@
 
 use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::model::{Markup, Version};
+use crate::serve::address::item_page;
 use crate::serve::items;
+use crate::serve::json::with;
+use crate::xml::address::percent_encoded;
 use serde_json::{Value, json};
 
 /// Items in conflict; `base`: the address of this gateway.
 pub(super) fn contests(base: &str, contests: &Contests) -> Value {
     let feed = &contests.feed;
     let items: Vec<Value> = contests.shown.iter().map(|one| contest(base, contests, one)).collect();
-    let more = contests.more.as_ref().map(|id| {
-        let id = url::form_urlencoded::byte_serialize(id.as_str().as_bytes());
-        format!("{base}/feeds/{feed}/conflicts?after={}", id.collect::<String>())
-    });
+    let more = contests
+        .more
+        .as_ref()
+        .map(|id| format!("{base}/feeds/{feed}/conflicts?after={}", percent_encoded(id.as_str())));
     json!({ "feed": feed.as_str(), "count": contests.all, "conflicts": items, "next": more })
 }
 
 fn contest(base: &str, contests: &Contests, contest: &Contest) -> Value {
     let shared = &contest.item.shared;
     let losers = shared.conflicts.iter().take(LOSERS_SHOWN).enumerate().map(|(number, loser)| {
-        let mut value = version(loser);
         let differences = contest.differences.get(number).and_then(Option::as_ref);
-        if let Some(value) = value.as_object_mut() {
-            value.insert("n".to_owned(), number.into());
-            value.insert("differences".to_owned(), json!(differences.map(items::told)));
-        }
-        value
+        with(version(loser), json!({ "n": number, "differences": differences.map(items::told) }))
     });
     let id = &shared.winner.id;
-    let path = url::form_urlencoded::byte_serialize(id.as_str().as_bytes()).collect::<String>();
     json!({
         "sync_id": id.as_str(),
         "published_id": contest.item.published_id,
-        "page": format!("{base}/feeds/{}/items/{path}", contests.feed),
+        "page": format!("{base}{}", item_page(&contests.feed, id)),
         "etag": contest.tag,
         "noconflicts": shared.winner.noconflicts,
         "winner": version(&shared.winner),

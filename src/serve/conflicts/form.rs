@@ -13,6 +13,7 @@ use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::hub::is_form;
 use crate::serve::plain;
 use crate::serve::problem::Problem;
+use crate::xml::address::percent_encoded;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -65,7 +66,7 @@ pub(in crate::serve) async fn resolve(
     let record = room.directory.served(&name).await?;
     match chosen(&room, &record.name, &headers, body).await {
         Ok(id) => {
-            let id: String = url::form_urlencoded::byte_serialize(id.as_str().as_bytes()).collect();
+            let id = percent_encoded(id.as_str());
             let to = format!("/feeds/{}/conflicts?resolved={id}", record.name);
             let to = HeaderValue::from_str(&to)
                 .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no way back"))?;

@@ -3,8 +3,10 @@
 use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::diff::visible;
 use crate::model::{FeedName, Field, Markup as Bytes, SyncId, Version};
-use crate::serve::html::{moment, outward, text};
+use crate::serve::address::item_page;
+use crate::serve::html::{moment, outward, text, trail};
 use crate::serve::{items, plain};
+use crate::xml::address::percent_encoded;
 use maud::{Markup, PreEscaped, html};
 
 /// How much of a version's text is shown, in characters.
@@ -15,13 +17,10 @@ const PREFILLED: usize = 64 * 1024;
 /// All of the page but its title: `contests` as they were made, and what was resolved a moment ago.
 pub(super) fn around(feed: &FeedName, resolved: Option<&SyncId>, contests: &[u8]) -> Markup {
     html! {
-        nav.trail aria-label="Where this is" {
-            a href="/" { "Feeds" } " / " a href={ "/feeds/" (feed) } { (feed) } " / "
-            span { "Conflicts" }
-        }
+        (trail(feed, None, "Conflicts"))
         @if let Some(id) = resolved {
             p.note.done role="status" {
-                "Resolved. " a href=(item_address(feed, id)) { "What the item is now" } "."
+                "Resolved. " a href=(item_page(feed, id)) { "What the item is now" } "."
             }
         }
         // It was written as text here.
@@ -44,7 +43,7 @@ pub(super) fn contests(contests: &Contests) -> Markup {
         }
         @for contest in &contests.shown { (one(contests, contest)) }
         @if let Some(last) = &contests.more {
-            p.links { a href={ "/feeds/" (feed) "/conflicts?after=" (quoted(last)) } { "More" } }
+            p.links { a href={ "/feeds/" (feed) "/conflicts?after=" (percent_encoded(last.as_str())) } { "More" } }
         }
         p.quiet {
             "The same as data: this address with " code { "Accept: application/json" } "."
@@ -59,7 +58,7 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
     html! {
         section.contest id={ "item-" (contest.tag) } {
             h2 {
-                a href=(item_address(&contests.feed, id)) { (title(&shared.winner)) } " "
+                a href=(item_page(&contests.feed, id)) { (title(&shared.winner)) } " "
                 span.badge.deleted { (counted(shared.conflicts.len(), "conflict", "conflicts")) }
             }
             div.sides {
@@ -232,14 +231,6 @@ fn title(version: &Version<Bytes>) -> String {
         "" => "without a title".to_owned(),
         title => text(title),
     }
-}
-
-fn item_address(feed: &FeedName, id: &SyncId) -> String {
-    format!("/feeds/{feed}/items/{}", quoted(id))
-}
-
-fn quoted(id: &SyncId) -> String {
-    url::form_urlencoded::byte_serialize(id.as_str().as_bytes()).collect()
 }
 
 fn counted(number: usize, one: &str, many: &str) -> String {

@@ -26,8 +26,8 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
     let shown = Some(known).filter(|known| !known.is_redacted());
     let versions = versions.iter().map(|note| version(&address, subject, note));
     json!({
-        "feed": feed.as_str(),
-        "sync_id": winner.id.as_str(),
+        "feed": feed,
+        "sync_id": winner.id,
         "published_id": item.published_id,
         "native_id": shown.map(|known| &known.native_shown),
         "aliases": shown.map(|known| &known.aliases[..]).unwrap_or_default(),
@@ -39,7 +39,7 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
         "pending": known.absence.as_ref().map(pending),
         "redacted": known.is_redacted(),
         "kept_out": known.is_redacted(),
-        "updates": winner.updates.value(),
+        "updates": winner.updates,
         "deleted": winner.deleted,
         "tick": item.tick,
         "history": history.collect::<Vec<_>>(),
@@ -51,7 +51,7 @@ pub(super) fn item(base: &str, subject: &Subject) -> Value {
 /// Why an item is missing with nothing concluded yet.
 fn pending(absence: &Absence) -> Value {
     json!({
-        "evidence": absence.evidence.name(),
+        "evidence": absence.evidence,
         "since": absence.since,
         "observations": absence.observations,
     })
@@ -59,24 +59,19 @@ fn pending(absence: &Absence) -> Value {
 
 fn version(address: &str, subject: &Subject, note: &VersionNote) -> Value {
     let number = note.updates.value();
-    let mut value = json::version(note);
     let has_bytes = subject.has_bytes(note);
     let bytes = has_bytes.then(|| format!("{address}?version={number}"));
     let before = subject.before(note).filter(|_| has_bytes);
     let diff = before.map(|old| format!("{address}?diff={}..{number}", old.updates.value()));
-    if let Some(object) = value.as_object_mut() {
-        object.insert("bytes".to_owned(), json!(bytes));
-        object.insert("diff".to_owned(), json!(diff));
-    }
-    value
+    json::with(json::version(note), json!({ "bytes": bytes, "diff": diff }))
 }
 
 /// What differs between two versions.
 pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> Value {
     let differences = difference.differences.as_ref();
     json!({
-        "feed": subject.feed.as_str(),
-        "sync_id": subject.known.id.as_str(),
+        "feed": subject.feed,
+        "sync_id": subject.known.id,
         "old": name(difference.old.as_ref()),
         "new": name(difference.new.as_ref()),
         "fields": differences.map(fields),

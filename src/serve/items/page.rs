@@ -11,26 +11,12 @@ use crate::serve::html::{self, moment, text};
 use crate::store::VersionNote;
 use maud::{Markup, html};
 
-/// The trail to an item's page.
-fn trail(subject: &Subject, here: Option<&str>) -> Markup {
-    html! {
-        nav.trail aria-label="Where this is" {
-            a href="/" { "Feeds" } " / "
-            a href={ "/feeds/" (subject.feed) } { (subject.feed) } " / "
-            @match here {
-                Some(here) => { a href=(subject.address()) { "Item" } " / " span { (here) } },
-                None => span { "Item" },
-            }
-        }
-    }
-}
-
 /// An item with its versions.
 pub(super) fn item(subject: &Subject) -> Markup {
     let known = &subject.known;
     let (word, since) = standing(&subject.item.standing);
     html! {
-        (trail(subject, None))
+        (html::trail(&subject.feed, None, "Item"))
         p.lead {
             span class={ "badge " (word) } { (word) }
             @if let Some(since) = since { " since " (moment(since)) }
@@ -134,7 +120,7 @@ pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> M
     let (old, new) = (name(difference.old.as_ref()), name(difference.new.as_ref()));
     let address = subject.address();
     html! {
-        (trail(subject, Some("What changed")))
+        (html::trail(&subject.feed, Some((&address, "Item")), "What changed"))
         div.sides {
             (side("From", &old, difference.old.as_ref(), &address))
             (side("To", &new, difference.new.as_ref(), &address))
