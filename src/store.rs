@@ -42,7 +42,9 @@ use tokio::sync::{mpsc, watch};
 
 /// A number of the change log: everything in an epoch is durable before the epoch can be seen, and
 /// nothing is added to it afterwards. Zero: before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Epoch(pub u64);
 
 /// The right to poll a share of the feeds, fenced: a commit under an older fence is refused.
@@ -66,7 +68,7 @@ pub struct LoggedChange {
 }
 
 /// A closed epoch of the change log.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClosedEpoch {
     /// Its number.
     pub epoch: Epoch,

@@ -77,7 +77,7 @@ async fn write(store: &dyn Store, file: &Path) -> Result<ImportedState, AppError
     let writing = tokio::task::spawn_blocking(move || {
         let mut writer = ExportWriter::new(BufWriter::new(to), &endpoint, sup_ids)?;
         while let Some(piece) = pieces.blocking_recv() {
-            writer.put(&piece)?;
+            writer.put(piece)?;
         }
         let (totals, to) = writer.finish()?;
         let to = to.into_inner().map_err(|error| PortableError::Io(error.into_error()))?;

@@ -2,10 +2,11 @@
 
 use super::{VersionNote, View};
 use crate::model::{Markup, Time};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A kept version with its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptVersion {
     /// What is noted of it.
     pub note: VersionNote,

@@ -4,18 +4,14 @@
 //! A feed's pieces come together, and its state comes last: whoever takes them in shows the feed
 //! only when it is whole.
 
+mod file;
 mod fit;
-mod frame;
-mod reader;
-mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use file::{ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError, UNRELEASED_MAGIC};
 pub(super) use fit::Fit;
-pub use frame::{MAGIC, PortableError, UNRELEASED_MAGIC};
-pub use reader::ExportReader;
-pub use writer::{ExportTotals, ExportWriter};
 
 pub use super::purge_mark::PurgeMark;
 use super::{ClosedEpoch, KeptVersion, lineage};
@@ -23,11 +19,13 @@ use crate::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, HeldEntry, LedgerEntry,
     Markup, PollState, Skeleton, SyncId, Tick, Time, Version,
 };
+use crate::store::record::whole_archive;
 use crate::websub::Subscription;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// An item with everything that is kept of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedItem {
     /// What the ledger has of it.
     pub known: LedgerEntry,
@@ -39,8 +37,8 @@ pub struct CarriedItem {
     pub versions: Vec<KeptVersion>,
 }
 
-/// A piece of what a store keeps.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A piece of what a store keeps. The order of its kinds is part of the file's format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExportRecord {
     /// A feed's record.
     Feed(Box<FeedRecord>),
@@ -64,7 +62,7 @@ pub enum ExportRecord {
     /// What happened in a feed, oldest first.
     Event(FeedName, Box<Event>),
     /// An archive of a feed, by its number; without content where it was dropped.
-    Archive(FeedName, Box<ArchiveNote>, Option<Box<Archive>>),
+    Archive(FeedName, Box<ArchiveNote>, #[serde(with = "whole_archive")] Option<Box<Archive>>),
     /// A feed's state: the last of its pieces.
     State(FeedName, Box<FeedState>),
 }

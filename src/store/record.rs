@@ -14,18 +14,15 @@ mod identity;
 pub(super) mod specimen;
 mod state;
 mod stored;
-mod subscription;
 mod version;
 
-pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
+pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord, whole_archive};
 pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::state::{FloorRecord, StateRecord};
-pub(super) use self::subscription::SubscriptionRecord;
 pub(super) use self::version::HeadRecord;
 
 use super::limits::VALUE_LIMIT;
-use crate::websub::SignatureError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -80,12 +77,6 @@ pub(super) enum RecordError {
     /// Bytes follow the last field.
     #[error("{0} bytes follow its last field")]
     Trailing(usize),
-    /// An address that is none.
-    #[error("an address in it is none: {0}")]
-    Address(#[from] url::ParseError),
-    /// A secret that is none.
-    #[error(transparent)]
-    Secret(#[from] SignatureError),
     /// A number does not fit this machine.
     #[error("a number does not fit: {0}")]
     Number(#[from] std::num::TryFromIntError),
@@ -114,13 +105,13 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
     Ok(bytes)
 }
 
-/// Writes a record without compressing it, where what it is written to does that.
-pub(super) fn encode_plain<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
-    let payload = postcard::to_stdvec(record)?;
-    if payload.len() > VALUE_LIMIT {
-        return Err(RecordError::TooLarge { size: payload.len(), limit: VALUE_LIMIT });
+/// Writes a record of at most `limit` bytes without compressing it.
+pub(super) fn encode_plain<T: Record>(record: &T, limit: usize) -> Result<Vec<u8>, RecordError> {
+    let bytes = postcard::to_extend(record, vec![T::VERSION, PLAIN])?;
+    if bytes.len() > limit {
+        return Err(RecordError::TooLarge { size: bytes.len(), limit });
     }
-    Ok([&[T::VERSION, PLAIN], payload.as_slice()].concat())
+    Ok(bytes)
 }
 
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.

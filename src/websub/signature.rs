@@ -2,6 +2,7 @@
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use ring::hmac;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The longest secret, in bytes: it "MUST be less than 200 bytes" (section 5.1).
@@ -30,9 +31,24 @@ pub enum SignatureError {
     Wrong,
 }
 
-/// A subscriber's secret: 1 to [`SECRET_LIMIT`] bytes. It is never shown.
-#[derive(Clone, PartialEq, Eq)]
+/// A subscriber's secret: 1 to [`SECRET_LIMIT`] bytes. It is never shown; serde is for the store alone.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>", into = "Box<str>")]
 pub struct Secret(Box<str>);
+
+impl TryFrom<Box<str>> for Secret {
+    type Error = SignatureError;
+
+    fn try_from(text: Box<str>) -> Result<Self, SignatureError> {
+        Self::new(&text)
+    }
+}
+
+impl From<Secret> for Box<str> {
+    fn from(secret: Secret) -> Self {
+        secret.0
+    }
+}
 
 impl Secret {
     /// Checks a secret.

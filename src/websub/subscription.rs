@@ -8,6 +8,7 @@ use super::answer::{Push, VerificationResult};
 use super::{Intent, Secret};
 use crate::model::{FeedName, Tick, Time};
 use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
@@ -95,7 +96,7 @@ impl Leases {
 }
 
 /// How a subscriber is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Manner {
     /// By WebSub: the document is delivered.
     WebSub,
@@ -114,7 +115,7 @@ impl Manner {
 }
 
 /// A subscription, or the request for one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
     /// How the subscriber is told.
     pub manner: Manner,
@@ -131,7 +132,7 @@ pub struct Subscription {
 }
 
 /// A subscription in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Active {
     /// What deliveries are signed with.
     pub secret: Option<Secret>,
@@ -156,7 +157,7 @@ pub struct Active {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRequest {
     /// What.
     pub wanted: CallbackPurpose,
@@ -171,7 +172,7 @@ pub struct PendingRequest {
 }
 
 /// What the callback is to be called for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallbackPurpose {
     /// To verify a subscription or its renewal.
     Subscribe {

@@ -39,7 +39,7 @@ fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
     let mut writer = ExportWriter::new(Vec::new(), endpoint, SupIdBasis::Name).unwrap();
     let mut totals = ExportTotals::default();
     for piece in pieces {
-        writer.put(piece).unwrap();
+        writer.put(piece.clone()).unwrap();
         totals.feeds += u64::from(matches!(piece, ExportRecord::Feed(_)));
         totals.items += u64::from(matches!(piece, ExportRecord::Item(..)));
     }

@@ -11,7 +11,6 @@ use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision
 use crate::store::engine::{Class, Writes};
 use crate::store::portable::ExportRecord;
 use crate::store::purge_mark::PurgeMark;
-use crate::store::record::SubscriptionRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
 use crate::websub::Subscription;
 use std::collections::{BTreeSet, HashMap};
@@ -324,8 +323,7 @@ impl Committer {
             if subscription.is_over() {
                 writes.insert((Class::Subscriptions, key), None);
             } else {
-                let record = SubscriptionRecord::from(subscription);
-                self.records.put(&mut writes, Class::Subscriptions, key, &record)?;
+                self.records.put(&mut writes, Class::Subscriptions, key, subscription)?;
             }
         }
         self.write(writes, group);

@@ -12,7 +12,7 @@ use crate::store::engine::Class;
 use crate::store::engine::{KeyOrder, beginning_with};
 use crate::store::limits::TAIL_LIMIT;
 use crate::store::purge_mark;
-use crate::store::record::{FloorRecord, HeadRecord, Record, SubscriptionRecord};
+use crate::store::record::{FloorRecord, HeadRecord, Record};
 use crate::store::{
     ClosedEpoch, Epoch, LoggedChange, Select, StoreError, VersionNote, View, assemble,
 };
@@ -45,12 +45,7 @@ pub(super) fn attempts(records: &Records) -> Result<Vec<Attempt>, StoreError> {
 
 /// All subscriptions of the hub.
 pub(super) fn subscriptions(records: &Records) -> Result<Vec<Subscription>, StoreError> {
-    let class = Class::Subscriptions;
-    let subscriptions = records.scan::<SubscriptionRecord>(class, &[]).map(|entry| {
-        let (key, record) = entry?;
-        Subscription::try_from(record).map_err(|error| records.damaged(class, &key, error))
-    });
-    subscriptions.collect()
+    values(records, Class::Subscriptions, &[]).collect()
 }
 
 /// The updates of the item that was updated most often, as [`purge_mark::most_updates`] counts them. What

@@ -5,6 +5,7 @@ use super::keys;
 use crate::model::Time;
 use crate::store::StoreError;
 use crate::store::engine::{self, Class, Engine, KeyOrder, KeyRange, Writes, beginning_with};
+use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -144,7 +145,10 @@ impl Records {
         record: &T,
         what: impl FnOnce() -> String,
     ) -> Result<Vec<u8>, StoreError> {
-        let encoded = if self.0.is_compact() { encode(record) } else { encode_plain(record) };
+        let encoded = match self.0.is_compact() {
+            true => encode(record),
+            false => encode_plain(record, VALUE_LIMIT),
+        };
         encoded.map_err(|error| unwritable(what(), error))
     }
 

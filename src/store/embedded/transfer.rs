@@ -12,7 +12,7 @@ use crate::store::portable::{CarriedItem, ExportRecord, Fit};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
-    StateRecord, SubscriptionRecord,
+    StateRecord,
 };
 use crate::store::{Epoch, KeptVersion, StoreError};
 use std::time::Duration;
@@ -201,12 +201,7 @@ impl Importer {
                 records.put(writes, Class::Polls, keys::feed(&state.feed), &**state)?;
             }
             ExportRecord::Subscription(one) => {
-                records.put(
-                    writes,
-                    Class::Subscriptions,
-                    keys::subscription(one.id()),
-                    &SubscriptionRecord::from(&**one),
-                )?;
+                records.put(writes, Class::Subscriptions, keys::subscription(one.id()), &**one)?;
             }
             ExportRecord::Floor(feed, floor) => {
                 records.put(

@@ -2,6 +2,7 @@
 
 use super::ExportRecord;
 use crate::model::{FeedName, SyncId, Time};
+use crate::store::limits::VERSIONS_LIMIT;
 use crate::store::{Epoch, StoreError};
 use std::collections::HashSet;
 
@@ -66,6 +67,13 @@ impl Fit {
                 }
                 let notes = item.versions.iter().map(|version| version.note.tick);
                 let falling = notes.clone().zip(notes.skip(1)).all(|(newer, older)| newer > older);
+                if item.versions.len() > VERSIONS_LIMIT {
+                    let (id, found) = (&item.known.id, item.versions.len());
+                    return Err(unfit(format!(
+                        "the item {id} of the feed {feed} has {found} versions, the limit is \
+                         {VERSIONS_LIMIT}"
+                    )));
+                }
                 if !self.items.insert(item.known.id.clone()) || !falling {
                     let id = &item.known.id;
                     return Err(unfit(format!("the item {id} of the feed {feed} is in it twice")));

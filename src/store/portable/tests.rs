@@ -1,4 +1,4 @@
-use super::frame::{FORMAT, FRAME_LIMIT, FrameKind};
+use super::file::{FORMAT, FRAME_LIMIT};
 use super::*;
 use crate::model::{EndpointId, Lineage, Stretch, SupIdBasis};
 use crate::store::LoggedChange;
@@ -12,7 +12,7 @@ fn endpoint() -> EndpointId {
 fn written(pieces: &[ExportRecord]) -> Vec<u8> {
     let mut writer = ExportWriter::new(Vec::new(), &endpoint(), SupIdBasis::Name).unwrap();
     for piece in pieces {
-        writer.put(piece).unwrap();
+        writer.put(piece.clone()).unwrap();
     }
     writer.finish().unwrap().1
 }
@@ -80,12 +80,11 @@ fn every_bit_and_every_byte_counts() {
 }
 
 /// A file of frames, whatever they are.
-fn framed(frames: &[(u8, &[u8])]) -> Vec<u8> {
-    let mut inner = Vec::new();
-    for (kind, payload) in frames {
-        inner.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
-        inner.push(*kind);
-        inner.extend_from_slice(payload);
+fn framed(format: u32, frames: &[&[u8]]) -> Vec<u8> {
+    let mut inner = format.to_le_bytes().to_vec();
+    for record in frames {
+        inner.extend_from_slice(&u32::try_from(record.len()).unwrap().to_le_bytes());
+        inner.extend_from_slice(record);
     }
     [MAGIC, zstd::bulk::compress(&inner, 1).unwrap().as_slice()].concat()
 }
@@ -96,27 +95,30 @@ fn other_files_are_told_apart() {
     assert!(matches!(read(b"<opml/>"), Err(PortableError::Other)));
     assert!(matches!(read(b"tidegate state\n\x28"), Err(PortableError::Unreleased)));
     assert!(matches!(read(MAGIC), Err(PortableError::Damaged(_))));
-    let newer = [&(FORMAT + 1).to_le_bytes(), b"\x01gate".as_slice()].concat();
-    let head = FrameKind::Head as u8;
-    assert!(matches!(read(&framed(&[(head, &newer)])), Err(PortableError::Newer { found: 2, .. })));
-    let good = [&FORMAT.to_le_bytes(), b"\x01gate".as_slice()].concat();
+    // Version of the layout, no packing, the kind of frame; then an endpoint and what ids are made of.
+    let head = b"\x01\x00\x00\x04gate\x00".as_slice();
+    let newer = framed(FORMAT + 1, &[head]);
+    assert!(matches!(read(&newer), Err(PortableError::Newer { found: 2, .. })));
+    assert!(matches!(read(&framed(0, &[head])), Err(PortableError::Damaged(_))));
+    let lying = framed(FORMAT, &[head, b"\x01\x00\x02\x01\x07"]);
     for frames in [
         vec![],
-        vec![(FrameKind::Feed as u8, b"".as_slice())],
-        vec![(head, b"x")],
-        vec![(head, good.as_slice()), (99, b"")],
-        vec![(head, &good), (FrameKind::State as u8, b"")],
-        vec![(head, &good), (FrameKind::Inside as u8, b"a"), (FrameKind::Body as u8, b"")],
-        vec![(head, &good), (FrameKind::Inside as u8, b"not a name!")],
-        vec![(head, &good), (FrameKind::End as u8, &[0; 24])],
-        vec![(head, &good)],
+        vec![b"\x01\x00\x01\x00".as_slice()],
+        vec![b"x"],
+        vec![head],
+        vec![head, head],
+        vec![head, b"\x01\x00\x09"],
+        vec![head, b"\x02\x00\x02\x01\x00"],
+        vec![head, b"\x01\x00\x02\x01\x00"],
     ] {
-        assert!(matches!(read(&framed(&frames)), Err(PortableError::Damaged(_))), "{frames:?}");
+        let file = framed(FORMAT, &frames);
+        assert!(matches!(read(&file), Err(PortableError::Damaged(_))), "{frames:?}");
     }
-    let mut lying = u32::try_from(FRAME_LIMIT + 1).unwrap().to_le_bytes().to_vec();
-    lying.push(head);
-    let lying = [MAGIC, zstd::bulk::compress(&lying, 1).unwrap().as_slice()].concat();
     assert!(matches!(read(&lying), Err(PortableError::Damaged(_))));
+    let long = u32::try_from(FRAME_LIMIT + 1).unwrap().to_le_bytes();
+    let long = [FORMAT.to_le_bytes().as_slice(), &long].concat();
+    let long = [MAGIC, zstd::bulk::compress(&long, 1).unwrap().as_slice()].concat();
+    assert!(matches!(read(&long), Err(PortableError::Damaged(_))));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::model::{
     Version,
 };
 use crate::store::{LoggedChange, VersionNote};
+use crate::websub::Subscription;
 
 impl Record for Attempt {}
 impl Record for Event {}
@@ -14,6 +15,7 @@ impl Record for LedgerEntry {}
 impl Record for Markup {}
 impl Record for PollState {}
 impl Record for Skeleton {}
+impl Record for Subscription {}
 impl Record for VersionNote {}
 /// What is kept of a feed's held documents.
 impl Record for Vec<HeldEntry> {}

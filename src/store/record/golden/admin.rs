@@ -151,9 +151,9 @@ pub(super) fn feed() -> FeedRecord {
     }
 }
 
-pub(super) fn subscription() -> SubscriptionRecord {
+pub(super) fn subscription() -> Subscription {
     let tick = |seconds| Some(Tick::at(at(seconds)));
-    SubscriptionRecord::from(&Subscription {
+    Subscription {
         manner: Manner::RssCloud,
         feed: FeedName::new("news").unwrap(),
         topic: "https://gate.example/feeds/news?sx=feedsync".to_owned(),
@@ -177,7 +177,7 @@ pub(super) fn subscription() -> SubscriptionRecord {
             not_before: Some(at(70)),
             trouble: Some("the callback answered 503".to_owned()),
         }),
-    })
+    }
 }
 
 pub(super) fn history_record() -> HistoryRecord {

@@ -373,7 +373,7 @@ specimens! {
     note_1: "note-1.hex", note(), VersionNote;
     poll_1: "poll-1.hex", poll(), PollState;
     feed_1: "feed-1.hex", feed_record(), FeedRecord;
-    subscription_1: "subscription-1.hex", subscription(), SubscriptionRecord;
+    subscription_1: "subscription-1.hex", subscription(), Subscription;
     log_1: "log-1.hex", log(), (Time, LoggedChange);
     order_1: "order-1.hex", vec![id("b"), id("a")], Vec<SyncId>;
     floor_1: "floor-1.hex", floor(), FloorRecord;

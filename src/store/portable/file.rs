@@ -1,0 +1,243 @@
+//! The file: a heading, then one zstd stream of frames: the head, the pieces in their order, and the end
+//! with a fingerprint of all before it. Each frame is its length and a record.
+
+use super::ExportRecord;
+use crate::model::{EndpointId, SupIdBasis};
+use crate::store::record::{Record, RecordError, decode, encode_plain};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufReader, Read, Write};
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// What the file begins with.
+pub const MAGIC: &[u8] = b"tidegate export\n";
+/// What files begin with that programs from before 0.1.0 wrote.
+pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
+/// The format that is written, and the newest that is read. It stands before the first frame.
+pub(super) const FORMAT: u32 = 1;
+/// The longest frame, in bytes: an item with all its versions.
+pub(super) const FRAME_LIMIT: usize = 1 << 30;
+/// The zstd level: written once, and read seldom.
+const LEVEL: i32 = 9;
+
+/// A frame. The order of its kinds is part of the format.
+#[derive(Debug, Serialize, Deserialize)]
+enum Frame {
+    /// Whose state it is, and what the SUP ids of its feeds are made of.
+    Head(EndpointId, SupIdBasis),
+    Piece(ExportRecord),
+    /// How many frames there were, and their fingerprint.
+    End {
+        frames: u64,
+        digest: u128,
+    },
+}
+
+impl Record for Frame {}
+
+/// Why a file is not, or cannot be, the state of a gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum PortableError {
+    /// It is another file.
+    #[error("it is no state of a gateway")]
+    Other,
+    /// It was written before 0.1.0.
+    #[error("it was written by a program from before 0.1.0, and no other reads it")]
+    Unreleased,
+    /// It was written by a newer program.
+    #[error("it has format {found}, this program reads up to {known}; use the newer program")]
+    Newer {
+        /// The format found.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
+    /// It is not as it was written, or not all of it is there.
+    #[error("it is damaged or cut off: {0}; nothing of it was taken")]
+    Damaged(String),
+    /// Reading or writing failed.
+    #[error("reading or writing failed: {0}")]
+    Io(#[from] io::Error),
+    /// A record cannot be written.
+    #[error("a record cannot be written: {0}")]
+    Unwritable(String),
+}
+
+fn damaged(what: impl ToString) -> PortableError {
+    PortableError::Damaged(what.to_string())
+}
+
+/// What was written or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExportTotals {
+    /// Records of feeds.
+    pub feeds: u64,
+    /// Items, tombstones included.
+    pub items: u64,
+}
+
+impl ExportTotals {
+    fn note(&mut self, piece: &ExportRecord) {
+        self.feeds += u64::from(matches!(piece, ExportRecord::Feed(_)));
+        self.items += u64::from(matches!(piece, ExportRecord::Item(..)));
+    }
+}
+
+/// Writes the state of a gateway.
+pub struct ExportWriter<W: Write> {
+    to: zstd::stream::write::Encoder<'static, W>,
+    digest: Xxh3Default,
+    frames: u64,
+    totals: ExportTotals,
+}
+
+impl<W: Write> ExportWriter<W> {
+    /// Begins a file with the state of the gateway `endpoint`.
+    pub fn new(
+        mut to: W,
+        endpoint: &EndpointId,
+        sup_ids: SupIdBasis,
+    ) -> Result<Self, PortableError> {
+        to.write_all(MAGIC)?;
+        let mut to = zstd::stream::write::Encoder::new(to, LEVEL)?;
+        to.write_all(&FORMAT.to_le_bytes())?;
+        let (digest, totals) = (Xxh3Default::new(), ExportTotals::default());
+        let mut writer = Self { to, digest, frames: 0, totals };
+        writer.frame(&Frame::Head(endpoint.clone(), sup_ids))?;
+        Ok(writer)
+    }
+
+    fn frame(&mut self, frame: &Frame) -> Result<(), PortableError> {
+        let unwritable = |what: String| PortableError::Unwritable(what);
+        let record = encode_plain(frame, FRAME_LIMIT).map_err(|e| unwritable(e.to_string()))?;
+        let length = u32::try_from(record.len()).map_err(|e| unwritable(e.to_string()))?;
+        for bytes in [length.to_le_bytes().as_slice(), &record] {
+            self.digest.update(bytes);
+            self.to.write_all(bytes)?;
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// Writes a piece.
+    pub fn put(&mut self, piece: ExportRecord) -> Result<(), PortableError> {
+        self.totals.note(&piece);
+        self.frame(&Frame::Piece(piece))
+    }
+
+    /// Ends the file; answers what stands in it and where it was written to.
+    pub fn finish(mut self) -> Result<(ExportTotals, W), PortableError> {
+        self.frame(&Frame::End { frames: self.frames, digest: self.digest.digest128() })?;
+        let mut to = self.to.finish()?;
+        to.flush()?;
+        Ok((self.totals, to))
+    }
+}
+
+/// Reads the state of a gateway. Whatever the bytes are, it answers and takes bounded memory.
+pub struct ExportReader<R: Read> {
+    from: zstd::stream::read::Decoder<'static, BufReader<R>>,
+    endpoint: EndpointId,
+    sup_ids: SupIdBasis,
+    digest: Xxh3Default,
+    frames: u64,
+    totals: ExportTotals,
+    ended: bool,
+}
+
+impl<R: Read> ExportReader<R> {
+    /// Reads the beginning of a file.
+    pub fn open(mut from: R) -> Result<Self, PortableError> {
+        let mut magic = Vec::new();
+        from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        if magic.starts_with(UNRELEASED_MAGIC) {
+            return Err(PortableError::Unreleased);
+        }
+        if magic != MAGIC {
+            return Err(PortableError::Other);
+        }
+        let mut from = zstd::stream::read::Decoder::new(from)?.single_frame();
+        let mut format = [0; 4];
+        from.read_exact(&mut format).map_err(damaged)?;
+        let found = u32::from_le_bytes(format);
+        if found > FORMAT {
+            return Err(PortableError::Newer { found, known: FORMAT });
+        }
+        if found < FORMAT {
+            return Err(damaged("its format is none that was ever written"));
+        }
+        let (mut digest, mut frames) = (Xxh3Default::new(), 0);
+        let Frame::Head(endpoint, sup_ids) = frame(&mut from, &mut digest, &mut frames)? else {
+            return Err(damaged("it does not begin with its head"));
+        };
+        let totals = ExportTotals::default();
+        Ok(Self { from, endpoint, sup_ids, digest, frames, totals, ended: false })
+    }
+
+    /// Whose state it is.
+    pub const fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+
+    /// What the SUP ids of its feeds are made of.
+    pub const fn sup_ids(&self) -> SupIdBasis {
+        self.sup_ids
+    }
+
+    /// What was read so far.
+    pub const fn totals(&self) -> ExportTotals {
+        self.totals
+    }
+
+    /// The next piece; `None` once all were read and the file proved whole.
+    pub fn next_piece(&mut self) -> Result<Option<ExportRecord>, PortableError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let before = (self.frames, self.digest.digest128());
+        match frame(&mut self.from, &mut self.digest, &mut self.frames)? {
+            Frame::Piece(piece) => {
+                self.totals.note(&piece);
+                Ok(Some(piece))
+            }
+            Frame::End { frames, digest } => self.end((frames, digest) == before).map(|()| None),
+            Frame::Head(..) => Err(damaged("it has two heads")),
+        }
+    }
+
+    fn end(&mut self, is_whole: bool) -> Result<(), PortableError> {
+        if !is_whole {
+            return Err(damaged("its fingerprint is another"));
+        }
+        // Reading on makes zstd check its own end; and nothing may stand behind it.
+        let behind = self.from.read(&mut [0]).map_err(damaged)?;
+        if behind > 0 || self.from.get_mut().read(&mut [0])? > 0 {
+            return Err(damaged("something stands behind its end"));
+        }
+        self.ended = true;
+        Ok(())
+    }
+}
+
+/// The next frame.
+fn frame(
+    from: &mut impl Read,
+    digest: &mut Xxh3Default,
+    frames: &mut u64,
+) -> Result<Frame, PortableError> {
+    let mut head = [0; 4];
+    from.read_exact(&mut head).map_err(damaged)?;
+    let length = usize::try_from(u32::from_le_bytes(head)).unwrap_or(usize::MAX);
+    if length > FRAME_LIMIT {
+        return Err(damaged("a record is longer than any that is written"));
+    }
+    // Made as it is read, so that a length that lies costs nothing.
+    let mut record = Vec::new();
+    let most = u64::try_from(length).unwrap_or(u64::MAX);
+    if from.take(most).read_to_end(&mut record).map_err(damaged)? != length {
+        return Err(damaged("it ends within a record"));
+    }
+    digest.update(&head);
+    digest.update(&record);
+    *frames += 1;
+    decode(&record).map_err(|error: RecordError| damaged(error))
+}
