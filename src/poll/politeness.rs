@@ -128,7 +128,7 @@ impl PoliteHost {
 }
 
 /// What a feed waits in a host's line for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Errand {
     /// To be polled.
     Poll(FeedName),

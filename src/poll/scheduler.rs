@@ -7,6 +7,7 @@
 use super::PollSettings;
 mod announced;
 mod commands;
+mod errands;
 mod hosts;
 pub(super) mod hub;
 mod plans;
@@ -15,17 +16,16 @@ mod rounds;
 mod walks;
 
 use self::announced::PushTriggers;
-use self::hub::{AllLeaving, HubAsked, Subscribing};
+use self::errands::{ErrandState, FinishedErrand};
+use self::hub::AllLeaving;
 use super::allowance::{Allowance, HostAllowances};
 use super::announced::{Looked, SupPolls};
-use super::backfill::Stepped;
 use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
 use super::politeness::{Errand, PoliteHost, Politeness};
 use super::poller::{FeedBoard, PollCommand};
 use super::polling::{PollContext, PollResult};
-use super::probe::ProbeResult;
 use super::resume::NOTE_EVERY;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
@@ -41,7 +41,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use walks::Walking;
 
 /// The longest sleep: how late a jump of the wall clock is noticed.
 const SLICE: Duration = Duration::from_secs(1);
@@ -89,25 +88,19 @@ struct ScheduledFeed {
     hearing: PushTriggers,
     /// What was asked about its missing items within the hour.
     asked: Allowance,
-    probing: Probing,
+    /// What is to be asked about its missing items.
+    probe_plan: Option<Box<ProbePlan>>,
+    probing: ErrandState,
     /// The walk through its publisher's older documents, and where its next step is.
     walk: Option<Backfill>,
-    walking: Walking,
+    walking: ErrandState,
     /// The subscription to its hub, and where the next request to that is.
     subscription: Option<HubSubscription>,
-    subscribing: Subscribing,
+    subscribing: ErrandState,
     /// The requests for the subscription that it had last.
     hub_requests: Option<Requests>,
     /// Whether the walk or the subscription has still to be written down.
     aside_is_unsaved: bool,
-}
-
-/// Whether missing items of a feed are asked for.
-enum Probing {
-    Not,
-    /// In the line of a host.
-    Waits(Box<ProbePlan>, PoliteHost),
-    Asks(Id, CancellationToken),
 }
 
 struct RunningErrand {
@@ -139,25 +132,18 @@ pub(super) struct PollScheduler {
     cancel: CancellationToken,
     board: Arc<FeedBoard>,
     feeds: HashMap<FeedName, ScheduledFeed>,
-    due: BTreeSet<(Time, FeedName)>,
+    /// What is to stand in its host's line from then on.
+    due: BTreeSet<(Time, Errand)>,
     polite: Politeness,
-    rounds: JoinSet<Done>,
-    names: HashMap<Id, FeedName>,
-    probes: JoinSet<Result<ProbeResult, RoundError>>,
-    probe_names: HashMap<Id, (FeedName, PoliteHost)>,
+    /// Errands in flight, with the hosts that they went to.
+    running: JoinSet<FinishedErrand>,
+    in_flight: HashMap<Id, (Errand, PoliteHost)>,
     hosts_asked: HostAllowances,
-    steps: JoinSet<Stepped>,
-    step_names: HashMap<Id, (FeedName, PoliteHost)>,
-    steps_due: BTreeSet<(Time, FeedName)>,
     asked_for: usize,
     announced: SupPolls,
     /// Requests for SUP documents in flight, and for which.
     looks: JoinSet<Option<Looked>>,
     addresses: HashMap<Id, String>,
-    /// Requests to hubs in flight, and for which feeds; those that are due.
-    hubs: JoinSet<HubAsked>,
-    hub_names: HashMap<Id, (FeedName, PoliteHost)>,
-    hubs_due: BTreeSet<(Time, FeedName)>,
     callbacks: Arc<Callbacks>,
     leaving: AllLeaving,
     unsaved: BTreeMap<FeedName, PollState>,
@@ -194,21 +180,13 @@ impl PollScheduler {
             board,
             feeds: HashMap::new(),
             due: BTreeSet::new(),
-            rounds: JoinSet::new(),
-            names: HashMap::new(),
-            probes: JoinSet::new(),
-            probe_names: HashMap::new(),
+            running: JoinSet::new(),
+            in_flight: HashMap::new(),
             hosts_asked: HostAllowances::default(),
-            steps: JoinSet::new(),
-            step_names: HashMap::new(),
-            steps_due: BTreeSet::new(),
             asked_for: 0,
             announced: SupPolls::default(),
             looks: JoinSet::new(),
             addresses: HashMap::new(),
-            hubs: JoinSet::new(),
-            hub_names: HashMap::new(),
-            hubs_due: BTreeSet::new(),
             callbacks,
             leaving: AllLeaving::new(),
             unsaved: BTreeMap::new(),
@@ -229,11 +207,8 @@ impl PollScheduler {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => break,
-                Some(done) = self.rounds.join_next_with_id() => self.finish(done),
-                Some(done) = self.probes.join_next_with_id() => self.finish_probe(done),
-                Some(done) = self.steps.join_next_with_id() => self.finish_step(done),
+                Some(done) = self.running.join_next_with_id() => self.finish(done),
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
-                Some(done) = self.hubs.join_next_with_id() => self.finish_hub(done),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -248,8 +223,8 @@ impl PollScheduler {
     fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, due: Time, reason: &str) {
         let name = record.name.clone();
         let host = self.settings.host(hosts::read_from(&memory.poll).unwrap_or(&record.url));
-        self.forget_probe(&name);
-        self.forget_walk(&name);
+        self.forget(&Errand::Probe(name.clone()));
+        self.forget(&Errand::Walk(name.clone()));
         self.leave_hub(&name);
         self.board.remove(&name);
         let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
@@ -269,11 +244,12 @@ impl PollScheduler {
             leaving: false,
             left: Vec::new(),
             asked: Allowance::default(),
-            probing: Probing::Not,
+            probe_plan: None,
+            probing: ErrandState::None,
             walk,
-            walking: Walking::Not,
+            walking: ErrandState::None,
             subscription,
-            subscribing: Subscribing::Not,
+            subscribing: ErrandState::None,
             hub_requests,
             aside_is_unsaved: false,
             hearing: PushTriggers::default(),
@@ -291,9 +267,9 @@ impl PollScheduler {
             return self.board.change(name, |status| status.failure = Some(failure));
         }
         if let Some(old) = feed.due.replace(next.at) {
-            self.due.remove(&(old, name.clone()));
+            self.due.remove(&(old, Errand::Poll(name.clone())));
         }
-        self.due.insert((next.at, name.clone()));
+        self.due.insert((next.at, Errand::Poll(name.clone())));
         self.board.change(name, |status| status.next = Some(next));
     }
 
@@ -301,7 +277,7 @@ impl PollScheduler {
     fn unschedule(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Some(old) = feed.due.take() {
-            self.due.remove(&(old, name.clone()));
+            self.due.remove(&(old, Errand::Poll(name.clone())));
         }
         if std::mem::take(&mut feed.in_line) {
             self.polite.forget(&Errand::Poll(name.clone()), &feed.host);
@@ -311,26 +287,28 @@ impl PollScheduler {
     fn start_what_is_due(&mut self) {
         let (now, instant) = (self.clock.now(), Instant::now());
         self.follow_clock(now);
-        while let Some((at, _)) = self.due.first() {
-            if *at > now {
-                break;
-            }
-            let Some((_, name)) = self.due.pop_first() else { break };
-            if let Some(feed) = self.feeds.get_mut(&name) {
-                feed.due = None;
-                feed.in_line = true;
-                let begin = instant + std::mem::take(&mut feed.offset);
-                // What is told of is read soon; the same announcement may list a hundred feeds.
-                if feed.hearing.listed || feed.hearing.pushed {
-                    self.polite.enqueue_listed(Errand::Poll(name), &feed.host, begin);
-                } else {
-                    self.polite.enqueue(Errand::Poll(name), &feed.host, begin);
-                }
+        while self.due.first().is_some_and(|(at, _)| *at <= now) {
+            match self.due.pop_first() {
+                Some((_, Errand::Poll(name))) => self.line_up_poll(name, instant),
+                Some((_, Errand::Walk(name))) => self.line_up_step(name),
+                Some((_, Errand::Hub(name))) => self.line_up_hub(&name, now),
+                Some((_, Errand::Probe(_))) | None => {}
             }
         }
-        self.line_up_steps(now);
-        self.line_up_hubs(now);
         self.run_errands(now, instant);
+    }
+
+    fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
+        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        feed.due = None;
+        feed.in_line = true;
+        let begin = instant + std::mem::take(&mut feed.offset);
+        // What is told of is read soon; the same announcement may list a hundred feeds.
+        if feed.hearing.listed || feed.hearing.pushed {
+            self.polite.enqueue_listed(Errand::Poll(name), &feed.host, begin);
+        } else {
+            self.polite.enqueue(Errand::Poll(name), &feed.host, begin);
+        }
     }
 
     /// Moves due times along when the wall clock went back.
@@ -342,34 +320,28 @@ impl PollScheduler {
         }
         self.due = std::mem::take(&mut self.due)
             .into_iter()
-            .map(|(at, name)| (at.minus(back), name))
+            .map(|(at, errand)| (at.minus(back), errand))
             .collect();
-        self.steps_due = std::mem::take(&mut self.steps_due)
-            .into_iter()
-            .map(|(at, name)| (at.minus(back), name))
-            .collect();
-        self.set_hubs_back(back);
-        for (at, name) in &self.steps_due {
-            if let Some(feed) = self.feeds.get_mut(name) {
-                feed.walking = Walking::Due(*at);
+        for (at, errand) in &self.due {
+            let Some(feed) = self.feeds.get_mut(errand.feed()) else { continue };
+            if let Some(state) = feed.state_of(errand) {
+                *state = ErrandState::Due(*at);
+                continue;
             }
-        }
-        for (at, name) in &self.due {
-            if let Some(feed) = self.feeds.get_mut(name) {
-                feed.due = Some(*at);
-            }
-            self.board.change(name, |status| {
+            feed.due = Some(*at);
+            self.board.change(errand.feed(), |status| {
                 if let Some(next) = &mut status.next {
                     next.at = *at;
                 }
             });
         }
+        self.set_hubs_back(back);
     }
 
     fn drop_feed(&mut self, name: &FeedName) {
         self.unschedule(name);
-        self.forget_probe(name);
-        self.forget_walk(name);
+        self.forget(&Errand::Probe(name.clone()));
+        self.forget(&Errand::Walk(name.clone()));
         self.leave_hub(name);
         self.feeds.remove(name);
         self.unsaved.remove(name);
@@ -380,10 +352,8 @@ impl PollScheduler {
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let step = self.steps_due.first().map(|(at, _)| now + at.since(self.last_now));
-        let hub = self.hubs_due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
-        let times = [due, step, hub, looks, polite, self.checkpoint_at, Some(self.claim_at)];
+        let times = [due, looks, polite, self.checkpoint_at, Some(self.claim_at)];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
@@ -435,20 +405,14 @@ impl PollScheduler {
         // Without this, rounds go on fetching when the last handle is gone but nobody cancelled.
         self.cancel.cancel();
         let ended = timeout(STOP_WAIT, async {
-            while let Some(done) = self.rounds.join_next_with_id().await {
+            while let Some(done) = self.running.join_next_with_id().await {
                 self.finish(done);
-            }
-            while let Some(done) = self.probes.join_next_with_id().await {
-                self.finish_probe(done);
-            }
-            while let Some(done) = self.steps.join_next_with_id().await {
-                self.finish_step(done);
             }
         })
         .await;
         if ended.is_err() {
             tracing::warn!(
-                rounds = self.rounds.len(),
+                rounds = self.running.len(),
                 limit = ?STOP_WAIT,
                 "polling stops though rounds are still in flight"
             );

@@ -1,9 +1,8 @@
 //! Hosts: where each errand of a feed goes, what is put off while a host wants to be left alone, and
 //! what a changed configuration means for lines that are waiting.
 
-use super::hub::Subscribing;
-use super::walks::Walking;
-use super::{PollScheduler, Probing, ScheduledFeed};
+use super::errands::ErrandState;
+use super::{PollScheduler, ScheduledFeed};
 use crate::fetch::PauseRequest;
 use crate::model::{FeedName, PollState, Time};
 use crate::poll::PollSettings;
@@ -31,10 +30,7 @@ impl ScheduledFeed {
                 let next = self.walk.as_ref().and_then(|walk| walk.next.as_deref());
                 next.unwrap_or(&self.record.url)
             }
-            Errand::Probe(_) => match &self.probing {
-                Probing::Waits(plan, _) => plan.listed.as_str(),
-                Probing::Not | Probing::Asks(..) => return None,
-            },
+            Errand::Probe(_) => self.probe_plan.as_ref()?.listed.as_str(),
             Errand::Hub(_) => self.subscription.as_ref()?.address(),
         };
         Some(settings.host(address))
@@ -42,24 +38,12 @@ impl ScheduledFeed {
 
     /// Takes note of the host in whose line an errand stands.
     fn stands_at(&mut self, errand: &Errand, host: &PoliteHost) {
-        let place = match errand {
-            Errand::Poll(_) => Some(&mut self.host),
-            Errand::Walk(_) => match &mut self.walking {
-                Walking::Waits(place) => Some(place),
-                _ => None,
-            },
-            Errand::Probe(_) => match &mut self.probing {
-                Probing::Waits(_, place) => Some(place),
-                _ => None,
-            },
-            Errand::Hub(_) => match &mut self.subscribing {
-                Subscribing::Waits(place) => Some(place),
-                _ => None,
-            },
+        let place = match self.state_of(errand) {
+            None => &mut self.host,
+            Some(ErrandState::InLine(place)) => place,
+            Some(_) => return,
         };
-        if let Some(place) = place {
-            place.clone_from(host);
-        }
+        place.clone_from(host);
     }
 }
 
@@ -105,11 +89,11 @@ impl PollScheduler {
             }
             // What is to be asked is planned anew after a poll; by then it may be something else.
             Errand::Probe(_) => {
-                feed.probing = Probing::Not;
+                (feed.probing, feed.probe_plan) = (ErrandState::None, None);
                 self.note_unasked(name, Some(left), now);
             }
             Errand::Hub(_) => {
-                feed.subscribing = Subscribing::Not;
+                feed.subscribing = ErrandState::None;
                 if let Some(it) = &mut feed.subscription {
                     let why =
                         "its host asked for a pause in answer to another request (Retry-After)";
@@ -141,10 +125,11 @@ impl PollScheduler {
         tracing::debug!(host = host.full(), wait = ?pause.wait, "a host asked for a pause");
         self.polite.pause(&host, pause.wait, now);
         // A round of asking for missing items is more than one request.
-        for (name, host) in self.probe_names.values() {
-            if self.polite.paused(host, now).is_some()
-                && let Some(ScheduledFeed { probing: Probing::Asks(_, cancel), .. }) =
-                    self.feeds.get(name)
+        for (errand, host) in self.in_flight.values() {
+            if matches!(errand, Errand::Probe(_))
+                && self.polite.paused(host, now).is_some()
+                && let Some(ScheduledFeed { probing: ErrandState::Running(_, cancel), .. }) =
+                    self.feeds.get(errand.feed())
             {
                 cancel.cancel();
             }

@@ -1,21 +1,21 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
+use super::errands::{ErrandState, FinishedErrand};
 use super::{PollScheduler, ScheduledFeed};
-use crate::fetch::read_url;
+use crate::fetch::{Call, read_url};
 use crate::model::{FeedName, HubSubscription, ShownAddress, Time};
 use crate::poll::PollSettings;
 use crate::poll::announced::AnnouncedFeed;
 use crate::poll::callbacks::Reach;
-use crate::poll::politeness::{Errand, PoliteHost};
+use crate::poll::politeness::Errand;
 use crate::poll::polling::PollResult;
 use crate::poll::subscribe::{self, Failed};
 use crate::status::HubReport;
 use crate::websub::subscriber::{self, CallbackReply, Polled, Requests};
-use crate::websub::{Discovery, Intent, Verification};
+use crate::websub::{Discovery, HubRequest, Intent, Verification};
 use std::collections::HashMap;
 use std::time::Duration;
-use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -24,18 +24,6 @@ use tokio_util::sync::CancellationToken;
 pub const MAX_LEAVING: usize = 64;
 /// How long a hub may take to ask whether the end of a subscription was meant.
 const LEAVING_TIME: Duration = Duration::from_secs(10 * 60);
-
-/// Where the next request to a hub is.
-pub(super) enum Subscribing {
-    /// There is none to come.
-    Not,
-    /// It is due at that time.
-    Due(Time),
-    /// It stands in the line of a host.
-    Waits(PoliteHost),
-    /// It is being made.
-    Asks(Id, CancellationToken),
-}
 
 /// A subscription that is being ended.
 pub(super) struct Leaving {
@@ -139,16 +127,10 @@ impl PollScheduler {
     fn plan_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let note = feed.subscription.clone();
-        if let (Some(subscription), Subscribing::Not | Subscribing::Due(_)) =
-            (&feed.subscription, &feed.subscribing)
-        {
-            let next = subscription.next;
-            if let Subscribing::Due(old) =
-                std::mem::replace(&mut feed.subscribing, Subscribing::Due(next))
-            {
-                self.hubs_due.remove(&(old, name.clone()));
-            }
-            self.hubs_due.insert((next, name.clone()));
+        let next = feed.subscription.as_ref().map(|subscription| subscription.next);
+        let is_planned = matches!(feed.subscribing, ErrandState::None | ErrandState::Due(_));
+        if let Some(next) = next.filter(|_| is_planned) {
+            self.plan_errand(Errand::Hub(name.clone()), next);
         }
         self.board.change(name, |status| {
             let before = status.hub.take();
@@ -156,33 +138,22 @@ impl PollScheduler {
         });
     }
 
-    /// Puts every request to a hub that is due into its host's line.
-    pub(super) fn line_up_hubs(&mut self, now: Time) {
-        while let Some((at, _)) = self.hubs_due.first() {
-            if *at > now {
-                break;
-            }
-            let Some((_, name)) = self.hubs_due.pop_first() else { break };
-            let Some(feed) = self.feeds.get_mut(&name) else { continue };
-            feed.subscribing = Subscribing::Not;
-            let Some(subscription) = &mut feed.subscription else { continue };
-            if subscriber::due(subscription, now) {
-                let host = self.settings.host(subscription.address());
-                self.polite.enqueue(Errand::Hub(name.clone()), &host, Instant::now());
-                feed.subscribing = Subscribing::Waits(host);
-            }
-            self.hub_changed(&name);
+    /// Puts a request to a hub that is due into its host's line.
+    pub(super) fn line_up_hub(&mut self, name: &FeedName, now: Time) {
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.subscribing = ErrandState::None;
+        let Some(subscription) = &mut feed.subscription else { return };
+        if subscriber::due(subscription, now) {
+            let host = self.settings.host(subscription.address());
+            self.enqueue(Errand::Hub(name.clone()), host);
         }
+        self.hub_changed(name);
     }
 
     pub(super) fn begin_hub(&mut self, name: &FeedName) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let waiting = std::mem::replace(&mut feed.subscribing, Subscribing::Not);
-        let Subscribing::Waits(host) = waiting else {
-            feed.subscribing = waiting;
-            return;
-        };
+        let Some(host) = feed.subscribing.leave_line() else { return };
         let request = feed.subscription.as_mut().and_then(|it| {
             subscriber::sent(it, now);
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
@@ -195,45 +166,24 @@ impl PollScheduler {
             self.polite.finish(&host, Instant::now());
             return self.plan_hub(name);
         };
-        let (call, cancel) = (self.bench.call.clone(), self.cancel.child_token());
-        let token = cancel.clone();
-        let task = self.hubs.spawn(async move {
-            tokio::select! {
-                () = token.cancelled() => None,
-                asked = subscribe::ask(call, hub, request, now) => Some(asked),
-            }
-        });
-        feed.subscribing = Subscribing::Asks(task.id(), cancel);
-        self.hub_names.insert(task.id(), (name.clone(), host));
+        let cancel = self.cancel.child_token();
+        let task = ask(self.bench.call.clone(), (hub, request), now, cancel.clone());
+        self.run_errand(Errand::Hub(name.clone()), host, task, cancel);
     }
 
-    pub(super) fn finish_hub(&mut self, done: Result<(Id, HubAsked), JoinError>) {
-        let (id, asked) = match done {
-            Ok(done) => done,
-            Err(error) => {
-                let why = format!("asking it failed: {error}");
-                (error.id(), Some(Err(Failed { why, wait: None, pause: None })))
-            }
-        };
-        // That of a subscription that is left belongs to nobody.
-        let Some((name, host)) = self.hub_names.remove(&id) else { return };
-        self.polite.finish(&host, Instant::now());
+    /// `is_current`: the subscription is the one that the hub was asked for.
+    pub(super) fn finish_hub(&mut self, name: &FeedName, is_current: bool, asked: HubAsked) {
         if let Some(Err(Failed { pause: Some(pause), .. })) = &asked {
             self.pause(pause);
         }
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(&name) else { return };
-        // The feed of that name may be another one by now, or its hub.
-        if !matches!(&feed.subscribing, Subscribing::Asks(asking, _) if *asking == id) {
-            return;
-        }
-        feed.subscribing = Subscribing::Not;
+        let Some(feed) = self.feeds.get_mut(name).filter(|_| is_current) else { return };
         if let (Some(it), Some(Err(failed))) = (&mut feed.subscription, asked) {
             let hub = shown(it.address());
             tracing::info!(feed = %name, hub = hub.text(), why = failed.why, "a hub was not subscribed to");
             subscriber::failed(it, &failed.why, failed.wait, now);
         }
-        self.hub_changed(&name);
+        self.hub_changed(name);
     }
 
     /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
@@ -343,13 +293,8 @@ impl PollScheduler {
     /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
+        self.forget(&Errand::Hub(name.clone()));
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        match std::mem::replace(&mut feed.subscribing, Subscribing::Not) {
-            Subscribing::Not => {}
-            Subscribing::Due(at) => drop(self.hubs_due.remove(&(at, name.clone()))),
-            Subscribing::Waits(host) => self.polite.forget(&Errand::Hub(name.clone()), &host),
-            Subscribing::Asks(_, cancel) => cancel.cancel(),
-        }
         let Some(left) = feed.subscription.take() else { return };
         feed.hub_requests = Some(Requests::from_subscription(&left));
         self.callbacks.shut(&left.keys.token);
@@ -376,15 +321,22 @@ impl PollScheduler {
         let leaving = Leaving { topic: left.topic, since: now };
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
-        let (call, cancel, at) =
-            (self.bench.call.clone(), self.cancel.child_token(), self.clock.now());
-        self.hubs.spawn(async move {
-            tokio::select! {
-                () = cancel.cancelled() => None,
-                asked = subscribe::ask(call, hub, request, at) => Some(asked),
-            }
-        });
+        let (call, at) = (self.bench.call.clone(), self.clock.now());
+        self.running.spawn(ask(call, (hub, request), at, self.cancel.child_token()));
     }
+}
+
+/// Asks a hub, unless that is given up.
+async fn ask(
+    call: Call,
+    (hub, request): (String, HubRequest),
+    now: Time,
+    cancel: CancellationToken,
+) -> FinishedErrand {
+    FinishedErrand::Hub(tokio::select! {
+        () = cancel.cancelled() => None,
+        asked = subscribe::ask(call, hub, request, now) => Some(asked),
+    })
 }
 
 /// How soon after a poll a feed may be polled again because of a push.

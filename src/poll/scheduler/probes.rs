@@ -1,15 +1,15 @@
 //! Rounds that ask for missing items: they wait in their host's line like polls.
 
-use super::{PollScheduler, Probing};
+use super::PollScheduler;
+use super::errands::{ErrandState, FinishedErrand};
 use crate::judge::probe::ProbePlan;
 use crate::model::FeedName;
 use crate::poll::allowance::FEED_ASKS_PER_HOUR;
 use crate::poll::error::RoundError;
-use crate::poll::politeness::Errand;
+use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::probe::{self, ProbeResult};
 use crate::status::FinishedProbe;
 use std::sync::Arc;
-use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
 impl PollScheduler {
@@ -18,7 +18,9 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return 0 };
         match feed.probing {
-            Probing::Not if feed.record.options.probe => feed.asked.room(FEED_ASKS_PER_HOUR, now),
+            ErrandState::None if feed.record.options.probe => {
+                feed.asked.room(FEED_ASKS_PER_HOUR, now)
+            }
             _ => 0,
         }
     }
@@ -27,11 +29,11 @@ impl PollScheduler {
     pub(super) fn line_up(&mut self, name: &FeedName, plan: ProbePlan) {
         let host = self.settings.host(plan.listed.as_str());
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        if !matches!(feed.probing, Probing::Not) {
+        if !matches!(feed.probing, ErrandState::None) {
             return;
         }
-        self.polite.enqueue(Errand::Probe(name.clone()), &host, Instant::now());
-        feed.probing = Probing::Waits(Box::new(plan), host);
+        feed.probe_plan = Some(Box::new(plan));
+        self.enqueue(Errand::Probe(name.clone()), host);
         self.board.change(name, |status| status.probing = true);
     }
 
@@ -39,11 +41,8 @@ impl PollScheduler {
     pub(super) fn begin_probe(&mut self, name: &FeedName) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let waiting = std::mem::replace(&mut feed.probing, Probing::Not);
-        let Probing::Waits(mut plan, host) = waiting else {
-            feed.probing = waiting;
-            return;
-        };
+        let Some(host) = feed.probing.leave_line() else { return };
+        let Some(mut plan) = feed.probe_plan.take() else { return };
         plan.items.truncate(self.hosts_asked.room(host.name(), now));
         if plan.items.is_empty() || !feed.record.options.probe {
             self.polite.finish(&host, Instant::now());
@@ -56,28 +55,18 @@ impl PollScheduler {
         let cancel = self.cancel.child_token();
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
         let asking = probe::run(bench, record, *plan, host.spacing(), sightings, cancel.clone());
-        let task = self.probes.spawn(asking);
-        feed.probing = Probing::Asks(task.id(), cancel);
-        self.probe_names.insert(task.id(), (name.clone(), host));
+        let task = async move { FinishedErrand::Probe(asking.await) };
+        self.run_errand(Errand::Probe(name.clone()), host, task, cancel);
     }
 
     pub(super) fn finish_probe(
         &mut self,
-        done: Result<(Id, Result<ProbeResult, RoundError>), JoinError>,
+        name: &FeedName,
+        host: &PoliteHost,
+        result: Result<ProbeResult, RoundError>,
     ) {
-        let (id, result) = match done {
-            Ok(done) => done,
-            Err(error) => (error.id(), Err(RoundError::Defect(error.to_string()))),
-        };
-        let Some((name, host)) = self.probe_names.remove(&id) else { return };
-        self.polite.finish(&host, Instant::now());
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(&name) else { return };
-        // The feed of that name may be another one by now.
-        if !matches!(&feed.probing, Probing::Asks(asking, _) if *asking == id) {
-            return;
-        }
-        feed.probing = Probing::Not;
+        let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Ok(ProbeResult { refused: true, .. }) = &result {
             feed.asked.exhaust(FEED_ASKS_PER_HOUR, now);
             self.hosts_asked.exhaust(host.name(), now);
@@ -93,25 +82,15 @@ impl PollScheduler {
             Err(error) => tracing::warn!(feed = %name, %error, "asking for what is missing failed"),
         }
         match result {
-            Ok(probed) => self.board.change(&name, |status| {
+            Ok(probed) => self.board.change(name, |status| {
                 status.probing = false;
                 let ProbeResult { at, requests, said, counts, .. } = probed;
                 status.add_probe(FinishedProbe { at, requests, said, counts });
             }),
-            Err(_) => self.note_unasked(&name, self.polite.paused(&host, Instant::now()), now),
+            Err(_) => self.note_unasked(name, self.polite.paused(host, Instant::now()), now),
         }
         if let Some(asked_for) = asked_for {
             self.pause(&asked_for);
-        }
-    }
-
-    /// Gives up what is asked or waits to be asked for a feed.
-    pub(super) fn forget_probe(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        match std::mem::replace(&mut feed.probing, Probing::Not) {
-            Probing::Not => {}
-            Probing::Waits(_, host) => self.polite.forget(&Errand::Probe(name.clone()), &host),
-            Probing::Asks(_, cancel) => cancel.cancel(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Rounds: their beginning, and what is done when one is over.
 
+use super::errands::FinishedErrand;
 use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
 use crate::fetch::{FetchBlame, Retry};
@@ -7,13 +8,13 @@ use crate::model::{FeedName, FeedRecord, HostPause, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
+use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::polling::{PollResult, round};
 use crate::poll::probe;
 use crate::poll::schedule::LastResult;
 use crate::status::ScheduledPoll;
 use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
 use std::sync::Arc;
-use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
 impl PollScheduler {
@@ -32,15 +33,15 @@ impl PollScheduler {
         self.asked_for += usize::from(asked_for);
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
         let token = cancel.clone();
-        let task = self.rounds.spawn(async move {
+        let task = self.running.spawn(async move {
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
                 plan = probe::plan(&bench, &record, room).await;
             }
-            Done { memory, result, plan }
+            FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
         });
-        self.names.insert(task.id(), name.clone());
+        self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), feed.host.clone()));
         feed.running = Some(RunningErrand {
             cancel,
             answers,
@@ -56,28 +57,28 @@ impl PollScheduler {
         });
     }
 
-    pub(super) fn finish(&mut self, done: Result<(Id, Done), JoinError>) {
-        let (id, done) = match done {
-            Ok((id, done)) => (id, Ok(done)),
-            Err(error) => (error.id(), Err(error)),
-        };
-        let Some(name) = self.names.remove(&id) else { return };
+    pub(super) fn finish_poll(
+        &mut self,
+        name: &FeedName,
+        host: &PoliteHost,
+        done: Result<Box<Done>, String>,
+    ) {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(running) = feed.running.take() else { return };
         if running.in_turn {
-            self.polite.finish(&feed.host, Instant::now());
+            self.polite.finish(host, Instant::now());
         } else {
             self.asked_for = self.asked_for.saturating_sub(1);
-            self.polite.asked(&feed.host, Instant::now());
+            self.polite.asked(host, Instant::now());
         }
-        let done = done.unwrap_or_else(|error| Done {
+        let done = done.map(|done| *done).unwrap_or_else(|error| Done {
             memory: Memory::new(&feed.record, now),
-            result: Err(RoundError::Defect(error.to_string())),
+            result: Err(RoundError::Defect(error)),
             plan: None,
         });
-        self.conclude(&name, running, done, now);
-        self.go_on(&name, now);
+        self.conclude(name, running, done, now);
+        self.go_on(name, now);
     }
 
     /// Remembers and reports a round that is over.

@@ -1,6 +1,7 @@
 //! Walks through publishers' older documents: step by step, each in its host's line like a poll, and
 //! with a longer pause between two.
 
+use super::errands::{ErrandState, FinishedErrand};
 use super::{CHECKPOINT_EVERY, PollScheduler};
 use crate::model::{Backfill, FeedName, Time, WalkStanding};
 use crate::poll::backfill::{self, Stepped};
@@ -10,26 +11,12 @@ use crate::poll::walk::{self, PAUSES};
 use crate::status::WalkOrder;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 /// After so many older documents the log tells how far a walk has come.
 const TOLD_EVERY: u32 = 10;
 /// How long a walk waits after a defect of the gateway.
 const DEFECT_PAUSE: Duration = Duration::from_secs(3600);
-
-/// Where the next step of a walk is.
-pub(super) enum Walking {
-    /// There is none to come.
-    Not,
-    /// It is due at that time.
-    Due(Time),
-    /// It stands in the line of a host.
-    Waits(PoliteHost),
-    /// It is being made.
-    Walks(Id, CancellationToken),
-}
 
 impl PollScheduler {
     /// Begins or goes on with the walk of a feed that was just taken over, where there is one.
@@ -40,7 +27,9 @@ impl PollScheduler {
             feed.walk = Some(Backfill::begin(now));
         }
         let walk = feed.walk.clone();
-        if walk.as_ref().is_some_and(Backfill::is_walking) && matches!(feed.walking, Walking::Not) {
+        if walk.as_ref().is_some_and(Backfill::is_walking)
+            && matches!(feed.walking, ErrandState::None)
+        {
             self.next_step(name, now);
         }
         self.board.change(name, |status| status.backfill = walk);
@@ -62,7 +51,7 @@ impl PollScheduler {
                 self.resume_walk(name);
             }
             WalkOrder::Stop => {
-                self.forget_walk(name);
+                self.forget(&Errand::Walk(name.clone()));
                 let Some(feed) = self.feeds.get_mut(name) else { return Ok(()) };
                 if let Some(walk) = feed.walk.as_mut().filter(|walk| walk.is_walking()) {
                     walk::end(walk, WalkStanding::Stopped, "the operator stopped it", now);
@@ -78,8 +67,7 @@ impl PollScheduler {
     /// Has the next step of a walk, where one is due, begin so much later.
     pub(super) fn delay_step(&mut self, name: &FeedName, by: Duration) {
         let Some(feed) = self.feeds.get(name) else { return };
-        if let Walking::Due(at) = feed.walking {
-            self.steps_due.remove(&(at, name.clone()));
+        if let ErrandState::Due(at) = feed.walking {
             self.next_step(name, at.plus(by));
         }
     }
@@ -88,58 +76,42 @@ impl PollScheduler {
     pub(super) fn hurry_walk(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let waits = feed.walk.as_ref().is_some_and(|walk| walk.is_walking() && walk.next.is_none());
-        if let (true, Walking::Due(at)) = (waits, &feed.walking) {
-            self.steps_due.remove(&(*at, name.clone()));
+        if let (true, ErrandState::Due(_)) = (waits, &feed.walking) {
             self.next_step(name, now);
         }
     }
 
     pub(super) fn next_step(&mut self, name: &FeedName, at: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.walking = Walking::Due(at);
-        self.steps_due.insert((at, name.clone()));
+        self.plan_errand(Errand::Walk(name.clone()), at);
     }
 
-    /// Puts every step that is due into its host's line.
-    pub(super) fn line_up_steps(&mut self, now: Time) {
-        while let Some((at, _)) = self.steps_due.first() {
-            if *at > now {
-                break;
-            }
-            let Some((_, name)) = self.steps_due.pop_first() else { break };
-            let Some(feed) = self.feeds.get_mut(&name) else { continue };
-            let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
-            let host = self.settings.host(next.unwrap_or(&feed.record.url));
-            self.polite.enqueue(Errand::Walk(name), &host, Instant::now());
-            feed.walking = Walking::Waits(host);
-        }
+    /// Puts a step that is due into its host's line.
+    pub(super) fn line_up_step(&mut self, name: FeedName) {
+        let Some(feed) = self.feeds.get(&name) else { return };
+        let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
+        let host = self.settings.host(next.unwrap_or(&feed.record.url));
+        self.enqueue(Errand::Walk(name), host);
     }
 
     pub(super) fn begin_step(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let waiting = std::mem::replace(&mut feed.walking, Walking::Not);
-        let (Walking::Waits(host), Some(walk)) = (waiting, feed.walk.clone()) else { return };
+        let Some(host) = feed.walking.leave_line() else { return };
+        let Some(walk) = feed.walk.clone() else { return };
         let cancel = self.cancel.child_token();
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let task = self.steps.spawn(backfill::step(bench, record, walk, cancel.clone()));
-        feed.walking = Walking::Walks(task.id(), cancel);
-        self.step_names.insert(task.id(), (name.clone(), host));
+        let step = backfill::step(bench, record, walk, cancel.clone());
+        let task = async move { FinishedErrand::Step(Ok(step.await)) };
+        self.run_errand(Errand::Walk(name.clone()), host, task, cancel);
     }
 
-    pub(super) fn finish_step(&mut self, done: Result<(Id, Stepped), JoinError>) {
-        let (id, stepped) = match done {
-            Ok((id, stepped)) => (id, Ok(stepped)),
-            Err(error) => (error.id(), Err(RoundError::Defect(error.to_string()))),
-        };
-        let Some((name, host)) = self.step_names.remove(&id) else { return };
-        self.polite.finish(&host, Instant::now());
+    pub(super) fn finish_step(
+        &mut self,
+        name: &FeedName,
+        host: &PoliteHost,
+        stepped: Result<Stepped, RoundError>,
+    ) {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(&name) else { return };
-        // The feed of that name may be another one by now, or the walk may have been stopped.
-        if !matches!(&feed.walking, Walking::Walks(walking, _) if *walking == id) {
-            return;
-        }
-        feed.walking = Walking::Not;
+        let Some(feed) = self.feeds.get_mut(name) else { return };
         let mut asked_for = None;
         let pause = host.spacing().saturating_mul(PAUSES).max(self.settings.walk_pause);
         let wait = match stepped {
@@ -148,7 +120,7 @@ impl PollScheduler {
                 if let (Some(memory), Some(revision)) = (&mut feed.memory, stepped.revision) {
                     memory.moved_on(revision);
                 }
-                tell(&name, &stepped.walk);
+                tell(name, &stepped.walk);
                 feed.walk = Some(stepped.walk);
                 if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
             }
@@ -159,10 +131,10 @@ impl PollScheduler {
         };
         let walk = feed.walk.clone();
         if walk.as_ref().is_some_and(Backfill::is_walking) {
-            self.next_step(&name, now.plus(wait));
+            self.next_step(name, now.plus(wait));
         }
-        self.board.change(&name, |status| status.backfill = walk);
-        self.save_aside(&name);
+        self.board.change(name, |status| status.backfill = walk);
+        self.save_aside(name);
         if let Some(asked_for) = asked_for {
             self.pause(&asked_for);
         }
@@ -193,17 +165,6 @@ impl PollScheduler {
         feed.aside_is_unsaved = false;
         self.unsaved.insert(name.clone(), state);
         self.checkpoint_at.get_or_insert(Instant::now() + CHECKPOINT_EVERY);
-    }
-
-    /// Gives up the next step of a walk, wherever it is.
-    pub(super) fn forget_walk(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        match std::mem::replace(&mut feed.walking, Walking::Not) {
-            Walking::Not => {}
-            Walking::Due(at) => drop(self.steps_due.remove(&(at, name.clone()))),
-            Walking::Waits(host) => self.polite.forget(&Errand::Walk(name.clone()), &host),
-            Walking::Walks(_, cancel) => cancel.cancel(),
-        }
     }
 }
 
