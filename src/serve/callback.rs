@@ -4,6 +4,7 @@
 //! nothing of a push is taken but that there was one.
 
 use super::SharedState;
+use super::conditional::unkept;
 use super::feeds::unreadable;
 use super::problem::{Problem, RETRY_SOON};
 use crate::status::PushResult;
@@ -13,7 +14,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -52,9 +53,7 @@ pub(super) async fn verify(
     let said = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
     let answer = room.operator.called(&token, said).await?.ok_or_else(unasked)?;
     // Never anything that a browser would show as a page.
-    let text = HeaderValue::from_static("text/plain; charset=utf-8");
-    let fresh = HeaderValue::from_static("no-store");
-    Ok(([(header::CONTENT_TYPE, text), (header::CACHE_CONTROL, fresh)], answer).into_response())
+    Ok(unkept("text/plain; charset=utf-8", answer))
 }
 
 /// `POST`: the hub delivers. Right or wrong, it is answered the same (section 7.1); a hub that

@@ -1,6 +1,7 @@
 //! `POST /rsscloud/pleaseNotify`: registrations by rssCloud, which lead to the hub as well.
 
 use super::SharedState;
+use super::conditional::unkept;
 use super::hub::is_form;
 use super::problem::Problem;
 use crate::websub::{FORM_TYPE, Registration};
@@ -8,8 +9,8 @@ use crate::xml::push_attribute;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use http::HeaderMap;
 
 /// Answers as rssCloud does: 200, and in a document whether it was taken.
 pub(super) async fn register(
@@ -57,9 +58,5 @@ fn answer(success: bool, said: &str) -> Response {
     let mut text = format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\"");
     push_attribute(&mut text, "msg", said);
     text.push_str("/>\n");
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    (headers, text).into_response()
+    unkept("text/xml; charset=utf-8", text)
 }

@@ -4,6 +4,7 @@ use super::delta::DeltaToken;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
 use crate::model::Time;
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use std::time::SystemTime;
@@ -74,6 +75,15 @@ pub(super) fn describe(
     if let Some(token) = encoding.token() {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     }
+}
+
+/// An answer that nobody keeps.
+pub(super) fn unkept(media_type: &'static str, body: impl Into<Body>) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, body.into()).into_response()
 }
 
 /// Adds a header. Addresses of ours are made of checked URLs, names and times; one that is no header value

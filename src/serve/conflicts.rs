@@ -22,7 +22,7 @@ use crate::record::local;
 use crate::store::{Store, StoreError};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use moka::future::Cache;
 use std::sync::Arc;
@@ -129,12 +129,7 @@ pub(super) async fn show(
     let is_json = wants_json(&headers);
     let answer = answered(&room, client, &record.name, (after, is_json)).await?;
     if is_json {
-        let headers = [
-            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            (header::VARY, HeaderValue::from_static("Accept")),
-        ];
-        return Ok((headers, Bytes::clone(&answer)).into_response());
+        return Ok(html::data(Bytes::clone(&answer)));
     }
     let content = page::around(&record.name, resolved.as_ref(), &answer);
     Ok(page(&format!("Conflicts in {}", record.name), &content))

@@ -6,7 +6,7 @@ mod entry;
 use self::entry::{EntryFormat, Posted};
 use super::address::item_page;
 use super::client::Client;
-use super::conditional::add;
+use super::conditional::{add, unkept};
 use super::feeds::{NameInPath, unreadable};
 use super::problem::Problem;
 use super::query::Query;
@@ -16,8 +16,8 @@ use crate::record::local::{Act, Acted, CheckedEntry, EntryError, Resolution};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -145,11 +145,7 @@ pub(super) async fn conflicts(
     let feed = admin::feed(name)?;
     room.operator.status(&feed).await?;
     let listed = conflicts::listed(&room, client, &feed, query.as_deref()).await?;
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    Ok((headers, listed).into_response())
+    Ok(unkept("application/json", listed))
 }
 
 /// Has it done to its end, whoever waits for it.

@@ -4,8 +4,8 @@ use super::address::{followable, item_page};
 use super::conditional::Representation;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
-use crate::model::{FeedName, SyncId, Time};
-use axum::body::Body;
+use crate::model::{FeedName, SyncId, Time, counted};
+use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
@@ -56,12 +56,21 @@ pub(super) fn document(title: &str, content: &Markup) -> String {
 
 /// The answer that a page is.
 pub(super) fn whole_page(page: impl Into<Body>) -> Response {
+    chosen("text/html; charset=utf-8", page)
+}
+
+/// The same as data, for those that ask for that.
+pub(super) fn data(json: Bytes) -> Response {
+    chosen("application/json", json)
+}
+
+fn chosen(media_type: &'static str, body: impl Into<Body>) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("Accept")),
     ];
-    (headers, page.into()).into_response()
+    (headers, body.into()).into_response()
 }
 
 /// A small document as a whole, with its tag.
@@ -84,6 +93,18 @@ pub(super) fn moment(time: Time) -> Markup {
     let exact = time.to_string();
     let shown = exact.replace('T', " ").replace('Z', " UTC");
     html! { time datetime=(exact) { (shown) } }
+}
+
+/// A number of bytes as people read it.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = bytes.saturating_mul(10) / unit;
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => counted(bytes, "byte"),
+    }
 }
 
 /// A text from outside, cut to what a page has room for.

@@ -1,7 +1,7 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
-use super::html::moment;
+use super::html::{moment, size};
 use super::json;
 use crate::archive;
 use crate::model::counted;
@@ -124,18 +124,6 @@ fn age(age: Option<Duration>) -> String {
     match age.filter(|age| *age < FOR_EVER) {
         Some(age) => format!(", for {}", json::duration(age)),
         None => String::new(),
-    }
-}
-
-/// A number of bytes as people read it.
-pub(super) fn size(bytes: u64) -> String {
-    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => {
-            let tenths = bytes.saturating_mul(10) / unit;
-            format!("{}.{} {name}", tenths / 10, tenths % 10)
-        }
-        None => counted(bytes, "byte"),
     }
 }
 

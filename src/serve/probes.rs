@@ -1,25 +1,19 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
 use super::SharedState;
+use super::conditional::unkept;
 use super::problem::{Problem, RETRY_SOON};
 use crate::model::FeedStanding;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const fn plain(media_type: &'static str) -> [(HeaderName, HeaderValue); 2] {
-    [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ]
-}
-
 /// `GET /healthz`: whoever answers is alive.
 pub(super) async fn alive() -> Response {
-    (plain(TEXT), "ok\n").into_response()
+    unkept(TEXT, "ok\n")
 }
 
 /// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down.
@@ -31,7 +25,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     // A store that has stopped (a full disk, say) is a reason to start this process again, though
     // what was rendered before is still served.
     room.directory.checked().await?;
-    Ok((plain(TEXT), "ready\n").into_response())
+    Ok(unkept(TEXT, "ready\n"))
 }
 
 /// `GET /metrics`.
@@ -51,7 +45,7 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
         room.metrics.hub(hub.totals());
     }
     match room.metrics.text() {
-        Ok(text) => Ok((plain(OPEN_METRICS), text).into_response()),
+        Ok(text) => Ok(unkept(OPEN_METRICS, text)),
         Err(_) => {
             let said = "the metrics could not be written";
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))

@@ -2,7 +2,7 @@
 
 use super::{Contest, Contests, LOSERS_SHOWN};
 use crate::diff::visible;
-use crate::model::{FeedName, Field, Markup as Bytes, SyncId, Version};
+use crate::model::{FeedName, Field, Markup as Bytes, SyncId, Version, counted};
 use crate::serve::address::item_page;
 use crate::serve::html::{moment, outward, text, trail};
 use crate::serve::{items, plain};
@@ -36,7 +36,8 @@ pub(super) fn contests(contests: &Contests) -> Markup {
             p { "No item of this feed is in conflict." }
         } @else {
             p.lead {
-                (counted(contests.all, "item is", "items are")) " in conflict. Somebody changed each of \
+                (counted(contests.all, "item"))
+                @if contests.all == 1 { " is" } @else { " are" } " in conflict. Somebody changed each of \
                  them elsewhere without knowing of the other change. Readers are shown the winner until \
                  it is decided; what you decide is a new version, so that nobody is asked again."
             }
@@ -59,7 +60,7 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
         section.contest id={ "item-" (contest.tag) } {
             h2 {
                 a href=(item_page(&contests.feed, id)) { (title(&shared.winner)) } " "
-                span.badge.deleted { (counted(shared.conflicts.len(), "conflict", "conflicts")) }
+                span.badge.deleted { (counted(shared.conflicts.len(), "conflict")) }
             }
             div.sides {
                 div.side.winner {
@@ -231,8 +232,4 @@ fn title(version: &Version<Bytes>) -> String {
         "" => "without a title".to_owned(),
         title => text(title),
     }
-}
-
-fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }

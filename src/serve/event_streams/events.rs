@@ -5,12 +5,13 @@ use super::position::Position;
 use super::{EPOCHS, StreamQuery};
 use crate::serve::SharedState;
 use crate::serve::client::Client;
+use crate::serve::conditional::unkept;
 use crate::serve::log::LogAfter;
 use crate::serve::problem::Problem;
 use crate::store::ClosedEpoch;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body::Frame;
 use std::convert::Infallible;
@@ -89,10 +90,8 @@ pub(in crate::serve) async fn events(
 
 /// The answer whose body is a stream of events.
 fn streaming(body: Body) -> Response {
-    let mut response = body.into_response();
+    let mut response = unkept("text/event-stream", body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     // A proxy that collects answers before it sends them would hold the events back.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));

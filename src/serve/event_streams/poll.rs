@@ -3,12 +3,13 @@
 use super::line::{ChangeLine, EpochLine};
 use super::{EPOCHS, StreamQuery};
 use crate::serve::client::Client;
+use crate::serve::conditional::unkept;
 use crate::serve::log::LogAfter;
 use crate::serve::problem::{Problem, RETRY_SOON};
 use crate::serve::{AppState, SharedState};
 use crate::store::Epoch;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -127,10 +128,8 @@ async fn read(
 }
 
 fn answer(newest: Epoch, body: String) -> Response {
-    let mut response = (StatusCode::OK, body).into_response();
+    let mut response = unkept("application/x-ndjson", body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,

@@ -5,13 +5,13 @@ use super::bytes::Whole;
 use super::query::ItemQuery;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
-use crate::serve::html::whole_page;
+use crate::serve::html::{data, whole_page};
 use crate::serve::metrics::Metrics;
 use crate::serve::problem::Problem;
 use crate::serve::single_flight::{SingleFlightCache, WorkRequest};
 use axum::body::Bytes;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,14 +53,7 @@ impl CachedAnswer {
     pub(super) fn response(&self, asked: &HeaderMap) -> Response {
         match self {
             Self::Page(body) => whole_page(body.clone()),
-            Self::Json(body) => {
-                let headers = [
-                    (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-                    (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-                    (header::VARY, HeaderValue::from_static("Accept")),
-                ];
-                (headers, body.clone()).into_response()
-            }
+            Self::Json(body) => data(body.clone()),
             Self::Whole(whole) => whole.answer(asked),
         }
     }

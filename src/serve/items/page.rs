@@ -7,7 +7,7 @@ use super::text_diff::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, standing};
 use crate::model::Evidence;
 use crate::model::counted;
-use crate::serve::html::{self, moment, text};
+use crate::serve::html::{self, moment, size, text};
 use crate::store::VersionNote;
 use maud::{Markup, html};
 
@@ -219,14 +219,5 @@ const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::Passed => "it is gone while older items stayed, which have left since",
         Evidence::Said => "the document says that it was deleted",
         Evidence::Unplaced => "nothing can be concluded from where it stood",
-    }
-}
-
-/// A size as people read it.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..=9_999 => counted(bytes, "byte"),
-        10_000..=9_999_999 => format!("{} kB", bytes / 1000),
-        _ => format!("{} MB", bytes / 1_000_000),
     }
 }
