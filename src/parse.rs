@@ -27,7 +27,7 @@ pub mod sse;
 mod walker;
 
 pub use amend::{Amendment, amended, amended_markup};
-pub use decode::{Before, Decoded, Found, characters, decode, decode_as};
+pub use decode::{Before, CharsetSource, Decoded, characters, decode, decode_as};
 pub use error::ParseError;
 pub use limits::Limits;
 

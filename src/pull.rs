@@ -24,8 +24,8 @@ mod tests;
 mod text;
 
 pub use error::PullError;
-pub use exchange::{Answer, Ask, Asked, Found, Limits, Next, Outcome};
-pub use item::{Change, ChangeKind};
+pub use exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
+pub use item::{ChangeKind, ItemChange};
 pub use merge::{Side, merged};
 pub use session::Pull;
-pub use state::{Complete, Gap, Kept, State};
+pub use state::{ArchiveGap, Complete, ReplicaBasis, State};

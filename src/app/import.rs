@@ -10,7 +10,7 @@ use super::{AppError, ConfigSource};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::model::FeedRecord;
-use crate::parse::opml::{self, OpmlLimits, Problem};
+use crate::parse::opml::{self, OpmlLimits, OpmlProblem};
 use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
 use crate::store::{EmbeddedStore, Store, StoreError};
@@ -43,7 +43,7 @@ pub enum Imported {
         /// What became of its outlines.
         plan: ImportPlan,
         /// What was wrong with the list.
-        problems: Vec<Problem>,
+        problems: Vec<OpmlProblem>,
         /// Problems that are not named.
         unnamed: usize,
     },
@@ -132,10 +132,10 @@ async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported,
     let decoded = parse::characters(&bytes, None, &Limits::default());
     let decoded = decoded.map_err(|error| wrong(&error))?;
     let list = opml::read(&decoded.text, &limits).map_err(|error| wrong(&error))?;
-    let mut problems: Vec<Problem> = decoded
+    let mut problems: Vec<OpmlProblem> = decoded
         .warnings
         .iter()
-        .map(|warning| Problem { line: 1, message: warning.message.clone() })
+        .map(|warning| OpmlProblem { line: 1, message: warning.message.clone() })
         .collect();
     problems.extend(list.problems.iter().cloned());
 

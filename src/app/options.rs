@@ -3,7 +3,7 @@
 use super::AppError;
 use crate::config::{self, Checked, Config, ConfigError, Overrides};
 use crate::model::Without;
-use crate::pull::Limits;
+use crate::pull::PullLimits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -111,7 +111,7 @@ pub struct PullOptions {
     /// The folder of the replica.
     pub into: PathBuf,
     /// What it may take.
-    pub limits: Limits,
+    pub limits: PullLimits,
 }
 
 /// What `tidegate sup` is asked to do.

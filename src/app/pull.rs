@@ -8,7 +8,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::fetch::{self, AllowPrivate, Fetch, FetchRequest, FetchSettings, Validators};
 use crate::model::counted;
 use crate::parse::sse::bare;
-use crate::pull::{Answer, Ask, Asked, Found, Next, Outcome, Pull, State};
+use crate::pull::{Answer, Ask, Asked, FetchedBody, Next, Pull, PullOutcome, State};
 use folder::ReplicaFolder;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(120);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: PullOutcome,
     /// How many requests were made.
     pub requests: usize,
     /// Bytes of bodies as they came over the wire.
@@ -143,7 +143,7 @@ impl PublisherLink {
         let Ok(url) = Url::parse(&fetched.final_url) else {
             return Answer::Failed("the address that answered is no URL".to_owned());
         };
-        Answer::Document(Box::new(Found {
+        Answer::Document(Box::new(FetchedBody {
             url,
             bytes: document.bytes.to_vec(),
             content_type: document.content_type,

@@ -6,7 +6,7 @@ use crate::app::{
 };
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
-use crate::pull::Limits;
+use crate::pull::PullLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -194,10 +194,10 @@ pub struct PullArgs {
     #[arg(long, value_name = "DIR")]
     pub into: PathBuf,
     /// The most requests; what is not read then is read by the next pull
-    #[arg(long, value_name = "N", default_value_t = Limits::STANDARD.requests, value_parser = at_least_two)]
+    #[arg(long, value_name = "N", default_value_t = PullLimits::STANDARD.requests, value_parser = at_least_two)]
     pub max_requests: usize,
     /// The most bytes of documents, decompressed
-    #[arg(long, value_name = "N", default_value_t = Limits::STANDARD.bytes)]
+    #[arg(long, value_name = "N", default_value_t = PullLimits::STANDARD.bytes)]
     pub max_bytes: usize,
     /// How logs are written to standard error; TIDEGATE_LOG sets what (info, tidegate=debug, …)
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -214,7 +214,7 @@ impl PullArgs {
     /// What the pull is asked to do.
     pub fn options(self) -> PullOptions {
         let (requests, bytes) = (self.max_requests, self.max_bytes);
-        let limits = Limits { requests, bytes, ..Limits::STANDARD };
+        let limits = PullLimits { requests, bytes, ..PullLimits::STANDARD };
         PullOptions { url: self.url, into: self.into, limits }
     }
 }

@@ -103,7 +103,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::app::{ImportPlan, RefusedOutline};
-    use crate::parse::opml::Problem;
+    use crate::parse::opml::OpmlProblem;
 
     #[test]
     fn every_line_has_its_place() {
@@ -117,7 +117,7 @@ mod tests {
             refused: vec![refused(9, Some("ftp://a\u{1b}[2J/"), "no"), refused(3, None, "empty")],
             ..ImportPlan::default()
         };
-        let problems = vec![Problem { line: 5, message: "a '&' is not escaped".to_owned() }];
+        let problems = vec![OpmlProblem { line: 5, message: "a '&' is not escaped".to_owned() }];
         let imported = Imported::List { plan, problems, unnamed: 1 };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         print(&imported, Path::new("l.opml"), &mut out, &mut err).unwrap();

@@ -77,10 +77,10 @@ fn plain(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pull::{Change, Outcome, State};
+    use crate::pull::{ItemChange, PullOutcome, State};
 
-    fn pulled(changes: Vec<Change>) -> Pulled {
-        let outcome = Outcome {
+    fn pulled(changes: Vec<ItemChange>) -> Pulled {
+        let outcome = PullOutcome {
             replica: None,
             state: State::default(),
             changes,
@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn titles_cannot_drive_the_terminal() {
-        let change = |kind, title: &str| Change {
+        let change = |kind, title: &str| ItemChange {
             kind,
             id: "urn:1".to_owned(),
             title: Some(title.to_owned()),
         };
         let mut changes = vec![
             change(ChangeKind::Deleted, "\u{1b}[2Jgone\n\nfor good"),
-            Change { title: None, ..change(ChangeKind::New, "") },
+            ItemChange { title: None, ..change(ChangeKind::New, "") },
         ];
         changes.extend((0..60).map(|n| change(ChangeKind::Changed, &format!("post {n}"))));
         let (out, _) = printed(&pulled(changes));

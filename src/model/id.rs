@@ -66,9 +66,9 @@ pub(super) fn checked<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     from: D,
     new: impl Fn(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
-    struct Text<F>(F);
+    struct CheckedText<F>(F);
 
-    impl<T, E: fmt::Display, F: Fn(&str) -> Result<T, E>> Visitor<'_> for Text<F> {
+    impl<T, E: fmt::Display, F: Fn(&str) -> Result<T, E>> Visitor<'_> for CheckedText<F> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,7 +80,7 @@ pub(super) fn checked<'de, D: Deserializer<'de>, T, E: fmt::Display>(
         }
     }
 
-    from.deserialize_str(Text(new))
+    from.deserialize_str(CheckedText(new))
 }
 
 macro_rules! identifier {

@@ -2,7 +2,7 @@
 //! other elements, its attributes, foreign markup, in whatever format it has.
 
 use super::opml::mark;
-use super::sse::{ATOM, Element, Id, Tree};
+use super::sse::{ATOM, Id, StrictElement, Tree};
 use super::{Limits, again, document};
 use crate::model::{Entry, FeedDocument, Format, Markup, OUTLINE_NAMESPACE, Time};
 use crate::xml::{push_attribute, push_text};
@@ -301,7 +301,7 @@ impl Amended<'_, '_> {
     }
 }
 
-fn push_declarations(out: &mut String, element: &Element<'_>) {
+fn push_declarations(out: &mut String, element: &StrictElement<'_>) {
     for declaration in &element.declarations {
         let colon = if declaration.name.is_empty() { "" } else { ":" };
         push_attribute(out, &format!("xmlns{colon}{}", declaration.name), &declaration.value);

@@ -13,7 +13,7 @@ const SNIFF_LIMIT: usize = 1 << 20;
 
 /// How the charset of a document was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum CharsetSource {
     /// By its byte order mark.
     ByteOrderMark,
     /// By the `charset` of the HTTP `Content-Type`.
@@ -46,7 +46,7 @@ pub struct Decoded<'a> {
     /// The name of its charset, as the WHATWG Encoding Standard spells it.
     pub encoding: &'static str,
     /// How that was found.
-    pub found: Found,
+    pub found: CharsetSource,
     /// What was wrong.
     pub warnings: Vec<Warning>,
     /// What of it keeps the document from being well-formed.
@@ -126,20 +126,20 @@ fn choose<'a>(
 ) -> Decoded<'a> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         let body = bytes.get(length..).unwrap_or_default();
-        return read(encoding, body, Found::ByteOrderMark, Vec::new());
+        return read(encoding, body, CharsetSource::ByteOrderMark, Vec::new());
     }
     let mut warnings = Vec::new();
     let json = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("json"))
         || bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
     if json && !bytes.contains(&0) {
-        return read(UTF_8, bytes, Found::Utf8, warnings);
+        return read(UTF_8, bytes, CharsetSource::Utf8, warnings);
     }
     if let Some(encoding) = sixteen_bits(bytes) {
-        return read(encoding, bytes, Found::Sniffed, warnings);
+        return read(encoding, bytes, CharsetSource::Sniffed, warnings);
     }
-    let mut declared: Option<(&'static Encoding, Found)> = None;
-    let http = content_type.and_then(charset).map(|label| (label, Found::Http));
-    let inside = declaration(bytes).map(|label| (label, Found::Declaration));
+    let mut declared: Option<(&'static Encoding, CharsetSource)> = None;
+    let http = content_type.and_then(charset).map(|label| (label, CharsetSource::Http));
+    let inside = declaration(bytes).map(|label| (label, CharsetSource::Declaration));
     for (label, found) in [http, inside].into_iter().flatten() {
         let Some(encoding) = known(&label) else {
             warn(&mut warnings, format!("the charset {label:?} is not known and is passed over"));
@@ -153,30 +153,36 @@ fn choose<'a>(
         warn(&mut warnings, format!("the bytes are malformed under the declared {label:?}"));
         // It is what the feed was read as, and the next authority may admit any bytes.
         if before.is_some_and(|before| before.names(encoding) && before.explains(bytes)) {
-            return read(encoding, bytes, Found::Before, warnings);
+            return read(encoding, bytes, CharsetSource::Before, warnings);
         }
         declared = declared.or(Some((encoding, found)));
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         let (text, flaws) = (Cow::Borrowed(text), Flaws::default());
-        return Decoded { text, encoding: UTF_8.name(), found: Found::Utf8, warnings, flaws };
+        return Decoded {
+            text,
+            encoding: UTF_8.name(),
+            found: CharsetSource::Utf8,
+            warnings,
+            flaws,
+        };
     }
     let earlier = before.filter(|before| before.explains(bytes));
     if let Some(encoding) = earlier.and_then(|b| Encoding::for_label(b.charset.as_bytes())) {
-        return read(encoding, bytes, Found::Before, warnings);
+        return read(encoding, bytes, CharsetSource::Before, warnings);
     }
     match declared {
         Some((encoding, found)) if encoding != UTF_8 || mostly_utf8(bytes) => {
             read(encoding, bytes, found, warnings)
         }
-        None if mostly_utf8(bytes) => read(UTF_8, bytes, Found::Utf8, warnings),
+        None if mostly_utf8(bytes) => read(UTF_8, bytes, CharsetSource::Utf8, warnings),
         _ => {
             let sample = bytes.get(..SNIFF_LIMIT).unwrap_or(bytes);
             let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
             detector.feed(sample, sample.len() == bytes.len());
             let encoding = detector.guess(None, Utf8Detection::Deny);
             warn(&mut warnings, format!("the charset is guessed to be {}", encoding.name()));
-            read(encoding, bytes, Found::Sniffed, warnings)
+            read(encoding, bytes, CharsetSource::Sniffed, warnings)
         }
     }
 }
@@ -184,7 +190,7 @@ fn choose<'a>(
 fn read<'a>(
     encoding: &'static Encoding,
     bytes: &'a [u8],
-    found: Found,
+    found: CharsetSource,
     mut warnings: Vec<Warning>,
 ) -> Decoded<'a> {
     let (text, malformed) = encoding.decode_without_bom_handling(bytes);
@@ -301,7 +307,10 @@ fn utf8(bytes: &[u8]) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    fn decoded(bytes: &[u8], content_type: Option<&str>) -> (String, &'static str, Found, usize) {
+    fn decoded(
+        bytes: &[u8],
+        content_type: Option<&str>,
+    ) -> (String, &'static str, CharsetSource, usize) {
         let decoded = decode(bytes, content_type, &Limits::default()).unwrap();
         (decoded.text.into_owned(), decoded.encoding, decoded.found, decoded.warnings.len())
     }
@@ -314,15 +323,21 @@ mod tests {
     fn follows_the_order_of_authorities() {
         let plain = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>";
         let latin: Vec<u8> = plain.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
-        let said = |d: (String, &'static str, Found, usize)| (d.0 == plain, d.1, d.2, d.3);
-        assert_eq!(said(decoded(&latin, None)), (true, "windows-1252", Found::Declaration, 0));
+        let said = |d: (String, &'static str, CharsetSource, usize)| (d.0 == plain, d.1, d.2, d.3);
+        assert_eq!(
+            said(decoded(&latin, None)),
+            (true, "windows-1252", CharsetSource::Declaration, 0)
+        );
         let http = Some("text/xml; Charset=\"windows-1252\"");
-        assert_eq!(said(decoded(&latin, http)), (true, "windows-1252", Found::Http, 0));
+        assert_eq!(said(decoded(&latin, http)), (true, "windows-1252", CharsetSource::Http, 0));
         // HTTP says UTF-8, which it is not; the declaration is right.
         let wrong = Some("text/xml; charset=utf-8");
-        assert_eq!(said(decoded(&latin, wrong)), (true, "windows-1252", Found::Declaration, 1));
+        assert_eq!(
+            said(decoded(&latin, wrong)),
+            (true, "windows-1252", CharsetSource::Declaration, 1)
+        );
         let marked = [b"\xEF\xBB\xBF".as_slice(), plain.as_bytes()].concat();
-        assert_eq!(said(decoded(&marked, http)), (true, "UTF-8", Found::ByteOrderMark, 0));
+        assert_eq!(said(decoded(&marked, http)), (true, "UTF-8", CharsetSource::ByteOrderMark, 0));
     }
 
     #[test]
@@ -331,7 +346,7 @@ mod tests {
         for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
             assert_eq!(decoded(&wide(text, bytes), None).0, text);
             let marked = wide(&format!("\u{FEFF}{text}"), bytes);
-            assert_eq!(decoded(&marked, None).2, Found::ByteOrderMark);
+            assert_eq!(decoded(&marked, None).2, CharsetSource::ByteOrderMark);
             assert_eq!(decoded(&marked, None).0, text);
         }
         // The label is a lie that anyone can see.
@@ -342,13 +357,16 @@ mod tests {
     fn a_malformed_declared_charset_gives_way_to_valid_utf8() {
         let text = "<?xml version='1.0' encoding='shift_jis'?><a>été ☃ ünü</a>";
         let (read, encoding, found, warnings) = decoded(text.as_bytes(), None);
-        assert_eq!((read.as_str(), encoding, found, warnings), (text, "UTF-8", Found::Utf8, 1));
+        assert_eq!(
+            (read.as_str(), encoding, found, warnings),
+            (text, "UTF-8", CharsetSource::Utf8, 1)
+        );
     }
 
     #[test]
     fn guesses_where_nothing_is_said() {
         let (text, encoding, found, _) = decoded(b"<a>L'\xE9t\xE9 \xE0 la plage</a>", None);
-        assert_eq!((encoding, found), ("windows-1252", Found::Sniffed));
+        assert_eq!((encoding, found), ("windows-1252", CharsetSource::Sniffed));
         assert_eq!(text, "<a>L'été à la plage</a>");
         // Mostly UTF-8 with one byte gone wrong stays UTF-8.
         let (text, encoding, ..) = decoded("<a>été été\u{0}</a>".as_bytes(), None);
@@ -367,7 +385,7 @@ mod tests {
             (decoded.text.into_owned(), decoded.encoding, is_bad)
         };
         let garbage = b"<?xml version='1.0' encoding='UTF-8'?><a>\xC3\xBC \xFF\xFE<<& \xFF</a>";
-        assert_eq!(decoded(garbage, None).2, Found::Sniffed);
+        assert_eq!(decoded(garbage, None).2, CharsetSource::Sniffed);
         for is_firm in [true, false] {
             let (text, encoding, is_bad) = read(garbage, "UTF-8", is_firm);
             assert_eq!((encoding, is_bad), ("UTF-8", true));

@@ -1,19 +1,19 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
-use super::names::{Ns, Scope};
-use super::walker::{Attribute, Frame};
+use super::names::{NamespaceScope, Ns};
+use super::walker::{Frame, WalkedAttribute};
 use crate::model::{Family, Format};
 
 /// A format, as one document writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dialect {
+pub(super) struct FeedDialect {
     /// The format.
     pub format: Format,
     /// The namespace of the document's root.
     pub root: Ns,
 }
 
-impl Dialect {
+impl FeedDialect {
     /// Whether a namespace is one that the format's own elements stand in. RSS is put in this or
     /// that namespace now and then, and Atom in none.
     pub fn owns(self, ns: Ns) -> bool {
@@ -41,7 +41,7 @@ impl Dialect {
     }
 
     /// Whether an element is a link in Atom's manner: with `href` and `rel`.
-    pub fn is_atom_link(self, ns: Ns, local: &str, attributes: &[Attribute<'_>]) -> bool {
+    pub fn is_atom_link(self, ns: Ns, local: &str, attributes: &[WalkedAttribute<'_>]) -> bool {
         local == "link"
             && (matches!(ns, Ns::Atom | Ns::Atom03) || self.owns(ns))
             && plain(attributes, "href").is_some()
@@ -63,8 +63,8 @@ impl Dialect {
     pub fn segment<'a>(
         self,
         frame: &Frame<'a>,
-        attributes: &[Attribute<'a>],
-        scope: &Scope<'a>,
+        attributes: &[WalkedAttribute<'a>],
+        scope: &NamespaceScope<'a>,
         out: &mut String,
     ) -> Option<&'a str> {
         let link = self.is_atom_link(frame.ns, frame.local, attributes);
@@ -85,7 +85,7 @@ impl Dialect {
         ns: Ns,
         name: &'a str,
         local: &'a str,
-        scope: &Scope<'_>,
+        scope: &NamespaceScope<'_>,
         out: &mut String,
     ) -> Option<&'a str> {
         if self.owns(ns) {
@@ -115,12 +115,12 @@ impl Dialect {
 }
 
 /// The value of an attribute that stands in no namespace.
-pub(super) fn plain<'t>(attributes: &'t [Attribute<'_>], local: &str) -> Option<&'t str> {
+pub(super) fn plain<'t>(attributes: &'t [WalkedAttribute<'_>], local: &str) -> Option<&'t str> {
     attributes.iter().find(|a| a.ns == Ns::None && a.local == local).map(|a| a.value.as_ref())
 }
 
 /// The relation of a link; RFC 4287 section 4.2.7.2.
-pub(super) fn relation<'t>(attributes: &'t [Attribute<'_>]) -> &'t str {
+pub(super) fn relation<'t>(attributes: &'t [WalkedAttribute<'_>]) -> &'t str {
     let rel = plain(attributes, "rel").map(crate::xml::trim).filter(|rel| !rel.is_empty());
     let rel = rel.unwrap_or("alternate");
     rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel)

@@ -3,10 +3,10 @@
 mod meaning;
 
 use super::Limits;
-use super::dialect::Dialect;
+use super::dialect::FeedDialect;
 use super::edits::Edits;
 use super::names::Ns;
-use super::walker::{Attribute, Frame, Walker};
+use super::walker::{Frame, WalkedAttribute, Walker};
 use crate::model::{Context, Entry, Field, Slots};
 use crate::xml::{collapsed, is_blank, push_text, push_value};
 use meaning::Meaning;
@@ -28,7 +28,7 @@ pub(super) struct TooMuch {
 
 /// An element of the entry that is open.
 #[derive(Debug)]
-struct Part<'a> {
+struct EntryPart<'a> {
     /// How long the path is without it.
     path: usize,
     /// Its whole path, where that stands so in the text.
@@ -42,19 +42,19 @@ struct Part<'a> {
 }
 
 /// An entry that is open.
-pub(super) struct Builder<'a, 'l> {
+pub(super) struct EntryBuilder<'a, 'l> {
     /// Where its start tag begins.
     pub start: usize,
     /// The number of the first edit that is the entry's.
     pub first_edit: usize,
-    dialect: Dialect,
+    dialect: FeedDialect,
     limits: &'l Limits,
     name_end: usize,
     content: usize,
     is_empty: bool,
     context: Context,
     path: String,
-    parts: Vec<Part<'a>>,
+    parts: Vec<EntryPart<'a>>,
     /// Elements open below prose that turned out to hold markup; the markup so far.
     markup: Option<(usize, String)>,
     fields: Vec<Field<'a>>,
@@ -63,11 +63,11 @@ pub(super) struct Builder<'a, 'l> {
     pub cost: usize,
 }
 
-impl<'a, 'l> Builder<'a, 'l> {
+impl<'a, 'l> EntryBuilder<'a, 'l> {
     /// Begins with the innermost open element, which is the entry.
     pub fn new(
         walker: &Walker<'a>,
-        dialect: Dialect,
+        dialect: FeedDialect,
         limits: &'l Limits,
         first_edit: usize,
     ) -> Option<Self> {
@@ -92,7 +92,7 @@ impl<'a, 'l> Builder<'a, 'l> {
             meaning: Meaning::default(),
             cost: 0,
         };
-        builder.parts.push(Part {
+        builder.parts.push(EntryPart {
             path: 0,
             spelled: None,
             text: Cow::Borrowed(""),
@@ -101,7 +101,7 @@ impl<'a, 'l> Builder<'a, 'l> {
             bare: false,
         });
         builder.attributes(walker).ok()?;
-        let about = |a: &&Attribute<'_>| a.ns == Ns::Rdf && a.local == "about";
+        let about = |a: &&WalkedAttribute<'_>| a.ns == Ns::Rdf && a.local == "about";
         builder.meaning.about = walker.attributes.iter().find(about).map(|a| a.value.clone());
         Some(builder)
     }
@@ -134,7 +134,7 @@ impl<'a, 'l> Builder<'a, 'l> {
             return Err(TooMuch { what: "bytes in a path", limit: self.limits.path });
         }
         let level = self.parts.len();
-        self.parts.push(Part {
+        self.parts.push(EntryPart {
             path: before,
             spelled: spelled.filter(|_| level == 1),
             text: Cow::Borrowed(""),
@@ -310,7 +310,7 @@ fn slots_of_id(edits: &Edits, id: Option<(Range<usize>, Range<usize>)>, name: &s
     Slots { id: Some(inner), id_element: Some(whole), ..Slots::default() }
 }
 
-fn open_markup<'a>(dialect: Dialect, walker: &Walker<'a>, frame: &Frame<'a>, out: &mut String) {
+fn open_markup<'a>(dialect: FeedDialect, walker: &Walker<'a>, frame: &Frame<'a>, out: &mut String) {
     out.push('<');
     markup_name(dialect, walker, frame, out);
     let mut attributes: Vec<(String, &str)> = walker
@@ -339,7 +339,7 @@ fn open_markup<'a>(dialect: Dialect, walker: &Walker<'a>, frame: &Frame<'a>, out
     out.push('>');
 }
 
-fn markup_name<'a>(dialect: Dialect, walker: &Walker<'a>, frame: &Frame<'a>, out: &mut String) {
+fn markup_name<'a>(dialect: FeedDialect, walker: &Walker<'a>, frame: &Frame<'a>, out: &mut String) {
     if frame.ns == Ns::Named("xhtml") {
         out.push_str(frame.local);
     } else {

@@ -3,12 +3,12 @@
 mod other;
 mod skeleton;
 
-use super::dialect::{Dialect, plain, relation};
-use super::entry::{Builder, TooMuch};
+use super::dialect::{FeedDialect, plain, relation};
+use super::entry::{EntryBuilder, TooMuch};
 use super::head::HeadBuilder;
 use super::names::Ns;
 use super::opml;
-use super::walker::{Frame, Step, Walker};
+use super::walker::{Frame, WalkStep, Walker};
 use super::{Limits, ParseError};
 use crate::model::{
     Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
@@ -41,15 +41,15 @@ const REPLACED: &[&str] = &[
 pub(super) const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
 
 /// A document that is being read.
-struct Outline<'a, 'l> {
+struct FeedReader<'a, 'l> {
     walker: Walker<'a>,
     limits: &'l Limits,
-    dialect: Option<Dialect>,
+    dialect: Option<FeedDialect>,
     head: HeadBuilder,
     plan: Plan,
     entries: Vec<Entry<'a>>,
     tombstones: Vec<EntryTombstone>,
-    builder: Option<Builder<'a, 'l>>,
+    builder: Option<EntryBuilder<'a, 'l>>,
     context: Arc<Context>,
     /// How many elements are open with the one that is passed over, and the edits before it.
     skipping: Option<(usize, usize)>,
@@ -64,7 +64,7 @@ pub(super) fn read<'a>(
     url: Option<&Url>,
     limits: &Limits,
 ) -> Result<FeedDocument<'a>, ParseError> {
-    let mut outline = Outline {
+    let mut outline = FeedReader {
         walker: Walker::new(text, start, url, limits),
         limits,
         dialect: None,
@@ -86,20 +86,22 @@ pub(super) fn read<'a>(
     outline.finish()
 }
 
-impl<'a> Outline<'a, '_> {
+impl<'a> FeedReader<'a, '_> {
     fn run(&mut self) -> Result<(), ParseError> {
         loop {
             match self.walker.step()? {
-                Step::Open if self.skipping.is_some() => {}
-                Step::Open => self.open()?,
-                Step::Text(_) if self.skipping.is_some() => {}
-                Step::Text(text) => match &mut self.builder {
+                WalkStep::Open if self.skipping.is_some() => {}
+                WalkStep::Open => self.open()?,
+                WalkStep::Text(_) if self.skipping.is_some() => {}
+                WalkStep::Text(text) => match &mut self.builder {
                     Some(builder) => builder.text(text),
                     None => self.head.text(&text),
                 },
-                Step::Close { frame, content_end, end } => self.close(&frame, content_end, end)?,
-                Step::Torn { at } => self.drop_entry(at)?,
-                Step::End => return Ok(()),
+                WalkStep::Close { frame, content_end, end } => {
+                    self.close(&frame, content_end, end)?
+                }
+                WalkStep::Torn { at } => self.drop_entry(at)?,
+                WalkStep::End => return Ok(()),
             }
         }
     }
@@ -147,9 +149,10 @@ impl<'a> Outline<'a, '_> {
             }
             _ => return Err(no_feed(self.walker.text, frame)),
         };
-        let dialect = Dialect { format, root: frame.ns };
+        let dialect = FeedDialect { format, root: frame.ns };
         self.plan.root_name_end = frame.start + 1 + frame.name.len();
-        let place = |a: &&super::walker::Attribute<'_>| a.ns == Ns::None && a.local == "version";
+        let place =
+            |a: &&super::walker::WalkedAttribute<'_>| a.ns == Ns::None && a.local == "version";
         let version = self.walker.attributes.iter().find(place).map(|a| a.place.clone());
         self.plan.version = version.filter(|_| frame.local == "rss");
         if frame.ns == Ns::None && dialect.is_atom() {
@@ -164,7 +167,7 @@ impl<'a> Outline<'a, '_> {
 
     /// Whether the document is a list that was made an Atom document of.
     fn is_list(&self) -> bool {
-        let mark = |a: &super::walker::Attribute<'_>| {
+        let mark = |a: &super::walker::WalkedAttribute<'_>| {
             a.ns == Ns::Named(OUTLINE_PREFIX) && a.local == opml::MARK
         };
         self.walker.attributes.iter().any(mark)
@@ -179,7 +182,7 @@ impl<'a> Outline<'a, '_> {
     }
 
     /// The feed's own elements stand below this many.
-    fn head_depth(&self, dialect: Dialect) -> Option<usize> {
+    fn head_depth(&self, dialect: FeedDialect) -> Option<usize> {
         if dialect.is_atom() {
             return Some(1);
         }
@@ -187,7 +190,7 @@ impl<'a> Outline<'a, '_> {
         (dialect.owns(channel.ns) && channel.local == "channel").then_some(2)
     }
 
-    fn is_entry(&self, dialect: Dialect) -> bool {
+    fn is_entry(&self, dialect: FeedDialect) -> bool {
         let Some(frame) = self.walker.open.last() else { return false };
         let depth = self.walker.open.len() - 1;
         frame.local == dialect.entry()
@@ -195,7 +198,7 @@ impl<'a> Outline<'a, '_> {
             && (self.head_depth(dialect) == Some(depth) || depth == 1)
     }
 
-    fn entry(&mut self, dialect: Dialect) -> Result<(), ParseError> {
+    fn entry(&mut self, dialect: FeedDialect) -> Result<(), ParseError> {
         let start = self.walker.open.last().map_or(0, |frame| frame.start);
         if self.entries.len() >= self.limits.entries {
             let limit = self.limits.entries;
@@ -208,7 +211,7 @@ impl<'a> Outline<'a, '_> {
         // The edits of its own start tag are the entry's, too; what was inserted before it is not.
         let first_edit = self.walker.edits.partition_point(|edit| edit.range.start <= start);
         self.walker.enter_entry();
-        self.builder = Builder::new(&self.walker, dialect, self.limits, first_edit);
+        self.builder = EntryBuilder::new(&self.walker, dialect, self.limits, first_edit);
         if self.builder.is_none() {
             let limit = self.limits.fields;
             return Err(ParseError::Limit { what: "fields in one entry", limit, at: start });
@@ -220,13 +223,13 @@ impl<'a> Outline<'a, '_> {
         let Some(TooMuch { what, limit }) = done.err() else { return Ok(()) };
         let why = format!("an entry has more than {limit} {what}");
         match self.walker.abandon(at, why)? {
-            Step::Torn { at } => self.drop_entry(at),
+            WalkStep::Torn { at } => self.drop_entry(at),
             _ => Ok(()),
         }
     }
 
     /// An element of the head, or something around it.
-    fn head_element(&mut self, dialect: Dialect) -> Result<(), ParseError> {
+    fn head_element(&mut self, dialect: FeedDialect) -> Result<(), ParseError> {
         let depth = self.walker.open.len();
         let head_depth = self.head_depth(dialect);
         let Some(frame) = self.walker.open.last() else { return Ok(()) };
@@ -336,7 +339,7 @@ impl<'a> Outline<'a, '_> {
         Ok(())
     }
 
-    fn entry_done(&mut self, builder: Builder<'a, '_>, end: usize) -> Result<(), ParseError> {
+    fn entry_done(&mut self, builder: EntryBuilder<'a, '_>, end: usize) -> Result<(), ParseError> {
         let (start, first_edit) = (builder.start, builder.first_edit);
         self.cost = self.cost.saturating_add(builder.cost);
         if self.cost > self.limits.projection {
@@ -417,7 +420,7 @@ impl<'a> Outline<'a, '_> {
 
     /// What stands behind the root's end is passed over; entries there are not believed, but they
     /// show that the document is not whole.
-    fn check_end(&mut self, dialect: Dialect) -> Result<(), ParseError> {
+    fn check_end(&mut self, dialect: FeedDialect) -> Result<(), ParseError> {
         let text = self.walker.text;
         let end = self.plan.root_end;
         let rest = cut(text, end..text.len());

@@ -1,10 +1,10 @@
 //! The feed-level values.
 
 use super::Limits;
-use super::dialect::{Dialect, plain, relation};
+use super::dialect::{FeedDialect, plain, relation};
 use super::feed::{SUP, owned};
 use super::names::Ns;
-use super::walker::{Attribute, Frame};
+use super::walker::{Frame, WalkedAttribute};
 use crate::model::{Head, Time};
 use crate::xml::address::resolve;
 use crate::xml::date;
@@ -46,7 +46,7 @@ pub(super) struct HeadBuilder {
 
 impl HeadBuilder {
     /// The channel opened.
-    pub fn channel(&mut self, attributes: &[Attribute<'_>]) {
+    pub fn channel(&mut self, attributes: &[WalkedAttribute<'_>]) {
         let about = attributes.iter().find(|a| a.ns == Ns::Rdf && a.local == "about");
         self.head.id = about.and_then(|a| owned(Cow::Borrowed(trim(&a.value))));
     }
@@ -54,9 +54,9 @@ impl HeadBuilder {
     /// An element opened; `level` is 1 for the feed's own children.
     pub fn open(
         &mut self,
-        dialect: Dialect,
+        dialect: FeedDialect,
         frame: &Frame<'_>,
-        attributes: &[Attribute<'_>],
+        attributes: &[WalkedAttribute<'_>],
         level: usize,
     ) {
         // Markup inside a title is part of its text.
@@ -88,7 +88,12 @@ impl HeadBuilder {
     }
 
     /// A link in Atom's manner.
-    pub fn link(&mut self, attributes: &[Attribute<'_>], base: Option<&Url>, limits: &Limits) {
+    pub fn link(
+        &mut self,
+        attributes: &[WalkedAttribute<'_>],
+        base: Option<&Url>,
+        limits: &Limits,
+    ) {
         let Some(href) = plain(attributes, "href") else { return };
         let Some(address) = resolve(Cow::Borrowed(href), base).map(Cow::into_owned) else { return };
         let links = &mut self.head.links;
@@ -119,7 +124,13 @@ impl HeadBuilder {
     }
 
     /// An element closed; `level` is 1 for the feed's own children.
-    pub fn close(&mut self, dialect: Dialect, frame: &Frame<'_>, level: usize, base: Option<&Url>) {
+    pub fn close(
+        &mut self,
+        dialect: FeedDialect,
+        frame: &Frame<'_>,
+        level: usize,
+        base: Option<&Url>,
+    ) {
         let own = dialect.owns(frame.ns);
         let text = trim(&self.text);
         let head = &mut self.head;

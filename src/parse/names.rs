@@ -32,7 +32,7 @@ pub(super) enum Ns {
     Tombstones,
     /// A well-known one, by its customary prefix.
     Named(&'static str),
-    /// Any other, by its number in [`Scope`].
+    /// Any other, by its number in [`NamespaceScope`].
     Other(u32),
 }
 
@@ -172,7 +172,7 @@ struct Binding<'a> {
 
 /// The declarations in scope, innermost last.
 #[derive(Debug, Default)]
-pub(super) struct Scope<'a> {
+pub(super) struct NamespaceScope<'a> {
     bindings: Vec<Binding<'a>>,
     /// Declarations made up for prefixes that the document does not declare; they count as the
     /// root's.
@@ -184,7 +184,7 @@ pub(super) struct Scope<'a> {
     entry: u32,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> NamespaceScope<'a> {
     /// Declarations in scope.
     pub const fn len(&self) -> usize {
         self.bindings.len()
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn namespaces_are_known_in_their_many_spellings() {
-        let mut scope = Scope::default();
+        let mut scope = NamespaceScope::default();
         for (uri, ns) in [
             ("http://www.w3.org/2005/Atom", Ns::Atom),
             (" http://www\n.w3.org/2005/Atom ", Ns::Atom),
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn an_entry_brings_along_what_it_uses_and_no_more() {
-        let mut scope = Scope::default();
+        let mut scope = NamespaceScope::default();
         scope.declare("", Cow::Borrowed("urn:d"));
         scope.declare("b", Cow::Borrowed("urn:b"));
         scope.declare("a", Cow::Borrowed("urn:a"));

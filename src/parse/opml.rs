@@ -59,7 +59,7 @@ impl Default for OpmlLimits {
 
 /// What was wrong with a list, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct OpmlProblem {
     /// The line, counted from 1.
     pub line: usize,
     /// What is wrong, in words.
@@ -215,9 +215,9 @@ pub struct OutlineList {
     /// Its outlines, in the order in which they begin.
     pub outlines: Vec<Outline>,
     /// What was wrong, in the order of lines.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<OpmlProblem>,
     /// The first `sx:sync` that is not valid.
-    pub invalid: Option<Problem>,
+    pub invalid: Option<OpmlProblem>,
     /// Problems beyond the limit, which are not named.
     pub unnamed: usize,
     /// Prefixes and the namespaces that they are bound to anywhere in it.
@@ -263,7 +263,7 @@ pub fn read(text: &str, limits: &OpmlLimits) -> Result<OutlineList, OpmlError> {
     if text.len() > limits.bytes {
         return Err(OpmlError::TooLarge { found: text.len(), limit: limits.bytes });
     }
-    build::Builder::new(text, limits).build()
+    build::OutlineBuilder::new(text, limits).build()
 }
 
 /// A piece of a text as a problem quotes it.

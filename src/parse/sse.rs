@@ -15,14 +15,14 @@ mod tests;
 
 pub use crate::model::ATOM_NAMESPACE as ATOM;
 pub use crate::xml::strict::{
-    ATTRIBUTE_LIMIT, BYTES_LIMIT, Content, DEPTH_LIMIT, ELEMENT_LIMIT, Element, Id,
-    NAMESPACE_LIMIT, Tree,
+    ATTRIBUTE_LIMIT, BYTES_LIMIT, DEPTH_LIMIT, ELEMENT_LIMIT, Id, NAMESPACE_LIMIT, StrictContent,
+    StrictElement, Tree,
 };
 pub use error::{SseError, SseFault};
 pub use items::{SseFeed, SseItem, read};
 pub use payload::Payload;
 pub use sharing::{SseSharing, bare};
-pub use sync091::{Kept, converted};
+pub use sync091::{KeptConflict, converted};
 pub use values::Values;
 
 pub(super) use payload::needs;

@@ -9,10 +9,10 @@ mod recover;
 mod tokens;
 
 use super::edits::Edit;
-use super::names::{Ns, Scope};
+use super::names::{NamespaceScope, Ns};
 use super::{Limits, ParseError};
 use crate::model::{Flaw, Flaws, Warning};
-use crate::xml::attributes::Written;
+use crate::xml::attributes::WrittenAttribute;
 use crate::xml::split_name;
 use quick_xml::Reader;
 use std::borrow::Cow;
@@ -41,7 +41,7 @@ pub(super) struct Frame<'a> {
 
 /// An attribute, its value resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Attribute<'a> {
+pub(super) struct WalkedAttribute<'a> {
     /// Its namespace.
     pub ns: Ns,
     /// Its spelled name.
@@ -56,7 +56,7 @@ pub(super) struct Attribute<'a> {
 
 /// One step of the walk.
 #[derive(Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum WalkStep<'a> {
     /// An element opened: it is the innermost of [`Walker::open`], its attributes are in
     /// [`Walker::attributes`].
     Open,
@@ -87,9 +87,9 @@ pub(super) struct Walker<'a> {
     /// The elements that are open, outermost first.
     pub open: Vec<Frame<'a>>,
     /// The attributes of the element that opened last, without namespace declarations.
-    pub attributes: Vec<Attribute<'a>>,
+    pub attributes: Vec<WalkedAttribute<'a>>,
     /// Namespaces in scope.
-    pub scope: Scope<'a>,
+    pub scope: NamespaceScope<'a>,
     /// Repairs, nearly in order.
     pub edits: Vec<Edit>,
     /// What was wrong.
@@ -110,7 +110,7 @@ pub(super) struct Walker<'a> {
     bases: Vec<(Option<Url>, String)>,
     langs: Vec<String>,
     document: Option<Url>,
-    written: Vec<Written<'a>>,
+    written: Vec<WrittenAttribute<'a>>,
     forbidden: Vec<usize>,
     pending: Option<Pending<'a>>,
     closing: Option<Closing>,
@@ -168,7 +168,7 @@ impl<'a> Walker<'a> {
             text,
             open: Vec::new(),
             attributes: Vec::new(),
-            scope: Scope::default(),
+            scope: NamespaceScope::default(),
             edits: Vec::new(),
             warnings: Vec::new(),
             flaws: Flaws::default(),
@@ -297,13 +297,13 @@ impl<'a> Walker<'a> {
     }
 
     /// The next step.
-    pub fn step(&mut self) -> Result<Step<'a>, ParseError> {
+    pub fn step(&mut self) -> Result<WalkStep<'a>, ParseError> {
         loop {
             if let Some(step) = self.close_one()? {
                 return Ok(step);
             }
             if self.rooted && self.open.is_empty() {
-                return Ok(Step::End);
+                return Ok(WalkStep::End);
             }
             let Pending { span, token } = match self.pending.take() {
                 Some(pending) => pending,
@@ -312,9 +312,9 @@ impl<'a> Walker<'a> {
             let step = match token {
                 Token::Start { name, empty } => self.start(span, name, empty)?,
                 Token::End { name } => self.end(span, name)?,
-                Token::Text => self.characters(span)?.map(Step::Text),
-                Token::Reference => self.reference(&span)?.map(Step::Text),
-                Token::CData => self.cdata(&span)?.map(Step::Text),
+                Token::Text => self.characters(span)?.map(WalkStep::Text),
+                Token::Reference => self.reference(&span)?.map(WalkStep::Text),
+                Token::CData => self.cdata(&span)?.map(WalkStep::Text),
                 Token::Other => None,
                 Token::Unreadable => self.unreadable(&span)?,
                 Token::Eof => Some(self.finish(span.start)),
@@ -326,7 +326,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Closes one of the elements that are to be closed.
-    fn close_one(&mut self) -> Result<Option<Step<'a>>, ParseError> {
+    fn close_one(&mut self) -> Result<Option<WalkStep<'a>>, ParseError> {
         let Some(Closing { keep, at, tag }) = self.closing.clone() else { return Ok(None) };
         if self.open.len() <= keep {
             self.closing = None;
@@ -339,15 +339,15 @@ impl<'a> Walker<'a> {
         }
         if frame.empty {
             let (content_end, end) = (frame.content, frame.content);
-            return Ok(Some(Step::Close { frame, content_end, end }));
+            return Ok(Some(WalkStep::Close { frame, content_end, end }));
         }
         match tag {
             Some(tag) if last => {
-                Ok(Some(Step::Close { frame, content_end: tag.start, end: tag.end }))
+                Ok(Some(WalkStep::Close { frame, content_end: tag.start, end: tag.end }))
             }
             _ => {
                 self.edit(at..at, format!("</{}>", frame.name))?;
-                Ok(Some(Step::Close { frame, content_end: at, end: at }))
+                Ok(Some(WalkStep::Close { frame, content_end: at, end: at }))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! An item of one family written as one of the other, by what converts feeds; and one of RSS in the
 //! namespace that the elements of another document are in.
 
-use super::splice::Target;
+use super::splice::SpliceTarget;
 use crate::model::{Card, Context, Family, Format, Markup, Slots, Time};
 use crate::parse::collection::first_entry;
 use crate::parse::sse::{ATOM, Payload};
@@ -13,7 +13,7 @@ use url::Url;
 /// What a payload says in the markup of the target; `None` where it is that already. `id` identifies
 /// it and `made` is the time of its last known update.
 pub(super) fn to(
-    target: &Target<'_>,
+    target: &SpliceTarget<'_>,
     payload: &Payload,
     id: &str,
     made: Option<Time>,
@@ -26,7 +26,12 @@ pub(super) fn to(
 }
 
 /// In the other family.
-fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time>) -> Payload {
+fn converted(
+    target: &SpliceTarget<'_>,
+    payload: &Payload,
+    id: &str,
+    made: Option<Time>,
+) -> Payload {
     let namespace = match target.family {
         Family::Atom => ATOM,
         Family::Rss => target.rss,
@@ -69,7 +74,7 @@ fn converted(target: &Target<'_>, payload: &Payload, id: &str, made: Option<Time
 }
 
 fn rewritten(
-    target: &Target<'_>,
+    target: &SpliceTarget<'_>,
     payload: &Payload,
     element: &Element,
     written: &render::Target<'_>,

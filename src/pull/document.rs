@@ -1,7 +1,7 @@
 //! One document, read for what a replica needs of it.
 
 use super::error::PullError;
-use super::item::Item;
+use super::item::ReplicaItem;
 use super::text::{is_json, labelled_utf8};
 use crate::model::{Completeness, FeedDocument, FeedLinks, Format, Older, Time};
 use crate::parse::sse::{
@@ -20,7 +20,7 @@ pub(super) struct Document {
     /// Its text, well-formed as far as this room knows.
     pub(super) text: String,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: DocumentKind,
     /// Whether it is a delta (226): then it says nothing by what is not in it.
     pub(super) is_delta: bool,
     /// What was wrong with it.
@@ -29,16 +29,16 @@ pub(super) struct Document {
 
 /// What a document is.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum DocumentKind {
     /// A feed with sync markup.
-    Sse(Sharing, Vec<Item>),
+    Sse(SharingBounds, Vec<ReplicaItem>),
     /// A feed without.
-    Plain(History, Vec<Payload>),
+    Plain(HistoryHead, Vec<Payload>),
 }
 
 /// What `sx:sharing` says (SSE 1.0 section 2.2).
 #[derive(Debug, Default)]
-pub(super) struct Sharing {
+pub(super) struct SharingBounds {
     /// `since` and `until`.
     pub(super) bounds: Option<(String, String)>,
     /// Where the complete feed is.
@@ -47,7 +47,7 @@ pub(super) struct Sharing {
 
 /// What a head says of the feed's history.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct HistoryHead {
     /// `self`.
     pub(super) own: Option<Url>,
     /// `current`.
@@ -96,7 +96,7 @@ fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
     let mut warnings = Vec::new();
     let mut items = Vec::new();
     for item in &feed.items {
-        items.extend(Item::shared(item).map(|item| based(item, url)));
+        items.extend(ReplicaItem::shared(item).map(|item| based(item, url)));
         let error = match (&item.shared, &item.shared_091) {
             (Some(Err(error)), _) | (None, Some(Err(error))) => error,
             _ => continue,
@@ -108,13 +108,13 @@ fn shared(feed: &SseFeed<'_>, url: &Url, is_delta: bool) -> Document {
     Document {
         url: url.clone(),
         text: feed.tree.text().to_owned(),
-        kind: Kind::Sse(sharing, items),
+        kind: DocumentKind::Sse(sharing, items),
         is_delta,
         warnings,
     }
 }
 
-fn sharing(said: &SseSharing<'_>, url: &Url) -> Sharing {
+fn sharing(said: &SseSharing<'_>, url: &Url) -> SharingBounds {
     let bounds = match said.dialect {
         SseDialect::Sse091 => bounds_091(said.since, said.until),
         SseDialect::Sse | SseDialect::FeedSync => {
@@ -122,7 +122,7 @@ fn sharing(said: &SseSharing<'_>, url: &Url) -> Sharing {
             bounds.map(|(since, until)| (since.to_owned(), until.to_owned()))
         }
     };
-    Sharing { bounds, complete: said.complete(Some(url)) }
+    SharingBounds { bounds, complete: said.complete(Some(url)) }
 }
 
 /// The bounds of SSE 0.91 (section 2.1), which are dates, as texts that can be compared. Without `since`
@@ -136,16 +136,16 @@ fn bounds_091(since: Option<&str>, until: Option<&str>) -> Option<(String, Strin
 }
 
 /// References in what is taken elsewhere are relative to where it came from.
-fn based(mut item: Item, url: &Url) -> Item {
+fn based(mut item: ReplicaItem, url: &Url) -> ReplicaItem {
     match &mut item {
-        Item::Sse(shared) => {
+        ReplicaItem::Sse(shared) => {
             for version in shared.conflicts.iter_mut().chain([&mut shared.winner]) {
                 base(&mut version.data, url);
             }
         }
         // What is kept of its conflicts stands in it, and so has its base.
-        Item::Sse091(item) => base(&mut item.data, url),
-        Item::Plain(payload) => base(payload, url),
+        ReplicaItem::Sse091(item) => base(&mut item.data, url),
+        ReplicaItem::Plain(payload) => base(payload, url),
     }
     item
 }
@@ -191,7 +191,7 @@ fn plain(
     }
     Ok(Document {
         url: url.clone(),
-        kind: Kind::Plain(history(document, walked), payloads),
+        kind: DocumentKind::Plain(history(document, walked), payloads),
         is_delta,
         warnings,
         text,
@@ -212,12 +212,12 @@ fn repaired(document: &FeedDocument<'_>) -> String {
     text
 }
 
-fn history(document: &FeedDocument<'_>, walked: Option<Older>) -> History {
+fn history(document: &FeedDocument<'_>, walked: Option<Older>) -> HistoryHead {
     let links: &FeedLinks = &document.head.links;
     let parsed = |at: &str| Url::parse(at).ok().map(bare);
     let address = |link: &Option<String>| link.as_deref().and_then(parsed);
     let older = links.older(walked);
-    History {
+    HistoryHead {
         own: address(&links.own),
         current: address(&links.current),
         older: older

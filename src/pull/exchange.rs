@@ -1,13 +1,13 @@
 //! What a pull and whoever drives it say to each other.
 
-use super::item::Change;
+use super::item::ItemChange;
 use super::state::State;
 use crate::parse::sse::BYTES_LIMIT;
 use url::Url;
 
 /// What one pull may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PullLimits {
     /// Requests.
     pub requests: usize,
     /// Bytes of documents, decompressed.
@@ -17,7 +17,7 @@ pub struct Limits {
     pub items: usize,
 }
 
-impl Limits {
+impl PullLimits {
     /// The limits where nobody says otherwise.
     pub const STANDARD: Self =
         Self { requests: 1_000, bytes: 256 * 1024 * 1024, items: BYTES_LIMIT / 4 * 3 };
@@ -44,7 +44,7 @@ pub enum Asked {
 
 /// What came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FetchedBody {
     /// The address that answered.
     pub url: Url,
     /// The body, decompressed.
@@ -63,7 +63,7 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// A document.
-    Document(Box<Found>),
+    Document(Box<FetchedBody>),
     /// What was known still holds (304).
     NotModified,
     /// Nothing came; why, in words.
@@ -76,18 +76,18 @@ pub enum Next {
     /// Ask for this and tell what came.
     Ask(Ask),
     /// It is done.
-    Done(Box<Outcome>),
+    Done(Box<PullOutcome>),
 }
 
 /// What came of a pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PullOutcome {
     /// The replica as a file; `None` where it is as it was.
     pub replica: Option<String>,
     /// What is to be kept beside it.
     pub state: State,
     /// What changed.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ItemChange>,
     /// What may be missing, or was odd.
     pub warnings: Vec<String>,
     /// How many items live in it.

@@ -6,9 +6,9 @@
 //! asks for it again, and then what stands there comes under what is known from above it, and over
 //! what is known from below.
 
-use super::document::{Document, History, Kind};
-use super::item::{Item, identity};
-use super::state::{Gap, Kept};
+use super::document::{Document, DocumentKind, HistoryHead};
+use super::item::{ReplicaItem, identity};
+use super::state::{ArchiveGap, ReplicaBasis};
 use crate::parse::sse::{ITEM_LIMIT, Payload};
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -19,7 +19,7 @@ const GAPS_LIMIT: usize = 100;
 const DELETED_LIMIT: usize = 100_000;
 
 /// What a document says of an entry.
-enum Said {
+enum EntryClaim {
     There(Box<Payload>),
     Gone,
 }
@@ -28,21 +28,21 @@ enum Said {
 #[derive(Default)]
 struct Layer {
     order: Vec<String>,
-    said: HashMap<String, Said>,
+    said: HashMap<String, EntryClaim>,
 }
 
 impl Layer {
-    fn add(&mut self, history: &History, payloads: Vec<Payload>) {
+    fn add(&mut self, history: &HistoryHead, payloads: Vec<Payload>) {
         for payload in payloads {
-            self.say(identity(&payload), Said::There(Box::new(payload)));
+            self.say(identity(&payload), EntryClaim::There(Box::new(payload)));
         }
         // An entry that stands beside its tombstone is there again.
         for id in &history.deleted {
-            self.say(id.clone(), Said::Gone);
+            self.say(id.clone(), EntryClaim::Gone);
         }
     }
 
-    fn say(&mut self, id: String, said: Said) {
+    fn say(&mut self, id: String, said: EntryClaim) {
         if !self.said.contains_key(&id) {
             self.order.push(id.clone());
             self.said.insert(id, said);
@@ -50,11 +50,11 @@ impl Layer {
     }
 
     fn gone(&self) -> impl Iterator<Item = &String> {
-        self.said.iter().filter(|(_, said)| matches!(said, Said::Gone)).map(|(id, _)| id)
+        self.said.iter().filter(|(_, said)| matches!(said, EntryClaim::Gone)).map(|(id, _)| id)
     }
 
     /// What is said, in order.
-    fn take(mut self) -> impl Iterator<Item = (String, Said)> {
+    fn take(mut self) -> impl Iterator<Item = (String, EntryClaim)> {
         let order = std::mem::take(&mut self.order);
         order.into_iter().filter_map(move |id| self.said.remove(&id).map(|said| (id, said)))
     }
@@ -62,7 +62,7 @@ impl Layer {
 
 /// A gap of an earlier walk, and what is read of it in this one.
 struct Fill {
-    gap: Gap,
+    gap: ArchiveGap,
     layer: Layer,
     /// Where reading on stopped again.
     stopped: Option<String>,
@@ -71,20 +71,20 @@ struct Fill {
 
 /// Which part of the archives a step belongs to.
 #[derive(Clone, Copy)]
-enum Part {
+enum ArchivePart {
     /// Those above the last known one.
     Newer,
     /// Those of a gap.
     Gap(usize),
 }
 
-struct Step {
+struct HistoryStep {
     url: Url,
-    part: Part,
+    part: ArchivePart,
 }
 
 /// A walk through the archives of a feed.
-pub(super) struct Walk {
+pub(super) struct HistoryWalk {
     newer: Layer,
     /// The archive that could not be read among the newer ones.
     missing: Option<String>,
@@ -99,7 +99,7 @@ pub(super) struct Walk {
     /// What the items of the replica take at most, in bytes, and the sum of it.
     sizes: HashMap<String, usize>,
     size: usize,
-    asking: Option<Step>,
+    asking: Option<HistoryStep>,
     seen: HashSet<String>,
     /// Nothing is asked for any more.
     is_over: bool,
@@ -107,23 +107,25 @@ pub(super) struct Walk {
 
 /// What a walk comes to.
 pub(super) struct Reconstructed {
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ReplicaItem>,
     pub(super) head: (String, Url),
-    pub(super) kept: Kept,
+    pub(super) kept: ReplicaBasis,
     /// Entries that were said to be deleted.
     pub(super) deleted: HashSet<String>,
 }
 
-impl Walk {
+impl HistoryWalk {
     /// A walk that asks only for what was missing before: the document that is subscribed to has
     /// not changed. `head`: what goes around the replica, and where it is from; `kept`: how far
     /// earlier walks came; `before`: what they brought.
-    pub(super) fn again(head: (String, Url), kept: &Kept, before: &[Item]) -> Self {
+    pub(super) fn again(head: (String, Url), kept: &ReplicaBasis, before: &[ReplicaItem]) -> Self {
         let (known, gaps, deleted) = match kept {
-            Kept::History { archive, gaps, deleted } => (archive.clone(), &gaps[..], &deleted[..]),
-            Kept::Sse { .. } => (None, &[][..], &[][..]),
+            ReplicaBasis::History { archive, gaps, deleted } => {
+                (archive.clone(), &gaps[..], &deleted[..])
+            }
+            ReplicaBasis::Sse { .. } => (None, &[][..], &[][..]),
         };
-        let fill = |gap: &Gap| Fill {
+        let fill = |gap: &ArchiveGap| Fill {
             gap: gap.clone(),
             layer: Layer::default(),
             stopped: None,
@@ -159,7 +161,7 @@ impl Walk {
 
     /// Why the replica would be too large with a document, where it would. `most`: bytes of items.
     pub(super) fn refuses(&self, document: &Document, most: usize) -> Option<String> {
-        let Kind::Plain(_, payloads) = &document.kind else { return None };
+        let DocumentKind::Plain(_, payloads) = &document.kind else { return None };
         let mut fresh: HashMap<String, usize> = HashMap::new();
         for payload in payloads {
             let id = identity(payload);
@@ -182,15 +184,15 @@ impl Walk {
     /// A walk that begins at the document that is subscribed to.
     pub(super) fn begin(
         head: (String, Url),
-        history: &History,
+        history: &HistoryHead,
         payloads: Vec<Payload>,
-        (kept, before): (&Kept, &[Item]),
+        (kept, before): (&ReplicaBasis, &[ReplicaItem]),
     ) -> Self {
         let mut walk = Self::again(head, kept, before);
         walk.weighs(payloads.iter().map(|payload| (identity(payload), payload.xml.len())));
         walk.seen.extend(history.own.as_ref().map(Url::to_string));
         walk.newer.add(history, payloads);
-        let _ = walk.lead(history, Part::Newer);
+        let _ = walk.lead(history, ArchivePart::Newer);
         walk
     }
 
@@ -204,7 +206,7 @@ impl Walk {
             if let Ok(url) = Url::parse(&fill.gap.url)
                 && !self.seen.contains(url.as_str())
             {
-                self.asking = Some(Step { url, part: Part::Gap(number) });
+                self.asking = Some(HistoryStep { url, part: ArchivePart::Gap(number) });
             }
         }
         self.asking.as_ref().map(|step| &step.url)
@@ -213,7 +215,7 @@ impl Walk {
     /// Takes in the archive that was asked for; a warning where it leads back to a known one.
     pub(super) fn takes(&mut self, document: Document) -> Option<String> {
         let step = self.asking.take()?;
-        let Kind::Plain(history, payloads) = document.kind else {
+        let DocumentKind::Plain(history, payloads) = document.kind else {
             return Some(self.misses(&step, "it has sync markup, which the feed has not"));
         };
         self.seen.insert(step.url.to_string());
@@ -222,7 +224,7 @@ impl Walk {
         let own = history.own.as_ref().unwrap_or(&step.url).to_string();
         self.seen.insert(own.clone());
         match step.part {
-            Part::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
+            ArchivePart::Newer if self.known.as_deref() == Some(own.as_str()) => return None,
             _ => {}
         }
         let fresh: Vec<(String, usize)> = payloads
@@ -232,11 +234,11 @@ impl Walk {
             .collect();
         self.weighs(fresh.into_iter());
         match step.part {
-            Part::Newer => {
+            ArchivePart::Newer => {
                 self.newest.get_or_insert(own);
                 self.newer.add(&history, payloads);
             }
-            Part::Gap(number) => {
+            ArchivePart::Gap(number) => {
                 if let Some(fill) = self.fills.get_mut(number) {
                     fill.layer.add(&history, payloads);
                 }
@@ -258,15 +260,15 @@ impl Walk {
         warning
     }
 
-    fn misses(&mut self, step: &Step, why: &str) -> String {
+    fn misses(&mut self, step: &HistoryStep, why: &str) -> String {
         self.seen.insert(step.url.to_string());
         let url = step.url.to_string();
         let warning = format!(
             "the archive {url} was not read: {why}; what is only there or in older ones is missing"
         );
         match step.part {
-            Part::Newer => self.missing = Some(url),
-            Part::Gap(number) => {
+            ArchivePart::Newer => self.missing = Some(url),
+            ArchivePart::Gap(number) => {
                 if let Some(fill) = self.fills.get_mut(number) {
                     fill.stopped = Some(url);
                 }
@@ -276,12 +278,12 @@ impl Walk {
     }
 
     /// Goes on to the next older archive, where there is one that is not known.
-    fn lead(&mut self, history: &History, part: Part) -> Option<String> {
+    fn lead(&mut self, history: &HistoryHead, part: ArchivePart) -> Option<String> {
         let url = history.older.clone()?;
         // A part ends where the next one begins: what stands there comes under other entries.
         let (end, below) = match part {
-            Part::Newer => (self.known.as_ref(), 0),
-            Part::Gap(number) => {
+            ArchivePart::Newer => (self.known.as_ref(), 0),
+            ArchivePart::Gap(number) => {
                 let gap = self.fills.get(number).map(|fill| &fill.gap);
                 (gap.and_then(|gap| gap.until.as_ref()), number + 1)
             }
@@ -293,12 +295,12 @@ impl Walk {
         if self.seen.contains(url.as_str()) {
             return Some(format!("the archives lead back to {url}, which was read already"));
         }
-        self.asking = Some(Step { url, part });
+        self.asking = Some(HistoryStep { url, part });
         None
     }
 
     /// The feed as all documents have it, over what is kept of it already.
-    pub(super) fn ends(self, before: Vec<Item>) -> Reconstructed {
+    pub(super) fn ends(self, before: Vec<ReplicaItem>) -> Reconstructed {
         let Self { newer, missing, fills, head, known, newest, mut deleted, seen, .. } = self;
         let said: HashSet<String> = newer.gone().cloned().collect();
         deleted.extend(said.iter().cloned());
@@ -310,7 +312,7 @@ impl Walk {
         let mut gaps = Vec::new();
         if let Some(url) = missing {
             let above = (!is_first).then(|| above.iter().cloned().collect());
-            gaps.push(Gap { url, until: known.clone(), above });
+            gaps.push(ArchiveGap { url, until: known.clone(), above });
         }
         // What the parts above a gap speak of; each part adds to those below it.
         let mut spoken = above;
@@ -337,16 +339,21 @@ impl Walk {
         let items = replica.items();
         let deleted = remembered(deleted, &items, &gaps);
         let archive = newest.or(known);
-        Reconstructed { items, head, kept: Kept::History { archive, gaps, deleted }, deleted: said }
+        Reconstructed {
+            items,
+            head,
+            kept: ReplicaBasis::History { archive, gaps, deleted },
+            deleted: said,
+        }
     }
 }
 
 /// The deleted entries to remember: none where nothing is missing.
-fn remembered(deleted: HashSet<String>, items: &[Item], gaps: &[Gap]) -> Vec<String> {
+fn remembered(deleted: HashSet<String>, items: &[ReplicaItem], gaps: &[ArchiveGap]) -> Vec<String> {
     if gaps.is_empty() {
         return Vec::new();
     }
-    let there: HashSet<String> = items.iter().map(Item::key).collect();
+    let there: HashSet<String> = items.iter().map(ReplicaItem::key).collect();
     let mut ids: Vec<String> = deleted.into_iter().filter(|id| !there.contains(id)).collect();
     ids.sort();
     ids.truncate(DELETED_LIMIT);
@@ -356,18 +363,18 @@ fn remembered(deleted: HashSet<String>, items: &[Item], gaps: &[Gap]) -> Vec<Str
 /// The replica while it is put together.
 struct Local {
     order: Vec<String>,
-    items: HashMap<String, Item>,
+    items: HashMap<String, ReplicaItem>,
 }
 
 impl Local {
     /// What the newest documents say, over what there is.
-    fn over(newer: Layer, before: Vec<Item>) -> Self {
+    fn over(newer: Layer, before: Vec<ReplicaItem>) -> Self {
         let mut local = Self { order: Vec::new(), items: HashMap::new() };
         let mut gone = HashSet::new();
         for (id, said) in newer.take() {
             match said {
-                Said::There(payload) => local.add(id, Item::Plain(*payload)),
-                Said::Gone => drop(gone.insert(id)),
+                EntryClaim::There(payload) => local.add(id, ReplicaItem::Plain(*payload)),
+                EntryClaim::Gone => drop(gone.insert(id)),
             }
         }
         for item in before {
@@ -379,34 +386,34 @@ impl Local {
         local
     }
 
-    fn add(&mut self, id: String, item: Item) {
+    fn add(&mut self, id: String, item: ReplicaItem) {
         if self.items.insert(id.clone(), item).is_none() {
             self.order.push(id);
         }
     }
 
     /// What stood below everything: only what nothing else speaks of.
-    fn fill(&mut self, id: String, said: Said, deleted: &HashSet<String>) {
-        if let Said::There(payload) = said
+    fn fill(&mut self, id: String, said: EntryClaim, deleted: &HashSet<String>) {
+        if let EntryClaim::There(payload) = said
             && !self.items.contains_key(&id)
             && !deleted.contains(&id)
         {
-            self.add(id, Item::Plain(*payload));
+            self.add(id, ReplicaItem::Plain(*payload));
         }
     }
 
     /// What stood below `above` and over the rest.
-    fn put(&mut self, id: String, said: Said, above: &HashSet<String>) {
+    fn put(&mut self, id: String, said: EntryClaim, above: &HashSet<String>) {
         if above.contains(&id) {
             return;
         }
         match said {
-            Said::There(payload) => self.add(id, Item::Plain(*payload)),
-            Said::Gone => drop(self.items.remove(&id)),
+            EntryClaim::There(payload) => self.add(id, ReplicaItem::Plain(*payload)),
+            EntryClaim::Gone => drop(self.items.remove(&id)),
         }
     }
 
-    fn items(mut self) -> Vec<Item> {
+    fn items(mut self) -> Vec<ReplicaItem> {
         let order = std::mem::take(&mut self.order);
         order.into_iter().filter_map(|id| self.items.remove(&id)).collect()
     }

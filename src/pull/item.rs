@@ -1,22 +1,22 @@
 //! The items of a replica, and what a pull did to them.
 
 use crate::model::Shared;
-use crate::parse::sse::{Kept, Payload, SseDialect, SseItem, converted};
+use crate::parse::sse::{KeptConflict, Payload, SseDialect, SseItem, converted};
 use crate::sync::{Canonical, Item091, to_091};
 use std::collections::{HashMap, HashSet};
 
 /// An item of a feed file, by the kind of its sync markup.
 #[derive(Debug, Clone)]
-pub(super) enum Item {
+pub(super) enum ReplicaItem {
     /// Of SSE 1.0 or FeedSync.
     Sse(Shared<Payload>),
     /// Of SSE 0.91.
-    Sse091(Item091<Payload, Kept>),
+    Sse091(Item091<Payload, KeptConflict>),
     /// Without any.
     Plain(Payload),
 }
 
-impl Item {
+impl ReplicaItem {
     /// What it says.
     pub(super) const fn payload(&self) -> &Payload {
         match self {
@@ -58,7 +58,7 @@ impl Item {
     pub(super) fn into_dialect(self, dialect: Option<SseDialect>) -> Self {
         match (self, dialect) {
             (Self::Sse(shared), Some(SseDialect::Sse091)) => {
-                Self::Sse091(to_091(shared, |lost| Kept::Item(Box::new(lost))))
+                Self::Sse091(to_091(shared, |lost| KeptConflict::Item(Box::new(lost))))
             }
             (Self::Sse091(item), Some(SseDialect::Sse | SseDialect::FeedSync)) => {
                 Self::Sse(converted(item))
@@ -122,7 +122,7 @@ impl ChangeKind {
 
 /// An item that a pull changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Change {
+pub struct ItemChange {
     /// What happened.
     pub kind: ChangeKind,
     /// The item's sync id, or its own id in a plain feed.
@@ -133,8 +133,13 @@ pub struct Change {
 
 /// What is different between two states of a replica, in the order of the later one. `deleted`:
 /// the entries of a plain feed that are said to be deleted.
-pub(super) fn changes(before: &[Item], after: &[Item], deleted: &HashSet<String>) -> Vec<Change> {
-    let mut old: HashMap<String, &Item> = before.iter().map(|item| (item.key(), item)).collect();
+pub(super) fn changes(
+    before: &[ReplicaItem],
+    after: &[ReplicaItem],
+    deleted: &HashSet<String>,
+) -> Vec<ItemChange> {
+    let mut old: HashMap<String, &ReplicaItem> =
+        before.iter().map(|item| (item.key(), item)).collect();
     let mut changes = Vec::new();
     for item in after {
         let id = item.key();
@@ -148,14 +153,14 @@ pub(super) fn changes(before: &[Item], after: &[Item], deleted: &HashSet<String>
             (Some(was), false) if was.payload() == item.payload() => continue,
             (Some(_), false) => ChangeKind::Changed,
         };
-        changes.push(Change { kind, id, title: item.payload().values.title.clone() });
+        changes.push(ItemChange { kind, id, title: item.payload().values.title.clone() });
     }
     for item in before.iter().filter(|item| !item.is_deleted()) {
         let id = item.key();
         if old.remove(&id).is_some() {
             let said = deleted.contains(&id);
             let kind = if said { ChangeKind::Deleted } else { ChangeKind::Forgotten };
-            changes.push(Change { kind, id, title: item.payload().values.title.clone() });
+            changes.push(ItemChange { kind, id, title: item.payload().values.title.clone() });
         }
     }
     changes

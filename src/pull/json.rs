@@ -1,7 +1,7 @@
 //! The merged feed where LOCAL is a collection in JSON: what is not concerned keeps its members.
 
-use super::item::Item;
-use super::merge::Outcome;
+use super::item::ReplicaItem;
+use super::merge::MergeOutcome;
 use crate::model::{Shared, Update, Version};
 use crate::parse::collection::first_entry;
 use crate::parse::sse::{Payload, SseFeed};
@@ -10,14 +10,18 @@ use crate::xml;
 use serde_json::{Map, Value};
 
 /// LOCAL's `collection`, which was read as `feed`, with what the merge changed.
-pub(super) fn merged(mut collection: Value, feed: &SseFeed<'_>, mut outcome: Outcome) -> String {
+pub(super) fn merged(
+    mut collection: Value,
+    feed: &SseFeed<'_>,
+    mut outcome: MergeOutcome,
+) -> String {
     let mut items = collection.get_mut("items").map(Value::take).unwrap_or_default();
     let old = items.as_array_mut().map(std::mem::take).unwrap_or_default();
     // What is no object was no item.
     let (objects, rest): (Vec<_>, Vec<_>) = old.into_iter().partition(Value::is_object);
     let mut new = Vec::with_capacity(objects.len());
     for (object, read) in objects.into_iter().zip(&feed.items) {
-        let changed = outcome.changed.remove(&read.element).and_then(Item::into_sse);
+        let changed = outcome.changed.remove(&read.element).and_then(ReplicaItem::into_sse);
         new.push(match changed {
             Some(changed) => {
                 let shared = read.any().and_then(Result::ok);
@@ -26,7 +30,7 @@ pub(super) fn merged(mut collection: Value, feed: &SseFeed<'_>, mut outcome: Out
             None => object,
         });
     }
-    let added = outcome.new.into_iter().filter_map(Item::into_sse);
+    let added = outcome.new.into_iter().filter_map(ReplicaItem::into_sse);
     new.extend(added.map(|shared| item(&shared, None)));
     new.extend(rest);
     if let Some(collection) = collection.as_object_mut() {

@@ -2,12 +2,14 @@
 //! one with what changed, everything in it that is not concerned kept byte for byte.
 
 use super::document::shares;
-use super::item::Item;
+use super::item::ReplicaItem;
 use super::{json, sharing, splice, text};
 use crate::model::{Shared, SyncId, Version};
 use crate::parse::ParseError;
 use crate::parse::collection;
-use crate::parse::sse::{self, Kept, Payload, SseDialect, SseError, SseFault, SseFeed, converted};
+use crate::parse::sse::{
+    self, KeptConflict, Payload, SseDialect, SseError, SseFault, SseFeed, converted,
+};
 use crate::sync::{self, Item091};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -98,19 +100,19 @@ impl Source {
 type Placed<T> = (usize, T);
 
 /// The shared items of a feed, each id once (SSE 1.0 section 2.4, SSE 0.91 section 2.3).
-fn items(feed: &SseFeed<'_>) -> Result<Vec<Placed<Item>>, SseError> {
+fn items(feed: &SseFeed<'_>) -> Result<Vec<Placed<ReplicaItem>>, SseError> {
     let mut once = Once::new(feed);
     let mut items = Vec::new();
     for item in &feed.items {
         let shared = match (&item.shared, &item.shared_091) {
-            (Some(shared), _) => Item::Sse(shared.clone()?),
-            (None, Some(shared)) => Item::Sse091(shared.clone()?),
+            (Some(shared), _) => ReplicaItem::Sse(shared.clone()?),
+            (None, Some(shared)) => ReplicaItem::Sse091(shared.clone()?),
             (None, None) => continue,
         };
         let id = match &shared {
-            Item::Sse(shared) => &shared.winner.id,
-            Item::Sse091(item) => &item.id,
-            Item::Plain(_) => continue,
+            ReplicaItem::Sse(shared) => &shared.winner.id,
+            ReplicaItem::Sse091(item) => &item.id,
+            ReplicaItem::Plain(_) => continue,
         };
         once.check(id, item.span.start)?;
         items.push((item.element, shared));
@@ -119,20 +121,20 @@ fn items(feed: &SseFeed<'_>) -> Result<Vec<Placed<Item>>, SseError> {
 }
 
 /// The items, where all are of SSE 0.91.
-fn all_091(items: &[Placed<Item>]) -> Option<Vec<Placed<Item091<Payload, Kept>>>> {
-    let one = |(element, item): &Placed<Item>| match item {
-        Item::Sse091(item) => Some((*element, item.clone())),
-        Item::Sse(_) | Item::Plain(_) => None,
+fn all_091(items: &[Placed<ReplicaItem>]) -> Option<Vec<Placed<Item091<Payload, KeptConflict>>>> {
+    let one = |(element, item): &Placed<ReplicaItem>| match item {
+        ReplicaItem::Sse091(item) => Some((*element, item.clone())),
+        ReplicaItem::Sse(_) | ReplicaItem::Plain(_) => None,
     };
     items.iter().map(one).collect()
 }
 
 /// The items in SSE 1.0.
-fn in_sse(items: Vec<Placed<Item>>) -> Vec<Placed<Shared<Payload>>> {
+fn in_sse(items: Vec<Placed<ReplicaItem>>) -> Vec<Placed<Shared<Payload>>> {
     let one = |(element, item)| match item {
-        Item::Sse(shared) => Some((element, shared)),
-        Item::Sse091(item) => Some((element, converted(item))),
-        Item::Plain(_) => None,
+        ReplicaItem::Sse(shared) => Some((element, shared)),
+        ReplicaItem::Sse091(item) => Some((element, converted(item))),
+        ReplicaItem::Plain(_) => None,
     };
     items.into_iter().filter_map(one).collect()
 }
@@ -160,14 +162,14 @@ impl<'a> Once<'a> {
 }
 
 /// What becomes of LOCAL's items and which ones are new.
-pub(super) struct Outcome {
+pub(super) struct MergeOutcome {
     /// Items that changed, by the number of their element.
-    pub(super) changed: HashMap<usize, Item>,
+    pub(super) changed: HashMap<usize, ReplicaItem>,
     /// Items that LOCAL does not have, in INCOMING's order.
-    pub(super) new: Vec<Item>,
+    pub(super) new: Vec<ReplicaItem>,
 }
 
-impl Outcome {
+impl MergeOutcome {
     /// The same in a dialect.
     fn into_dialect(self, dialect: Option<SseDialect>) -> Self {
         let changed = self.changed.into_iter();
@@ -181,20 +183,20 @@ impl Outcome {
 fn merge_items(
     local: Vec<Placed<Shared<Payload>>>,
     incoming: Vec<Placed<Shared<Payload>>>,
-) -> Outcome {
-    let mut outcome = Outcome { changed: HashMap::new(), new: Vec::new() };
+) -> MergeOutcome {
+    let mut outcome = MergeOutcome { changed: HashMap::new(), new: Vec::new() };
     let mut known: HashMap<SyncId, Placed<_>> =
         local.into_iter().map(|placed| (placed.1.winner.id.clone(), placed)).collect();
     for (_, mut item) in incoming {
         let Some((element, here)) = known.remove(&item.winner.id) else {
-            outcome.new.push(Item::Sse(item));
+            outcome.new.push(ReplicaItem::Sse(item));
             continue;
         };
         keep_local_form(&mut item, &here);
         let before = here.clone();
         match sync::merge(here, item) {
             Ok(merged) if !sync::same_item(&merged, &before) => {
-                outcome.changed.insert(element, Item::Sse(merged));
+                outcome.changed.insert(element, ReplicaItem::Sse(merged));
             }
             Ok(_) | Err(_) => {}
         }
@@ -204,19 +206,19 @@ fn merge_items(
 
 /// The same by section 4.4 of SSE 0.91. A loser is kept whole, with its own `sx:sync`.
 fn merge_items_091(
-    local: Vec<Placed<Item091<Payload, Kept>>>,
-    incoming: Vec<Placed<Item091<Payload, Kept>>>,
-) -> Outcome {
-    let mut outcome = Outcome { changed: HashMap::new(), new: Vec::new() };
+    local: Vec<Placed<Item091<Payload, KeptConflict>>>,
+    incoming: Vec<Placed<Item091<Payload, KeptConflict>>>,
+) -> MergeOutcome {
+    let mut outcome = MergeOutcome { changed: HashMap::new(), new: Vec::new() };
     let known: HashMap<SyncId, Placed<_>> =
         local.into_iter().map(|placed| (placed.1.id.clone(), placed)).collect();
     for (_, item) in incoming {
         let Some((element, here)) = known.get(&item.id) else {
-            outcome.new.push(Item::Sse091(item));
+            outcome.new.push(ReplicaItem::Sse091(item));
             continue;
         };
         if let Some(merged) = sharing::merge_091(here, &item) {
-            outcome.changed.insert(*element, Item::Sse091(merged));
+            outcome.changed.insert(*element, ReplicaItem::Sse091(merged));
         }
     }
     outcome

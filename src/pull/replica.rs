@@ -1,8 +1,8 @@
 //! The replica as a file: the newest document's head around every item.
 
 use super::error::PullError;
-use super::item::Item;
-use super::splice::{Scope, Target, push_item};
+use super::item::ReplicaItem;
+use super::splice::{SpliceScope, SpliceTarget, push_item};
 use crate::parse::sse::{self, ATOM, BYTES_LIMIT, ITEM_LIMIT, SseDialect, SseError, SseFeed};
 use crate::sync_markup::{Dialect, sx, sx091};
 use crate::xml;
@@ -27,14 +27,14 @@ const OF_THE_DOCUMENT: &[&str] = &[
 ];
 
 /// The items of a replica that was written before.
-pub(super) fn read(text: &str) -> Result<Vec<Item>, SseError> {
+pub(super) fn read(text: &str) -> Result<Vec<ReplicaItem>, SseError> {
     let feed = sse::read(text)?;
     let mut items = Vec::with_capacity(feed.items.len());
     for item in &feed.items {
         let read = match (&item.shared, &item.shared_091) {
-            (Some(shared), _) => Some(Item::Sse(shared.clone()?)),
-            (None, Some(shared)) => Some(Item::Sse091(shared.clone()?)),
-            (None, None) => feed.plain(item).map(Item::Plain),
+            (Some(shared), _) => Some(ReplicaItem::Sse(shared.clone()?)),
+            (None, Some(shared)) => Some(ReplicaItem::Sse091(shared.clone()?)),
+            (None, None) => feed.plain(item).map(ReplicaItem::Plain),
         };
         items.extend(read);
     }
@@ -45,15 +45,15 @@ pub(super) fn read(text: &str) -> Result<Vec<Item>, SseError> {
 ///
 /// What a publisher tells one reader is not for others (SSE 1.0 section 2.2), and what leads from
 /// one document to the next means nothing here: both are left out.
-pub(super) fn write(head: &str, url: &Url, items: &[Item]) -> Result<String, PullError> {
+pub(super) fn write(head: &str, url: &Url, items: &[ReplicaItem]) -> Result<String, PullError> {
     if items.len() > ITEM_LIMIT {
         let found = items.len();
         return Err(PullError::TooLarge { what: "items", found, limit: ITEM_LIMIT });
     }
     let markup = |source| PullError::Markup { url: url.to_string(), source };
     let feed = sse::read(head).map_err(markup)?;
-    let mut scope = Scope::of(&feed);
-    let is_091 = items.iter().any(|item| matches!(item, Item::Sse091(_)));
+    let mut scope = SpliceScope::of(&feed);
+    let is_091 = items.iter().any(|item| matches!(item, ReplicaItem::Sse091(_)));
     let spelled = scope.namespace_091().map(str::to_owned);
     let namespace = match feed.dialect {
         // Its namespace is spelled in two ways, and the document's way stays.
@@ -62,7 +62,7 @@ pub(super) fn write(head: &str, url: &Url, items: &[Item]) -> Result<String, Pul
         _ => sx::namespace(Dialect::Sse),
     };
     let is_collection = feed.tree.name(0).1 == "collection";
-    let target = Target { family: feed.family, is_collection, rss: &feed.rss, namespace };
+    let target = SpliceTarget { family: feed.family, is_collection, rss: &feed.rss, namespace };
     let (mut before, after) = around(&feed);
     if scope.base.is_none() {
         // The file stands elsewhere, and references are to lead where they led.

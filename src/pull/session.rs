@@ -1,13 +1,13 @@
 //! What to ask for next, and what comes of the answers.
 
-use super::document::{self, Document, History, Kind, Sharing};
+use super::document::{self, Document, DocumentKind, HistoryHead, SharingBounds};
 use super::error::PullError;
-use super::exchange::{Answer, Ask, Asked, Found, Limits, Next, Outcome};
-use super::history::{Reconstructed, Walk};
-use super::item::{Change, Item, changes};
+use super::exchange::{Answer, Ask, Asked, FetchedBody, Next, PullLimits, PullOutcome};
+use super::history::{HistoryWalk, Reconstructed};
+use super::item::{ItemChange, ReplicaItem, changes};
 use super::replica;
 use super::sharing::merge_sets;
-use super::state::{Complete, Kept, State};
+use super::state::{Complete, ReplicaBasis, State};
 use crate::model::Older;
 use crate::parse::sse::Payload;
 use std::collections::HashSet;
@@ -16,11 +16,11 @@ use url::Url;
 /// A pull. [`Pull::step`] and [`Pull::answer`] take turns.
 #[derive(Debug)]
 pub struct Pull {
-    limits: Limits,
+    limits: PullLimits,
     state: State,
     /// The replica that is there, as it was written.
     written: Option<String>,
-    before: Vec<Item>,
+    before: Vec<ReplicaItem>,
     stage: Stage,
     requests: usize,
     bytes: usize,
@@ -35,9 +35,9 @@ enum Stage {
     /// The complete feed is asked for; what was read before it waits.
     Complete { url: Url, partial: Box<Partial> },
     /// Archives are asked for.
-    Walk(Box<Walk>),
+    Walk(Box<HistoryWalk>),
     /// Nothing is asked for any more.
-    End(Box<Outcome>),
+    End(Box<PullOutcome>),
     /// An answer is being taken in, or the pull has failed.
     Between,
 }
@@ -47,9 +47,9 @@ struct Given {
     /// The address that was subscribed to.
     subscription: String,
     /// How it was answered; without the bytes.
-    found: Found,
+    found: FetchedBody,
     head: (String, Url),
-    history: History,
+    history: HistoryHead,
     payloads: Vec<Payload>,
     is_delta: bool,
 }
@@ -57,8 +57,8 @@ struct Given {
 /// A partial feed that has been read.
 struct Partial {
     head: (String, Url),
-    sharing: Sharing,
-    items: Vec<Item>,
+    sharing: SharingBounds,
+    items: Vec<ReplicaItem>,
 }
 
 impl std::fmt::Debug for Stage {
@@ -77,7 +77,7 @@ impl Pull {
     /// A pull of the feed at `url`. `saved`: the state and the replica of the last one.
     pub fn new(
         url: Url,
-        limits: Limits,
+        limits: PullLimits,
         saved: Option<(State, String)>,
     ) -> Result<Self, PullError> {
         let (state, written) = saved.map_or_else(
@@ -113,7 +113,7 @@ impl Pull {
                 }
                 Stage::Complete { url, .. } => {
                     let known = match &self.state.kept {
-                        Kept::Sse { until: None, complete } if self.written.is_some() => {
+                        ReplicaBasis::Sse { until: None, complete } if self.written.is_some() => {
                             complete.as_ref().filter(|complete| complete.url == url.as_str())
                         }
                         _ => None,
@@ -175,15 +175,17 @@ impl Pull {
         let document = read(&found)?;
         // Step 1: one hop only (READINGS 3, row 4).
         let current = match &document.kind {
-            Kind::Plain(history, _) => history.current.clone().filter(|current| {
+            DocumentKind::Plain(history, _) => history.current.clone().filter(|current| {
                 let is_here = *current == url || *current == document.url;
                 !is_here && history.own.as_ref() != Some(current)
             }),
-            Kind::Sse(..) => None,
+            DocumentKind::Sse(..) => None,
         };
         match (current, document) {
             (Some(current), Document { url: from, text, kind, is_delta, warnings }) => {
-                let Kind::Plain(history, payloads) = kind else { return Err(failed_before()) };
+                let DocumentKind::Plain(history, payloads) = kind else {
+                    return Err(failed_before());
+                };
                 self.warnings.extend(warnings);
                 found.bytes = Vec::new();
                 let subscription =
@@ -220,23 +222,23 @@ impl Pull {
     }
 
     /// Takes in the document that is subscribed to.
-    fn takes(&mut self, found: &Found, document: Document) -> Result<(), PullError> {
+    fn takes(&mut self, found: &FetchedBody, document: Document) -> Result<(), PullError> {
         let Document { url: from, text, kind, is_delta, warnings } = document;
         self.warnings.extend(warnings);
         let head = (text, from);
         match kind {
-            Kind::Plain(history, payloads) => {
+            DocumentKind::Plain(history, payloads) => {
                 self.keep_validators(found);
                 self.plain(head, &history, payloads, is_delta)
             }
-            Kind::Sse(sharing, items) => {
+            DocumentKind::Sse(sharing, items) => {
                 self.keep_validators(found);
                 self.sse(Partial { head, sharing, items })
             }
         }
     }
 
-    fn keep_validators(&mut self, found: &Found) {
+    fn keep_validators(&mut self, found: &FetchedBody) {
         self.state.etag.clone_from(&found.etag);
         self.state.last_modified.clone_from(&found.last_modified);
         self.state.answered_by = Some(found.url.to_string());
@@ -244,21 +246,24 @@ impl Pull {
 
     /// The document that is subscribed to is the one of the last pull.
     fn unchanged(&mut self, url: Url) -> Result<(), PullError> {
-        if let (Kept::Sse { until: None, complete: Some(complete) }, Some(text)) =
+        if let (ReplicaBasis::Sse { until: None, complete: Some(complete) }, Some(text)) =
             (&self.state.kept, &self.written)
             && let Ok(at) = Url::parse(&complete.url)
         {
             let head = (text.clone(), url);
-            let partial = Partial { head, sharing: Sharing::default(), items: Vec::new() };
+            let partial = Partial { head, sharing: SharingBounds::default(), items: Vec::new() };
             self.stage = Stage::Complete { url: at, partial: Box::new(partial) };
             return Ok(());
         }
-        let has_gaps = matches!(&self.state.kept, Kept::History { gaps, .. } if !gaps.is_empty());
+        let has_gaps =
+            matches!(&self.state.kept, ReplicaBasis::History { gaps, .. } if !gaps.is_empty());
         let head = self.written.clone().filter(|_| has_gaps);
         self.stage = match head {
-            Some(text) => {
-                Stage::Walk(Box::new(Walk::again((text, url), &self.state.kept, &self.before)))
-            }
+            Some(text) => Stage::Walk(Box::new(HistoryWalk::again(
+                (text, url),
+                &self.state.kept,
+                &self.before,
+            ))),
             None => Stage::End(Box::new(self.outcome(None, Vec::new()))),
         };
         Ok(())
@@ -268,19 +273,19 @@ impl Pull {
     fn plain(
         &mut self,
         head: (String, Url),
-        history: &History,
+        history: &HistoryHead,
         payloads: Vec<Payload>,
         is_delta: bool,
     ) -> Result<(), PullError> {
-        if !matches!(self.state.kept, Kept::History { .. }) {
+        if !matches!(self.state.kept, ReplicaBasis::History { .. }) {
             // One plain answer, of a page in its place, say, is no reason to lose all items.
             self.begins_only(&head.1, (SHARED, PLAIN))?;
             self.state.kept =
-                Kept::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
         }
         if history.is_complete && !is_delta {
             self.state.kept =
-                Kept::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
+                ReplicaBasis::History { archive: None, gaps: Vec::new(), deleted: Vec::new() };
             let items = once(payloads);
             return self.ends(items, &head, &history.deleted);
         }
@@ -291,7 +296,7 @@ impl Pull {
                     .to_owned(),
             );
         }
-        let walk = Walk::begin(head, history, payloads, (&self.state.kept, &self.before));
+        let walk = HistoryWalk::begin(head, history, payloads, (&self.state.kept, &self.before));
         self.stage = Stage::Walk(Box::new(walk));
         Ok(())
     }
@@ -299,12 +304,12 @@ impl Pull {
     /// An SSE feed: sections 4.1.1 and 4.1.2 of SSE 1.0.
     fn sse(&mut self, partial: Partial) -> Result<(), PullError> {
         let cached = match &self.state.kept {
-            Kept::Sse { until, .. } if self.written.is_some() => until.clone(),
+            ReplicaBasis::Sse { until, .. } if self.written.is_some() => until.clone(),
             _ => None,
         };
-        if !matches!(self.state.kept, Kept::Sse { .. }) {
+        if !matches!(self.state.kept, ReplicaBasis::Sse { .. }) {
             self.begins_only(&partial.head.1, (PLAIN, SHARED))?;
-            self.state.kept = Kept::default();
+            self.state.kept = ReplicaBasis::default();
         }
         let here = &partial.head.1;
         let complete = partial.sharing.complete.clone().filter(|complete| complete != here);
@@ -316,14 +321,14 @@ impl Pull {
             }
             (Some(_), Some((_, until))) => {
                 let until = Some(until.clone());
-                self.state.kept = Kept::Sse { until, complete: None };
+                self.state.kept = ReplicaBasis::Sse { until, complete: None };
                 let Partial { head, items, .. } = partial;
                 self.merges(items, &head)
             }
             // Without bounds nobody can tell whether something was missed: the complete feed is
             // read each time, or there is none and this is all.
             (_, None) if complete.is_none() => {
-                self.state.kept = Kept::default();
+                self.state.kept = ReplicaBasis::default();
                 let Partial { head, items, .. } = partial;
                 self.merges(items, &head)
             }
@@ -338,7 +343,7 @@ impl Pull {
             return Ok(());
         }
         let until = partial.sharing.bounds.map(|(_, until)| until);
-        self.state.kept = Kept::Sse { until, complete: None };
+        self.state.kept = ReplicaBasis::Sse { until, complete: None };
         self.forget();
         self.merges(partial.items, &partial.head)
     }
@@ -359,7 +364,7 @@ impl Pull {
             None,
         )?;
         self.warnings.extend(document.warnings);
-        let Kind::Sse(sharing, items) = document.kind else {
+        let DocumentKind::Sse(sharing, items) = document.kind else {
             return Err(failed("the complete feed has no sync markup".to_owned()));
         };
         // The earlier of the two, so that nothing between them is missed (READINGS 1, row 28).
@@ -371,19 +376,23 @@ impl Pull {
         };
         let read = Complete { url: url.to_string(), etag: found.etag.clone() };
         let complete = Some(read).filter(|_| least.is_none());
-        self.state.kept = Kept::Sse { until: least, complete };
+        self.state.kept = ReplicaBasis::Sse { until: least, complete };
         // Section 4.1.2 step 2a: nothing here was created or last updated by a replica that only
         // reads, so nothing local is merged.
         self.ends(merge_sets(items, partial.items), &partial.head, &HashSet::new())
     }
 
     /// Section 4.1.2 step 3.
-    fn merges(&mut self, incoming: Vec<Item>, head: &(String, Url)) -> Result<(), PullError> {
-        let shared = self.before.iter().filter(|item| !matches!(item, Item::Plain(_)));
+    fn merges(
+        &mut self,
+        incoming: Vec<ReplicaItem>,
+        head: &(String, Url),
+    ) -> Result<(), PullError> {
+        let shared = self.before.iter().filter(|item| !matches!(item, ReplicaItem::Plain(_)));
         self.ends(merge_sets(shared.cloned().collect(), incoming), head, &HashSet::new())
     }
 
-    fn archive(&mut self, mut walk: Box<Walk>, answer: Answer) {
+    fn archive(&mut self, mut walk: Box<HistoryWalk>, answer: Answer) {
         let warning = match answer {
             _ if self.bytes > self.limits.bytes => {
                 let limit = self.limits.bytes;
@@ -438,7 +447,7 @@ impl Pull {
 
     fn ends(
         &mut self,
-        items: Vec<Item>,
+        items: Vec<ReplicaItem>,
         head: &(String, Url),
         deleted: &HashSet<String>,
     ) -> Result<(), PullError> {
@@ -451,9 +460,9 @@ impl Pull {
         Ok(())
     }
 
-    fn outcome(&mut self, replica: Option<String>, changes: Vec<Change>) -> Outcome {
+    fn outcome(&mut self, replica: Option<String>, changes: Vec<ItemChange>) -> PullOutcome {
         let tombstones = self.before.iter().filter(|item| item.is_deleted()).count();
-        Outcome {
+        PullOutcome {
             replica,
             state: self.state.clone(),
             changes,
@@ -470,15 +479,15 @@ const SHARED: &str = "sync markup";
 const PLAIN: &str = "no sync markup";
 
 /// Reads the document that is subscribed to.
-fn read(found: &Found) -> Result<Document, PullError> {
+fn read(found: &FetchedBody) -> Result<Document, PullError> {
     let kind = found.content_type.as_deref();
     document::read(&found.bytes, kind, &found.url, found.is_delta, None)
 }
 
 /// The entries of a document, each once.
-fn once(payloads: Vec<Payload>) -> Vec<Item> {
+fn once(payloads: Vec<Payload>) -> Vec<ReplicaItem> {
     let mut seen = HashSet::new();
-    let items = payloads.into_iter().map(Item::Plain);
+    let items = payloads.into_iter().map(ReplicaItem::Plain);
     items.filter(|item| seen.insert(item.key())).collect()
 }
 

@@ -1,40 +1,40 @@
 //! Merging sets of items, by the rules of their dialect.
 
-use super::item::Item;
+use super::item::ReplicaItem;
 use crate::model::Shared;
-use crate::parse::sse::{Kept, Payload};
+use crate::parse::sse::{KeptConflict, Payload};
 use crate::sync::{self, Item091, Merged091};
 use std::collections::HashMap;
 
 /// Merges an incoming set of items with the local one: by section 4.4 of SSE 0.91 where all are of that
 /// dialect, else by section 3.3 of SSE 1.0, those of the other dialect converted. Items without sync
 /// markup take no part.
-pub(super) fn merge_sets(local: Vec<Item>, incoming: Vec<Item>) -> Vec<Item> {
-    let is_091 = |item: &Item| matches!(item, Item::Sse091(_));
+pub(super) fn merge_sets(local: Vec<ReplicaItem>, incoming: Vec<ReplicaItem>) -> Vec<ReplicaItem> {
+    let is_091 = |item: &ReplicaItem| matches!(item, ReplicaItem::Sse091(_));
     if local.iter().chain(&incoming).all(is_091) {
         let merged = merge_sets_091(items_091(local), items_091(incoming));
-        return merged.into_iter().map(Item::Sse091).collect();
+        return merged.into_iter().map(ReplicaItem::Sse091).collect();
     }
-    let shared = |items: Vec<Item>| -> Vec<Shared<Payload>> {
-        items.into_iter().filter_map(Item::into_sse).collect()
+    let shared = |items: Vec<ReplicaItem>| -> Vec<Shared<Payload>> {
+        items.into_iter().filter_map(ReplicaItem::into_sse).collect()
     };
-    sync::merge_sets(shared(local), shared(incoming)).into_iter().map(Item::Sse).collect()
+    sync::merge_sets(shared(local), shared(incoming)).into_iter().map(ReplicaItem::Sse).collect()
 }
 
-fn items_091(items: Vec<Item>) -> impl Iterator<Item = Item091<Payload, Kept>> {
+fn items_091(items: Vec<ReplicaItem>) -> impl Iterator<Item = Item091<Payload, KeptConflict>> {
     items.into_iter().filter_map(|item| match item {
-        Item::Sse091(item) => Some(item),
-        Item::Sse(_) | Item::Plain(_) => None,
+        ReplicaItem::Sse091(item) => Some(item),
+        ReplicaItem::Sse(_) | ReplicaItem::Plain(_) => None,
     })
 }
 
 /// The local items keep their order; new ones follow in that of the incoming set.
 fn merge_sets_091(
-    local: impl Iterator<Item = Item091<Payload, Kept>>,
-    incoming: impl Iterator<Item = Item091<Payload, Kept>>,
-) -> Vec<Item091<Payload, Kept>> {
+    local: impl Iterator<Item = Item091<Payload, KeptConflict>>,
+    incoming: impl Iterator<Item = Item091<Payload, KeptConflict>>,
+) -> Vec<Item091<Payload, KeptConflict>> {
     let mut places = HashMap::new();
-    let mut merged: Vec<Item091<Payload, Kept>> = Vec::new();
+    let mut merged: Vec<Item091<Payload, KeptConflict>> = Vec::new();
     for item in local.chain(incoming) {
         let place = *places.entry(item.id.clone()).or_insert(merged.len());
         match merged.get_mut(place) {
@@ -52,10 +52,10 @@ fn merge_sets_091(
 /// What takes the place of a local item; `None` where it stays. A loser is kept whole, with its own
 /// `sx:sync`.
 pub(super) fn merge_091(
-    local: &Item091<Payload, Kept>,
-    incoming: &Item091<Payload, Kept>,
-) -> Option<Item091<Payload, Kept>> {
-    match sync::merge_091(local, incoming, |loser| Kept::Item(Box::new(loser))) {
+    local: &Item091<Payload, KeptConflict>,
+    incoming: &Item091<Payload, KeptConflict>,
+) -> Option<Item091<Payload, KeptConflict>> {
+    match sync::merge_091(local, incoming, |loser| KeptConflict::Item(Box::new(loser))) {
         Merged091::Changed(merged) => Some(merged),
         Merged091::Unchanged => None,
     }

@@ -1,10 +1,10 @@
 //! The merged feed: LOCAL's text with changed items replaced and new ones added.
 
 use super::convert;
-use super::item::{Item, identity};
-use super::merge::Outcome;
+use super::item::{ReplicaItem, identity};
+use super::merge::MergeOutcome;
 use crate::model::{Family, Stamp, SyncExtras, Time, Version};
-use crate::parse::sse::{Kept, Payload, SseDialect, SseFeed};
+use crate::parse::sse::{KeptConflict, Payload, SseDialect, SseFeed};
 use crate::sync::{Conflict091, Item091};
 use crate::sync_markup::{Dialect, sx, sx091};
 use crate::xml;
@@ -14,14 +14,14 @@ const PREFIX: &str = "sx";
 
 /// Bindings, base and language where markup is put.
 #[derive(Debug, Clone)]
-pub(super) struct Scope {
+pub(super) struct SpliceScope {
     bindings: Vec<(String, String)>,
     pub(super) base: Option<String>,
     lang: Option<String>,
 }
 
 /// What the merged feed is written in.
-pub(super) struct Target<'a> {
+pub(super) struct SpliceTarget<'a> {
     pub(super) family: Family,
     /// Whether it is a collection as plain XML.
     pub(super) is_collection: bool,
@@ -30,8 +30,12 @@ pub(super) struct Target<'a> {
 }
 
 /// LOCAL's document with what the merge changed. The dialect is LOCAL's, else INCOMING's.
-pub(super) fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: Outcome) -> String {
-    let scope = Scope::of(local);
+pub(super) fn merged(
+    local: &SseFeed<'_>,
+    incoming: &SseFeed<'_>,
+    mut outcome: MergeOutcome,
+) -> String {
+    let scope = SpliceScope::of(local);
     let namespace = match local.dialect.or(incoming.dialect) {
         Some(SseDialect::FeedSync) => sx::namespace(Dialect::FeedSync),
         // Its namespace is spelled in two ways, and LOCAL's way stays.
@@ -39,7 +43,7 @@ pub(super) fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: O
         Some(SseDialect::Sse) | None => sx::namespace(Dialect::Sse),
     };
     let is_collection = local.tree.name(0).1 == "collection";
-    let target = Target { family: local.family, is_collection, rss: &local.rss, namespace };
+    let target = SpliceTarget { family: local.family, is_collection, rss: &local.rss, namespace };
     let text = local.tree.text();
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
@@ -47,7 +51,7 @@ pub(super) fn merged(local: &SseFeed<'_>, incoming: &SseFeed<'_>, mut outcome: O
         let mut changed = outcome.changed.remove(&item.element);
         // One document never mixes dialects (READINGS 1, row 1).
         if changed.is_none() && item.dialect.is_some() && item.dialect != local.dialect {
-            changed = Item::shared(item).map(|item| item.into_dialect(local.dialect));
+            changed = ReplicaItem::shared(item).map(|item| item.into_dialect(local.dialect));
         }
         if let Some(changed) = changed {
             out.push_str(local.tree.slice(done..item.span.start));
@@ -77,14 +81,19 @@ fn indent<'a>(feed: &'a SseFeed<'_>) -> &'a str {
     before.get(kept..).unwrap_or_default()
 }
 
-pub(super) fn push_item(out: &mut String, item: &Item, target: &Target<'_>, scope: &Scope) {
+pub(super) fn push_item(
+    out: &mut String,
+    item: &ReplicaItem,
+    target: &SpliceTarget<'_>,
+    scope: &SpliceScope,
+) {
     match item {
-        Item::Sse(item) => {
+        ReplicaItem::Sse(item) => {
             let extras = item.winner.data.extras.as_deref();
             push_version(out, (&item.winner, extras), &item.conflicts, target, scope);
         }
-        Item::Sse091(item) => push_091(out, item, target, scope),
-        Item::Plain(payload) => {
+        ReplicaItem::Sse091(item) => push_091(out, item, target, scope),
+        ReplicaItem::Plain(payload) => {
             let id = identity(payload);
             push_payload(out, payload, &id, payload.values.date, target, scope, &mut |_, _| {});
         }
@@ -95,8 +104,8 @@ fn push_version(
     out: &mut String,
     (version, extras): (&Version<Payload>, Option<&SyncExtras>),
     conflicts: &[Version<Payload>],
-    target: &Target<'_>,
-    scope: &Scope,
+    target: &SpliceTarget<'_>,
+    scope: &SpliceScope,
 ) {
     let made = version.history.iter().find_map(|update| update.stamp.when());
     push_payload(
@@ -119,17 +128,23 @@ fn push_version(
     );
 }
 
-fn push_091(out: &mut String, item: &Item091<Payload, Kept>, target: &Target<'_>, scope: &Scope) {
+fn push_091(
+    out: &mut String,
+    item: &Item091<Payload, KeptConflict>,
+    target: &SpliceTarget<'_>,
+    scope: &SpliceScope,
+) {
     let made = std::iter::once(&item.last).chain(&item.updates).find_map(Stamp::when);
     push_payload(out, &item.data, item.id.as_str(), made, target, scope, &mut |out, place| {
-        let mut kept = |out: &mut String, conflict: &Conflict091<Kept>| match &conflict.data {
-            Kept::Markup { xml, needs, .. } => {
+        let mut kept = |out: &mut String, conflict: &Conflict091<KeptConflict>| match &conflict.data
+        {
+            KeptConflict::Markup { xml, needs, .. } => {
                 let mut inside = place.scope.clone();
                 push_bindings(out, needs, &mut inside);
                 out.push('>');
                 out.push_str(xml);
             }
-            Kept::Item(item) => {
+            KeptConflict::Item(item) => {
                 out.push('>');
                 push_091(out, item, target, place.scope);
             }
@@ -143,7 +158,7 @@ fn push_091(out: &mut String, item: &Item091<Payload, Kept>, target: &Target<'_>
 struct SyncPlace<'a> {
     prefix: &'a str,
     declare: Option<&'a str>,
-    scope: &'a Scope,
+    scope: &'a SpliceScope,
 }
 
 /// Adds an item's markup with the sync markup in its place.
@@ -152,8 +167,8 @@ fn push_payload(
     payload: &Payload,
     id: &str,
     made: Option<Time>,
-    target: &Target<'_>,
-    scope: &Scope,
+    target: &SpliceTarget<'_>,
+    scope: &SpliceScope,
     sync: &mut dyn FnMut(&mut String, SyncPlace<'_>),
 ) {
     let converted;
@@ -192,7 +207,7 @@ fn push_payload(
 }
 
 /// Declares the bindings that are needed and not in scope, and takes them into it.
-fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut Scope) {
+fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut SpliceScope) {
     for (prefix, uri) in needs {
         if scope.binding(prefix).unwrap_or_default() != uri {
             let name = if prefix.is_empty() { "xmlns".into() } else { format!("xmlns:{prefix}") };
@@ -202,7 +217,7 @@ fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut Scope
     }
 }
 
-impl Scope {
+impl SpliceScope {
     /// What is in scope where the items of a feed stand.
     pub(super) fn of(feed: &SseFeed<'_>) -> Self {
         let tree = &feed.tree;

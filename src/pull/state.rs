@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// An archive document that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+pub struct ArchiveGap {
     /// Its address.
     pub url: String,
     /// The archive before which reading on can end, since it was read earlier.
@@ -26,7 +26,7 @@ pub struct Complete {
 /// By which rules a replica is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "by")]
-pub enum Kept {
+pub enum ReplicaBasis {
     /// SSE 1.0 section 4.1.
     Sse {
         /// The `until` of the last read, where the feed has bounds.
@@ -40,7 +40,7 @@ pub enum Kept {
         archive: Option<String>,
         /// Archives that could not be read, newest first.
         #[serde(default, rename = "missing")]
-        gaps: Vec<Gap>,
+        gaps: Vec<ArchiveGap>,
         /// Entries that were said to be deleted while there were gaps: an archive that is read late
         /// must not bring them back.
         #[serde(default)]
@@ -48,7 +48,7 @@ pub enum Kept {
     },
 }
 
-impl Default for Kept {
+impl Default for ReplicaBasis {
     fn default() -> Self {
         Self::Sse { until: None, complete: None }
     }
@@ -67,5 +67,5 @@ pub struct State {
     /// The address that gave them: they are sent to no other one.
     pub answered_by: Option<String>,
     /// By which rules, and how far.
-    pub kept: Kept,
+    pub kept: ReplicaBasis,
 }

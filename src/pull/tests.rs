@@ -44,7 +44,7 @@ impl Publisher {
             return Answer::NotModified;
         }
         let delta = self.deltas.get(&url).filter(|_| ask.asked == Asked::Changes);
-        Answer::Document(Box::new(Found {
+        Answer::Document(Box::new(FetchedBody {
             url: ask.url.clone(),
             bytes: delta.unwrap_or(text).clone().into_bytes(),
             content_type: None,
@@ -64,7 +64,11 @@ struct Local {
 }
 
 impl Local {
-    fn try_pull(&mut self, publisher: &Publisher, limits: Limits) -> Result<Outcome, PullError> {
+    fn try_pull(
+        &mut self,
+        publisher: &Publisher,
+        limits: PullLimits,
+    ) -> Result<PullOutcome, PullError> {
         self.asked.clear();
         let mut pull = Pull::new(Url::parse(FEED).unwrap(), limits, self.saved.clone())?;
         let outcome = loop {
@@ -83,8 +87,8 @@ impl Local {
         Ok(outcome)
     }
 
-    fn pull(&mut self, publisher: &Publisher) -> Outcome {
-        let outcome = self.try_pull(publisher, Limits::STANDARD).unwrap();
+    fn pull(&mut self, publisher: &Publisher) -> PullOutcome {
+        let outcome = self.try_pull(publisher, PullLimits::STANDARD).unwrap();
         // What was written reads back, and is written the same.
         let (_, text) = self.saved.as_ref().unwrap();
         let items = replica::read(text).unwrap();
@@ -106,7 +110,7 @@ impl Local {
 }
 
 /// What changed, in words.
-fn said(outcome: &Outcome) -> Vec<String> {
-    let title = |change: &Change| change.title.clone().unwrap_or_else(|| change.id.clone());
+fn said(outcome: &PullOutcome) -> Vec<String> {
+    let title = |change: &ItemChange| change.title.clone().unwrap_or_else(|| change.id.clone());
     outcome.changes.iter().map(|c| format!("{} {}", c.kind.name(), title(c))).collect()
 }

@@ -135,7 +135,7 @@ impl Bases<'_> {
 pub fn relative_at_the_top<'a>(
     attributes: &'a str,
     around: Option<&str>,
-) -> Option<tag::Written<'a>> {
+) -> Option<tag::TagAttribute<'a>> {
     let own = tag::find(attributes, "xml:base").filter(|_| around.is_none())?;
     Url::parse(&xml::plain_value(own.value)).is_err().then_some(own)
 }

@@ -60,7 +60,7 @@ pub fn document(page: &Page<'_>) -> String {
     out.push('\n');
     let items = Items { page, base, lang, scope };
     for item in page.shown() {
-        items.push(&mut out, &Shown::of(page, item));
+        items.push(&mut out, &ShownVersion::of(page, item));
         out.push('\n');
     }
     out.push_str("</collection>\n");
@@ -69,7 +69,7 @@ pub fn document(page: &Page<'_>) -> String {
 
 /// A version to show, and what is shown with it.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub struct ShownVersion<'a> {
     /// The version.
     pub version: &'a Version<Markup>,
     /// The id that it is published with.
@@ -81,7 +81,7 @@ pub struct Shown<'a> {
     extras: Option<&'a SyncExtras>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownVersion<'a> {
     /// An item of a page.
     pub fn of(page: &Page<'a>, item: &'a Item) -> Self {
         Self {
@@ -165,7 +165,7 @@ struct Items<'a> {
 }
 
 impl Items<'_> {
-    fn push(&self, out: &mut String, shown: &Shown<'_>) {
+    fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
         let mut element = shown.element(self.page);
         if let Some(shape) = shown.shape(self.page) {
             element.children = shape.into_nodes();

@@ -13,7 +13,7 @@ const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
 
 /// A replacement in the skeleton's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Edit {
+struct SkeletonEdit {
     range: Range<usize>,
     text: String,
 }
@@ -23,7 +23,7 @@ struct Edit {
 pub struct Surroundings<'a> {
     text: &'a str,
     entries: usize,
-    edits: Vec<Edit>,
+    edits: Vec<SkeletonEdit>,
     feed_level: String,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Surroundings<'a> {
         let slots = &skeleton.slots;
         let text = skeleton.text.as_str();
         let mut edits = Vec::new();
-        let mut add = |range, text| edits.push(Edit { range, text });
+        let mut add = |range, text| edits.push(SkeletonEdit { range, text });
 
         let (before, attributes) =
             text.split_at_checked(slots.root_attributes).unwrap_or((text, ""));
@@ -242,7 +242,7 @@ pub fn push_links(out: &mut String, page: &Page<'_>, name: &str) {
 
 /// What a view says of the changes that it lists (SSE 1.0 section 2.2).
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sharing {
+pub struct ViewBounds {
     /// `since` and `until`: together, and only where the view lists every change.
     pub bounds: Option<(Tick, Tick)>,
     /// `expires`.
@@ -251,7 +251,7 @@ pub struct Sharing {
     pub has_complete: bool,
 }
 
-impl Sharing {
+impl ViewBounds {
     /// Of a page.
     pub fn of(page: &Page<'_>) -> Self {
         let bounds = page.since.zip(page.until).filter(|_| page.kind != ViewKind::Reader);
@@ -265,7 +265,7 @@ const DAY: u64 = 86_400;
 
 /// Adds `sx:sharing` (SSE 1.0 section 2.2; SSE 0.91 section 2.1).
 pub fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
-    let sharing = Sharing::of(page);
+    let sharing = ViewBounds::of(page);
     let is_091 = page.dialect == Dialect::Sse091;
     let _ = write!(out, "<{prefix}:sharing");
     match sharing.bounds {

@@ -4,9 +4,9 @@
 //! plain members, and whole, with its markup, in `entry`.
 
 use super::Page;
-use super::collection::Shown;
+use super::collection::ShownVersion;
 use super::convert;
-use super::head::{Sharing, links};
+use super::head::{ViewBounds, links};
 use crate::model::{Markup, Update, Version};
 use crate::xml::tree;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ pub fn document(page: &Page<'_>) -> String {
     out.push_str(",\"items\":[");
     for (number, item) in page.shown().enumerate() {
         out.push_str(if number == 0 { "\n" } else { ",\n" });
-        out.push_str(&self::item(page, &Shown::of(page, item)).to_string());
+        out.push_str(&self::item(page, &ShownVersion::of(page, item)).to_string());
     }
     out.push_str("\n]}\n");
     out
@@ -49,7 +49,7 @@ fn link(link: &super::head::Link<'_>) -> Value {
 
 /// What `sx:sharing` says (section 2.2).
 pub fn sharing(page: &Page<'_>) -> Value {
-    let said = Sharing::of(page);
+    let said = ViewBounds::of(page);
     let mut sharing = Map::new();
     put(&mut sharing, "since", said.bounds.map(|(since, _)| since.to_string()));
     put(&mut sharing, "until", said.bounds.map(|(_, until)| until.to_string()));
@@ -68,7 +68,7 @@ pub fn sharing(page: &Page<'_>) -> Value {
     Value::Object(sharing)
 }
 
-fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
+fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
     let sync = sync(shown.version, conflicts.collect());
@@ -107,7 +107,7 @@ fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
 }
 
 /// The markup of an item, which stands alone.
-fn alone(page: &Page<'_>, shown: &Shown<'_>) -> String {
+fn alone(page: &Page<'_>, shown: &ShownVersion<'_>) -> String {
     let element = shown.element(page);
     let mut out = String::new();
     tree::write(&mut out, &element, &mut Vec::new());

@@ -5,7 +5,7 @@
 mod files;
 mod own;
 
-use super::collection::Shown;
+use super::collection::ShownVersion;
 use super::convert::{self, Neutral, Person, Tags, Text};
 use super::head::own_address;
 use super::references::Base;
@@ -45,7 +45,7 @@ pub fn document(page: &Page<'_>) -> String {
     }
     put("_sharing", sharing);
     let lives = page.shown().filter(|item| !item.shared.winner.deleted);
-    put("items", lives.map(|item| self::item(page, &Shown::of(page, item))).collect());
+    put("items", lives.map(|item| self::item(page, &ShownVersion::of(page, item))).collect());
     let mut out = Value::Object(feed).to_string();
     out.push('\n');
     out
@@ -97,7 +97,7 @@ fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) 
     }
 }
 
-fn item(page: &Page<'_>, shown: &Shown<'_>) -> Value {
+fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let data = &shown.version.data;
     let base = Base::new(base_of(&data.context, page.addresses));
     let own = (data.format == Format::JsonFeed).then(|| own::item(&data.xml, &base)).flatten();

@@ -4,7 +4,7 @@
 //! What an outline stands in is a part of what it says; its position is that in the order of the page.
 //! The items of other feeds are links (OPML 2.0, `type="link"`), without their texts.
 
-use super::collection::Shown;
+use super::collection::ShownVersion;
 use super::convert::{self, Neutral};
 use super::entry::{borrowed, is_contested};
 use super::head::push_sharing;
@@ -26,13 +26,13 @@ const SX: &str = "sx";
 
 /// What an outline says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Said {
+struct OutlineElement {
     attributes: Vec<Attribute>,
     /// Elements that are neither outlines nor sync markup.
     other: Vec<Element>,
 }
 
-impl Said {
+impl OutlineElement {
     fn of(attributes: &[(&str, &str)]) -> Self {
         let mut said = Self::default();
         for (name, value) in attributes {
@@ -46,7 +46,7 @@ impl Said {
     }
 }
 
-type Outline<'a> = OutlineItem091<Said, &'a Version<Markup>>;
+type RenderedOutline<'a> = OutlineItem091<OutlineElement, &'a Version<Markup>>;
 
 /// Renders a page. There is one dialect of sync markup for lists.
 pub fn document(page: &Page<'_>) -> String {
@@ -104,9 +104,9 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 }
 
 /// The outlines of a page by their ids.
-fn outlines<'a>(page: &Page<'a>) -> Outlines<Said, &'a Version<Markup>> {
-    let shown = page.shown().map(|item| (item, said(page, &Shown::of(page, item))));
-    let items: Vec<(&Item, (Place, Said))> = shown.collect();
+fn outlines<'a>(page: &Page<'a>) -> Outlines<OutlineElement, &'a Version<Markup>> {
+    let shown = page.shown().map(|item| (item, said(page, &ShownVersion::of(page, item))));
+    let items: Vec<(&Item, (ListPosition, OutlineElement))> = shown.collect();
     // Two lists may call their folders alike: one of the same list is meant, the nearest in front, else
     // the first behind.
     let mut behind: HashMap<(Option<&str>, &str), &SyncId> = HashMap::new();
@@ -147,7 +147,7 @@ fn ids(item: &Item) -> impl Iterator<Item = (&str, &SyncId)> {
 
 /// Where an outline stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Place {
+struct ListPosition {
     /// The list that it was taken over from, in an aggregate.
     list: Option<String>,
     /// The id of the entry that it stands in.
@@ -155,7 +155,7 @@ struct Place {
 }
 
 /// What an item says as an outline, and where it stands.
-fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Place, Said) {
+fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, OutlineElement) {
     let data = &shown.version.data;
     let entry = (!shown.version.deleted && data.xml.contains("outline"))
         .then(|| tree::read(&data.xml, &data.context))
@@ -163,17 +163,19 @@ fn said(page: &Page<'_>, shown: &Shown<'_>) -> (Place, Said) {
     let own =
         entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE_NAMESPACE, "outline")?)));
     let (place, said) = match own {
-        Some((entry, own)) => (Place::of(entry), outline(entry, own, data.card.link.as_deref())),
+        Some((entry, own)) => {
+            (ListPosition::of(entry), outline(entry, own, data.card.link.as_deref()))
+        }
         None if shown.version.deleted => {
             let title = shown.markup(page).card.title.clone();
-            (Place::default(), Said::of(&[("text", &title)]))
+            (ListPosition::default(), OutlineElement::of(&[("text", &title)]))
         }
-        None => (Place::default(), link(&shown.says(page))),
+        None => (ListPosition::default(), link(&shown.says(page))),
     };
     (place, with_id(said, shown.published_id))
 }
 
-impl Place {
+impl ListPosition {
     fn of(entry: &Element) -> Self {
         let source = entry.find(&entry.namespace, "source");
         let list = source.and_then(|source| source.find(&entry.namespace, "id"));
@@ -186,9 +188,9 @@ impl Place {
 }
 
 /// What the entry of an outline says. `link`: where it leads.
-fn outline(entry: &Element, own: &Element, link: Option<&str>) -> Said {
+fn outline(entry: &Element, own: &Element, link: Option<&str>) -> OutlineElement {
     let title = entry.find(&entry.namespace, "title").map(Element::content).unwrap_or_default();
-    let mut said = Said::of(&[("text", &title)]);
+    let mut said = OutlineElement::of(&[("text", &title)]);
     let has_site = own.attributes.iter().any(|a| a.name.eq_ignore_ascii_case("htmlUrl"));
     if let Some(site) = link.filter(|link| !has_site && Some(*link) != address(&own.attributes)) {
         said.put("htmlUrl", site);
@@ -201,10 +203,10 @@ fn outline(entry: &Element, own: &Element, link: Option<&str>) -> Said {
 }
 
 /// What an item says that is no outline.
-fn link(item: &Neutral) -> Said {
+fn link(item: &Neutral) -> OutlineElement {
     let has_title = !item.title.trim().is_empty();
     let text = Some(item.title.as_str()).filter(|_| has_title).or(item.link.as_deref());
-    let mut said = Said::of(&[("text", text.unwrap_or_default())]);
+    let mut said = OutlineElement::of(&[("text", text.unwrap_or_default())]);
     if let Some(link) = &item.link {
         said.put("type", "link");
         said.put("url", link);
@@ -236,7 +238,7 @@ fn address(attributes: &[Attribute]) -> Option<&str> {
 }
 
 /// With the id that its entry has in feeds, where nothing else tells it.
-fn with_id(mut said: Said, published: &str) -> Said {
+fn with_id(mut said: OutlineElement, published: &str) -> OutlineElement {
     if !published.is_empty() && address(&said.attributes) != Some(published) {
         said.attributes.push(Attribute {
             prefix: OUTLINE_PREFIX.to_owned(),
@@ -249,14 +251,14 @@ fn with_id(mut said: Said, published: &str) -> Said {
 }
 
 /// Adds the start tag of an outline and all in it but other outlines.
-fn push(out: &mut String, page: &Page<'_>, outline: &Outline<'_>) {
+fn push(out: &mut String, page: &Page<'_>, outline: &RenderedOutline<'_>) {
     push_said(out, &outline.data.data, None);
     sx091::sync_element(out, SX, None, outline, &mut |out, kept| {
         out.push('>');
         let lost = kept.data;
         let item =
             to_091(Shared { winner: borrowed(lost), conflicts: Vec::new() }, |lost| lost.data);
-        let shown = Shown::alone(lost);
+        let shown = ShownVersion::alone(lost);
         let (place, said) = said(page, &shown);
         push_said(out, &said, place.parent.as_deref());
         sx091::sync_element(out, SX, None, &item, &mut |_, _| {});
@@ -276,7 +278,7 @@ fn scope() -> Vec<(String, String)> {
 }
 
 /// Adds the start tag. `parent`: what a version that lost stood in.
-fn push_said(out: &mut String, said: &Said, parent: Option<&str>) {
+fn push_said(out: &mut String, said: &OutlineElement, parent: Option<&str>) {
     out.push_str("<outline");
     let mut bound = scope();
     let mut names: HashSet<(&str, &str)> = HashSet::new();

@@ -49,7 +49,9 @@ impl Base {
     /// The address that a relative reference leads to; `None` where it stays as it is.
     pub fn resolve(&self, reference: &str) -> Option<String> {
         let reference = reference.trim();
-        if reference.len() > ADDRESS_LIMIT || Kind::of(reference) != Kind::Relative {
+        if reference.len() > ADDRESS_LIMIT
+            || ReferenceKind::of(reference) != ReferenceKind::Relative
+        {
             return None;
         }
         self.0.as_ref()?.join(reference).ok().map(Into::into)
@@ -63,7 +65,7 @@ impl Base {
 
 /// What a reference is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// Needs a base.
     Relative,
     /// A place in the document that it stands in.
@@ -72,7 +74,7 @@ pub enum Kind {
     Absolute,
 }
 
-impl Kind {
+impl ReferenceKind {
     /// What a value is whose references to characters are resolved (`xml::html::decoded_value`).
     pub fn of(value: &str) -> Self {
         let value = value.trim();
@@ -98,14 +100,14 @@ impl Kind {
 ///
 /// `own` is the namespace of the format's own elements: of Atom, or that of RSS.
 pub fn make_absolute(root: &mut Element, own: &str, base: &Base) -> bool {
-    let mut walk = Walk { own, changed: false };
-    walk.element(root, base, Text::Unsaid);
+    let mut walk = ReferenceWalk { own, changed: false };
+    walk.element(root, base, TextUse::Unsaid);
     walk.changed
 }
 
 /// What the text of an element is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum TextUse {
     /// Nothing that leads anywhere.
     Unsaid,
     /// A reference.
@@ -114,14 +116,14 @@ enum Text {
     Html,
 }
 
-struct Walk<'a> {
+struct ReferenceWalk<'a> {
     own: &'a str,
     changed: bool,
 }
 
-impl Walk<'_> {
+impl ReferenceWalk<'_> {
     /// A tree that was read has a bounded depth.
-    fn element(&mut self, element: &mut Element, outer: &Base, text: Text) {
+    fn element(&mut self, element: &mut Element, outer: &Base, text: TextUse) {
         let own = element.inherited().find(|attribute| attribute.name == "base");
         let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(&own.value)));
         let names = self.attributes_of(element);
@@ -132,11 +134,12 @@ impl Walk<'_> {
             self.text(element, text, &base);
             return;
         }
-        let kinds: Vec<Text> = element.elements().map(|child| self.kind(element, child)).collect();
+        let kinds: Vec<TextUse> =
+            element.elements().map(|child| self.kind(element, child)).collect();
         let mut kinds = kinds.into_iter();
         for node in &mut element.children {
             if let Node::Element(child) = node {
-                let kind = kinds.next().unwrap_or(Text::Unsaid);
+                let kind = kinds.next().unwrap_or(TextUse::Unsaid);
                 self.element(child, &base, kind);
             }
         }
@@ -183,41 +186,45 @@ impl Walk<'_> {
     }
 
     /// What the text of a child is.
-    fn kind(&self, parent: &Element, child: &Element) -> Text {
+    fn kind(&self, parent: &Element, child: &Element) -> TextUse {
         let name = child.name.as_str();
         match child.namespace.as_str() {
             ATOM => match name {
-                "icon" | "logo" | "uri" => Text::Reference,
+                "icon" | "logo" | "uri" => TextUse::Reference,
                 "title" | "subtitle" | "summary" | "content" | "rights" => {
                     let kind = child.attribute("type").unwrap_or("text").to_ascii_lowercase();
                     let is_html = matches!(kind.as_str(), "html" | "text/html");
-                    if is_html { Text::Html } else { Text::Unsaid }
+                    if is_html { TextUse::Html } else { TextUse::Unsaid }
                 }
-                _ => Text::Unsaid,
+                _ => TextUse::Unsaid,
             },
             space if space == self.own => match (parent.name.as_str(), name) {
-                (_, "link" | "comments" | "docs") | ("image", "url") => Text::Reference,
-                (_, "description") => Text::Html,
-                _ => Text::Unsaid,
+                (_, "link" | "comments" | "docs") | ("image", "url") => TextUse::Reference,
+                (_, "description") => TextUse::Html,
+                _ => TextUse::Unsaid,
             },
-            CONTENT if name == "encoded" => Text::Html,
-            WFW => Text::Reference,
+            CONTENT if name == "encoded" => TextUse::Html,
+            WFW => TextUse::Reference,
             space if MEDIA.contains(&space) && name == "description" => {
-                if child.attribute("type") == Some("html") { Text::Html } else { Text::Unsaid }
+                if child.attribute("type") == Some("html") {
+                    TextUse::Html
+                } else {
+                    TextUse::Unsaid
+                }
             }
-            _ => Text::Unsaid,
+            _ => TextUse::Unsaid,
         }
     }
 
-    fn text(&mut self, element: &mut Element, kind: Text, base: &Base) {
-        if kind == Text::Unsaid || element.children.is_empty() {
+    fn text(&mut self, element: &mut Element, kind: TextUse, base: &Base) {
+        if kind == TextUse::Unsaid || element.children.is_empty() {
             return;
         }
         let whole = element.content();
         let found = match kind {
-            Text::Unsaid => None,
-            Text::Reference => base.resolve(&whole),
-            Text::Html => html::absolute(&whole, base),
+            TextUse::Unsaid => None,
+            TextUse::Reference => base.resolve(&whole),
+            TextUse::Html => html::absolute(&whole, base),
         };
         if let Some(absolute) = found {
             element.children = vec![Node::Text(absolute)];

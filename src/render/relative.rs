@@ -4,7 +4,7 @@
 //! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
-use super::references::{HTML_ATTRIBUTES, Kind};
+use super::references::{HTML_ATTRIBUTES, ReferenceKind};
 use crate::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
 use crate::xml::tag;
 use crate::xml::{self, cut, reference, split_name};
@@ -62,7 +62,7 @@ impl References {
         config.allow_dangling_amp = true;
         config.check_end_names = false;
         // Of the innermost elements that matter: where its content begins.
-        let mut content: Option<Content> = None;
+        let mut content: Option<OpenContent> = None;
         let mut address: Option<(usize, bool, bool)> = None;
         // How many elements are open around, and around the outermost that names a base.
         let mut depth: usize = 0;
@@ -116,7 +116,7 @@ impl References {
                     }
                     if CONTENT.contains(&name) {
                         let (depth, text, has_any) = (0, String::new(), false);
-                        content = Some(Content { place, depth, has_base, text, has_any });
+                        content = Some(OpenContent { place, depth, has_base, text, has_any });
                     } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
                         address = Some((after, name == "link", name == "guid"));
                     }
@@ -153,7 +153,7 @@ impl References {
         let Some(base) = tag::find(text, "xml:base") else { return false };
         let value = xml::plain_value(base.value);
         // An empty one is the base around it.
-        if value.trim().is_empty() || Kind::of(&value) == Kind::Relative {
+        if value.trim().is_empty() || ReferenceKind::of(&value) == ReferenceKind::Relative {
             push(
                 &mut self.structural,
                 range.start + base.range.start..range.start + base.range.end,
@@ -167,7 +167,7 @@ impl References {
         let text = xml.get(range.clone()).unwrap_or_default();
         for written in tag::attributes(text) {
             if STRUCTURAL.contains(&split_name(written.name).1)
-                && Kind::of(&xml::plain_value(written.value)) == Kind::Relative
+                && ReferenceKind::of(&xml::plain_value(written.value)) == ReferenceKind::Relative
             {
                 let value = range.start + written.range.start..range.start + written.range.end;
                 push(&mut self.structural, value);
@@ -190,14 +190,16 @@ impl References {
         }
         let all = xml.get(range.clone()).unwrap_or_default();
         let offset = all.find(start).and_then(|outer| Some(outer + text.find(value)?));
-        if let (Kind::Relative, Some(offset)) = (Kind::of(&xml::plain_value(value)), offset) {
+        if let (ReferenceKind::Relative, Some(offset)) =
+            (ReferenceKind::of(&xml::plain_value(value)), offset)
+        {
             let at = range.start + offset;
             push(&mut self.structural, at..at + value.len());
         }
     }
 
     /// Takes the markup in the text of an element that has ended.
-    fn take_content(&mut self, content: &Content) {
+    fn take_content(&mut self, content: &OpenContent) {
         // What has a base of its own needs none.
         if content.has_base {
             return;
@@ -217,7 +219,7 @@ impl References {
 
     /// Takes the attributes of a tag that stands as markup in text for people, where that has no base
     /// of its own.
-    fn take_markup(&mut self, tag: &BytesStart<'_>, content: &mut Content) {
+    fn take_markup(&mut self, tag: &BytesStart<'_>, content: &mut OpenContent) {
         if content.has_base {
             return;
         }
@@ -233,17 +235,17 @@ impl References {
         {
             return false;
         }
-        match Kind::of(value) {
-            Kind::Relative => push(&mut self.content, value.to_owned()),
-            Kind::Fragment => self.has_fragments = true,
-            Kind::Absolute => return false,
+        match ReferenceKind::of(value) {
+            ReferenceKind::Relative => push(&mut self.content, value.to_owned()),
+            ReferenceKind::Fragment => self.has_fragments = true,
+            ReferenceKind::Absolute => return false,
         }
         true
     }
 }
 
 /// An open element with text or markup.
-struct Content {
+struct OpenContent {
     place: usize,
     depth: usize,
     has_base: bool,

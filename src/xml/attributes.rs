@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// An attribute as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written<'a> {
+pub struct WrittenAttribute<'a> {
     /// Its spelled name.
     pub name: &'a str,
     /// Where the name begins; byte offset into the document.
@@ -43,7 +43,7 @@ pub fn lex<'a>(
     text: &'a str,
     range: Range<usize>,
     limit: usize,
-    out: &mut Vec<Written<'a>>,
+    out: &mut Vec<WrittenAttribute<'a>>,
 ) -> Result<(), Broken> {
     out.clear();
     let bytes = text.as_bytes();
@@ -75,7 +75,7 @@ pub fn lex<'a>(
         }
         let equals = skip(end);
         if byte(equals) != Some(b'=') {
-            out.push(Written { name, start, value: end..end, form: Form::Absent, spaced });
+            out.push(WrittenAttribute { name, start, value: end..end, form: Form::Absent, spaced });
             at = end;
             continue;
         }
@@ -101,7 +101,7 @@ pub fn lex<'a>(
         if stray || memchr::memchr(b'<', raw).is_some() {
             return Err(Broken::Unreadable);
         }
-        out.push(Written { name, start, value, form, spaced });
+        out.push(WrittenAttribute { name, start, value, form, spaced });
         at = next;
     }
 }

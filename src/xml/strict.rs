@@ -21,7 +21,7 @@ pub const NAMESPACE_LIMIT: usize = 256;
 /// A fault with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
-pub struct Located<F> {
+pub struct FaultAt<F> {
     /// The line, counted from 1.
     pub line: usize,
     /// What is wrong.
@@ -29,7 +29,7 @@ pub struct Located<F> {
 }
 
 /// Why a text is no document, with its place.
-pub type TreeError = Located<TreeFault>;
+pub type TreeError = FaultAt<TreeFault>;
 
 /// Why a text is no document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,7 @@ pub type Id = usize;
 
 /// What stands in an element.
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum StrictContent {
     /// An element.
     Element(Id),
     /// Character data: references resolved, CDATA opened.
@@ -67,7 +67,7 @@ pub enum Content {
 
 /// An attribute or a namespace declaration.
 #[derive(Debug, Clone)]
-pub struct Attribute {
+pub struct StrictAttribute {
     /// The name as written; of a declaration the prefix.
     pub name: String,
     /// The value, normalised.
@@ -76,7 +76,7 @@ pub struct Attribute {
 
 /// An element.
 #[derive(Debug, Clone)]
-pub struct Element<'a> {
+pub struct StrictElement<'a> {
     /// The element around it.
     pub parent: Option<Id>,
     /// The name as written.
@@ -86,20 +86,20 @@ pub struct Element<'a> {
     /// Its content, between its tags; `None` for an empty-element tag.
     pub inner: Option<Range<usize>>,
     /// Its attributes, without namespace declarations.
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<StrictAttribute>,
     /// Its namespace declarations.
-    pub declarations: Vec<Attribute>,
+    pub declarations: Vec<StrictAttribute>,
     /// How many declarations are made by it and the elements around it.
     pub declared: usize,
     /// What stands in it.
-    pub content: Vec<Content>,
+    pub content: Vec<StrictContent>,
 }
 
 /// A well-formed document within the limits of this module. Every prefix in it is declared.
 #[derive(Debug)]
 pub struct Tree<'a> {
     text: &'a str,
-    elements: Vec<Element<'a>>,
+    elements: Vec<StrictElement<'a>>,
     newlines: Vec<usize>,
 }
 
@@ -125,8 +125,8 @@ impl<'a> Tree<'a> {
     }
 
     /// A fault at a place.
-    pub fn fault<F>(&self, at: usize, fault: F) -> Located<F> {
-        Located { line: self.line(at), fault }
+    pub fn fault<F>(&self, at: usize, fault: F) -> FaultAt<F> {
+        FaultAt { line: self.line(at), fault }
     }
 
     /// The whole text.
@@ -140,21 +140,21 @@ impl<'a> Tree<'a> {
     }
 
     /// The root element. A tree that was read has one.
-    pub fn root(&self) -> Option<&Element<'a>> {
+    pub fn root(&self) -> Option<&StrictElement<'a>> {
         self.elements.first()
     }
 
     /// An element.
-    pub fn element(&self, id: Id) -> Option<&Element<'a>> {
+    pub fn element(&self, id: Id) -> Option<&StrictElement<'a>> {
         self.elements.get(id)
     }
 
     /// The elements in an element, in order.
-    pub fn children(&self, id: Id) -> impl Iterator<Item = (Id, &Element<'a>)> {
+    pub fn children(&self, id: Id) -> impl Iterator<Item = (Id, &StrictElement<'a>)> {
         let content = self.element(id).map_or(&[][..], |element| &element.content);
         content.iter().filter_map(|content| match content {
-            Content::Element(child) => self.element(*child).map(|element| (*child, element)),
-            Content::Text(_) => None,
+            StrictContent::Element(child) => self.element(*child).map(|element| (*child, element)),
+            StrictContent::Text(_) => None,
         })
     }
 
@@ -171,7 +171,7 @@ impl<'a> Tree<'a> {
     pub fn inherited<'t, T>(
         &'t self,
         id: Id,
-        find: impl Fn(&'t Element<'a>) -> Option<T>,
+        find: impl Fn(&'t StrictElement<'a>) -> Option<T>,
     ) -> Option<T> {
         let mut next = self.element(id);
         while let Some(element) = next {
@@ -192,18 +192,18 @@ impl<'a> Tree<'a> {
     /// The character data in an element and all within it.
     pub fn plain(&self, id: Id) -> String {
         let mut out = String::new();
-        let mut open: Vec<&Content> = self.contents(id).rev().collect();
+        let mut open: Vec<&StrictContent> = self.contents(id).rev().collect();
         while let Some(content) = open.pop() {
             match content {
-                Content::Text(text) => out.push_str(text),
-                Content::Element(child) => open.extend(self.contents(*child).rev()),
+                StrictContent::Text(text) => out.push_str(text),
+                StrictContent::Element(child) => open.extend(self.contents(*child).rev()),
             }
         }
         out
     }
 
     /// What stands in an element, in order.
-    pub fn contents(&self, id: Id) -> std::slice::Iter<'_, Content> {
+    pub fn contents(&self, id: Id) -> std::slice::Iter<'_, StrictContent> {
         self.element(id).map_or(&[][..], |element| &element.content).iter()
     }
 
@@ -297,7 +297,7 @@ impl<'a> Tree<'a> {
         let at = span.start;
         let inner = None;
         let content = Vec::new();
-        self.elements.push(Element {
+        self.elements.push(StrictElement {
             parent,
             name,
             span,
@@ -308,7 +308,7 @@ impl<'a> Tree<'a> {
             content,
         });
         if let Some(parent) = parent.and_then(|parent| self.elements.get_mut(parent)) {
-            parent.content.push(Content::Element(id));
+            parent.content.push(StrictContent::Element(id));
         }
         match self.undeclared(id) {
             Some(prefix) => Err(self.fault(at, TreeFault::Undeclared(prefix))),
@@ -332,8 +332,8 @@ impl<'a> Tree<'a> {
     ) -> Result<(), TreeError> {
         match into.and_then(|id| self.elements.get_mut(*id)) {
             Some(element) => match element.content.last_mut() {
-                Some(Content::Text(before)) => before.push_str(&text),
-                _ => element.content.push(Content::Text(text.into_owned())),
+                Some(StrictContent::Text(before)) => before.push_str(&text),
+                _ => element.content.push(StrictContent::Text(text.into_owned())),
             },
             None if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() => {}
             None => {
@@ -345,7 +345,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-impl<'a> Element<'a> {
+impl<'a> StrictElement<'a> {
     /// The value of an attribute by its name as written.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|a| a.name == name).map(|a| a.value.as_str())
@@ -384,7 +384,9 @@ fn named(name: &str) -> Result<(), TreeFault> {
 }
 
 /// The namespace declarations and the attributes of a tag.
-fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), TreeFault> {
+fn attributes(
+    tag: &BytesStart<'_>,
+) -> Result<(Vec<StrictAttribute>, Vec<StrictAttribute>), TreeFault> {
     named(tag.name().as_ref())?;
     let (mut declarations, mut attributes) = (Vec::new(), Vec::new());
     for attribute in tag.attributes() {
@@ -403,8 +405,8 @@ fn attributes(tag: &BytesStart<'_>) -> Result<(Vec<Attribute>, Vec<Attribute>), 
         possible(&value)?;
         let name = attribute.key.as_ref();
         match declared_prefix(name) {
-            Some(prefix) => declarations.push(Attribute { name: prefix.to_owned(), value }),
-            None => attributes.push(Attribute { name: name.to_owned(), value }),
+            Some(prefix) => declarations.push(StrictAttribute { name: prefix.to_owned(), value }),
+            None => attributes.push(StrictAttribute { name: name.to_owned(), value }),
         }
     }
     Ok((declarations, attributes))

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// An attribute as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written<'a> {
+pub struct TagAttribute<'a> {
     /// The name with its prefix.
     pub name: &'a str,
     /// The value between its quotes, references not resolved.
@@ -16,7 +16,7 @@ pub struct Written<'a> {
 
 /// Reads the attributes in `text`, which begins directly behind an element's name, up to the end of
 /// the tag or of the text.
-pub fn attributes(text: &str) -> impl Iterator<Item = Written<'_>> {
+pub fn attributes(text: &str) -> impl Iterator<Item = TagAttribute<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = text.get(at..)?;
@@ -34,12 +34,12 @@ pub fn attributes(text: &str) -> impl Iterator<Item = Written<'_>> {
         let value = text.get(value_start..)?;
         let value = value.get(..value.find(quote)?)?;
         at = value_start + value.len() + 1;
-        Some(Written { name, value, range: value_start..value_start + value.len() })
+        Some(TagAttribute { name, value, range: value_start..value_start + value.len() })
     })
 }
 
 /// The attribute with this name, where `text` has it.
-pub fn find<'a>(text: &'a str, name: &str) -> Option<Written<'a>> {
+pub fn find<'a>(text: &'a str, name: &str) -> Option<TagAttribute<'a>> {
     attributes(text).find(|attribute| attribute.name == name)
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
-use tidegate::parse::sse::{self, Kept, Payload};
+use tidegate::parse::sse::{self, KeptConflict, Payload};
 use tidegate::sync::{Canonical, Item091};
 
 fn path(name: &str) -> PathBuf {
@@ -17,13 +17,13 @@ fn command(local: &Path, incoming: &Path) -> String {
 }
 
 /// The state of an item, everything but the spelling; conflicts with the whole state of the loser.
-fn shown(item: &Item091<Payload, Kept>) -> String {
+fn shown(item: &Item091<Payload, KeptConflict>) -> String {
     let data = String::from_utf8(item.data.canonical().to_vec()).unwrap();
     let mut conflicts: Vec<String> = item
         .conflicts
         .iter()
         .map(|conflict| match &conflict.data {
-            Kept::Markup { xml, item, .. } => {
+            KeptConflict::Markup { xml, item, .. } => {
                 let kept = item.as_ref().map(|item| (item.version, item.last.clone()));
                 assert_eq!(kept, Some((conflict.version, conflict.edit.clone())));
                 let text = format!(
@@ -32,7 +32,7 @@ fn shown(item: &Item091<Payload, Kept>) -> String {
                 );
                 format!("{} {:?} {:?}", conflict.version.value(), conflict.edit, items(&text))
             }
-            Kept::Item(_) => panic!("a feed that was read has markup"),
+            KeptConflict::Item(_) => panic!("a feed that was read has markup"),
         })
         .collect();
     conflicts.sort();

@@ -214,7 +214,7 @@ async fn pulled_or_not(url: &str, into: &Path) -> Result<(), String> {
     let options = tidegate::app::PullOptions {
         url: url.parse().unwrap(),
         into: into.to_owned(),
-        limits: tidegate::pull::Limits::STANDARD,
+        limits: tidegate::pull::PullLimits::STANDARD,
     };
     let mut error: &dyn std::error::Error = &match tidegate::app::pull(options).await {
         Ok(_) => return Ok(()),

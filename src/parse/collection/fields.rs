@@ -21,7 +21,7 @@ pub(super) struct Fields {
     pub(super) published: Option<Time>,
     pub(super) updated: Option<Time>,
     pub(super) categories: Vec<String>,
-    pub(super) enclosures: Vec<Enclosure>,
+    pub(super) enclosures: Vec<CollectionFile>,
     /// When the item was last changed, as its history has it, for items that say no date.
     pub(super) changed: Option<Time>,
     /// What the markup of the entry says in elements of Atom, by their names.
@@ -30,7 +30,7 @@ pub(super) struct Fields {
 
 /// A file that belongs to an item.
 #[derive(Debug, Default)]
-pub(super) struct Enclosure {
+pub(super) struct CollectionFile {
     pub(super) url: String,
     pub(super) kind: Option<String>,
     pub(super) length: Option<String>,
@@ -107,7 +107,7 @@ impl Fields {
             out.attribute("term", category);
             out.push("/>");
         }
-        for Enclosure { url, kind, length } in &self.enclosures {
+        for CollectionFile { url, kind, length } in &self.enclosures {
             let mut parts = vec![("rel", "enclosure"), ("href", url.as_str())];
             parts.extend(kind.as_deref().map(|kind| ("type", kind)));
             parts.extend(length.as_deref().map(|length| ("length", length)));

@@ -1,6 +1,6 @@
 //! Collections as JSON (READINGS 1, row 34).
 
-use super::fields::{Enclosure, Fields};
+use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, pox};
 use crate::model::Time;
 use crate::parse::json::Reader;
@@ -25,7 +25,7 @@ pub(super) fn write(
     start: usize,
     limits: &Limits,
 ) -> Result<bool, ParseError> {
-    let mut found = Found::default();
+    let mut found = CollectionMembers::default();
     let end = members(text, start, limits, &mut found)?;
     let says_sharing = found.head.iter().any(|(name, _)| name == "sharing");
     // A collection need not have items yet (section 2.2).
@@ -80,7 +80,7 @@ pub(super) fn write(
 
 /// Where the members of the object stand, and its items.
 #[derive(Default)]
-struct Found {
+struct CollectionMembers {
     head: Vec<(String, Range<usize>)>,
     items: Vec<Range<usize>>,
 }
@@ -104,7 +104,7 @@ fn members(
     text: &str,
     start: usize,
     limits: &Limits,
-    found: &mut Found,
+    found: &mut CollectionMembers,
 ) -> Result<End, ParseError> {
     let mut reader = Reader { text, at: start + 1 };
     let mut has_items = false;
@@ -278,10 +278,10 @@ fn takes(fields: &mut Fields, name: &str, value: &Value) -> bool {
         }
         ("enclosures" | "enclosure", value) => {
             let part = |value: &Value, name| value.get(name).and_then(plain);
-            let read: Option<Vec<Enclosure>> = list(Some(value))
+            let read: Option<Vec<CollectionFile>> = list(Some(value))
                 .map(|one| {
                     let (kind, length) = (part(one, "type"), part(one, "length"));
-                    Some(Enclosure { url: part(one, "url")?, kind, length })
+                    Some(CollectionFile { url: part(one, "url")?, kind, length })
                 })
                 .collect();
             read.is_some_and(|read| {

@@ -1,10 +1,10 @@
 //! Collections as plain XML.
 
-use super::fields::{Enclosure, Fields};
+use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, is_sync};
 use crate::model::Time;
 use crate::parse::out::Out;
-use crate::parse::sse::{ATOM, Content, Id, SseDialect, Tree};
+use crate::parse::sse::{ATOM, Id, SseDialect, StrictContent, Tree};
 use crate::parse::{Limits, ParseError};
 use crate::sync_markup::shape_element;
 
@@ -155,7 +155,11 @@ fn takes(fields: &mut Fields, tree: &Tree<'_>, id: Id, own: &str) -> bool {
         (namespace, "enclosure") if namespace == own => {
             let value = |name| element.attribute(name).map(str::to_owned);
             let Some(url) = value("url") else { return false };
-            fields.enclosures.push(Enclosure { url, kind: value("type"), length: value("length") });
+            fields.enclosures.push(CollectionFile {
+                url,
+                kind: value("type"),
+                length: value("length"),
+            });
             true
         }
         (namespace, local) if namespace == own => {
@@ -182,8 +186,8 @@ fn html(tree: &Tree<'_>, id: Id) -> String {
     let mut out = String::new();
     for content in tree.contents(id) {
         match content {
-            Content::Text(text) => out.push_str(text),
-            Content::Element(child) => {
+            StrictContent::Text(text) => out.push_str(text),
+            StrictContent::Element(child) => {
                 out.push_str(tree.element(*child).map_or("", |e| tree.slice(e.span.clone())));
             }
         }

@@ -3,9 +3,9 @@
 // Texts are passed as `&Cow` because copying one that is borrowed copies nothing.
 #![allow(clippy::ptr_arg)]
 
-use super::super::dialect::{Dialect, plain, relation};
+use super::super::dialect::{FeedDialect, plain, relation};
 use super::super::names::Ns;
-use super::super::walker::{Attribute, Frame};
+use super::super::walker::{Frame, WalkedAttribute};
 use crate::model::{Context, Entry, Field, Slots, Time};
 use crate::xml::address::{is_web, resolve};
 use crate::xml::date;
@@ -53,7 +53,7 @@ enum TitleType {
 }
 
 /// The type of a text construct in Atom (RFC 4287 section 3.1; Atom 0.3 section 3.1).
-fn title_type(dialect: Dialect, attributes: &[Attribute<'_>]) -> TitleType {
+fn title_type(dialect: FeedDialect, attributes: &[WalkedAttribute<'_>]) -> TitleType {
     let kind = plain(attributes, "type").unwrap_or("text").trim().to_ascii_lowercase();
     if !dialect.is_atom() {
         TitleType::Unsaid
@@ -68,10 +68,10 @@ impl<'a> Meaning<'a> {
     /// An element opened; `level` is 1 for the entry's own children.
     pub fn open(
         &mut self,
-        dialect: Dialect,
+        dialect: FeedDialect,
         level: usize,
         frame: &Frame<'a>,
-        attributes: &[Attribute<'a>],
+        attributes: &[WalkedAttribute<'a>],
         base: Option<&Url>,
     ) {
         if level != 1 {
@@ -91,7 +91,7 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    fn atom_link(&mut self, attributes: &[Attribute<'a>], base: Option<&Url>) {
+    fn atom_link(&mut self, attributes: &[WalkedAttribute<'a>], base: Option<&Url>) {
         let Some(href) = value(attributes, "href") else { return };
         match relation(attributes) {
             "alternate" => {
@@ -120,7 +120,7 @@ impl<'a> Meaning<'a> {
     #[allow(clippy::too_many_arguments)]
     pub fn close(
         &mut self,
-        dialect: Dialect,
+        dialect: FeedDialect,
         level: usize,
         frame: &Frame<'a>,
         text: &Cow<'a, str>,
@@ -194,7 +194,7 @@ impl<'a> Meaning<'a> {
     /// The entry, from what is known.
     pub fn entry(
         self,
-        dialect: Dialect,
+        dialect: FeedDialect,
         span: Range<usize>,
         markup: Cow<'a, str>,
         slots: Slots,
@@ -240,7 +240,7 @@ impl<'a> Meaning<'a> {
     }
 }
 
-fn value<'a>(attributes: &[Attribute<'a>], local: &str) -> Option<Cow<'a, str>> {
+fn value<'a>(attributes: &[WalkedAttribute<'a>], local: &str) -> Option<Cow<'a, str>> {
     attributes.iter().find(|a| a.ns == Ns::None && a.local == local).map(|a| a.value.clone())
 }
 

@@ -1,6 +1,6 @@
 //! The document around its entries.
 
-use super::super::dialect::Dialect;
+use super::super::dialect::FeedDialect;
 use super::super::edits::{Edit, Edits};
 use super::super::walker::Walker;
 use super::ParseError;
@@ -36,7 +36,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Takes note of an own element of the head.
-    pub fn note(&mut self, dialect: Dialect, local: &str, place: Range<usize>) {
+    pub fn note(&mut self, dialect: FeedDialect, local: &str, place: Range<usize>) {
         let slot = match local {
             "updated" | "modified" if dialect.is_atom() => &mut self.updated,
             "lastBuildDate" if !dialect.is_atom() => &mut self.updated,
@@ -50,7 +50,7 @@ impl Plan {
     pub fn skeleton(
         self,
         walker: &mut Walker<'_>,
-        dialect: Dialect,
+        dialect: FeedDialect,
         head: &Head,
         title: String,
     ) -> Result<Skeleton, ParseError> {

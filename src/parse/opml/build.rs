@@ -1,9 +1,10 @@
 //! From tags to outlines.
 
-use super::sync::{Draft, value};
-use super::tag::{Markup, Missing, Read, TORN, read};
+use super::sync::{SyncDraft, value};
+use super::tag::{Missing, Read, TORN, TagMarkup, read};
 use super::{
-    HEAD, OpmlError, OpmlLimits, OpmlSharing, Outline, OutlineKind, OutlineList, Problem, quoted,
+    HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
+    quoted,
 };
 use crate::parse::sse::SseDialect;
 use crate::xml;
@@ -36,7 +37,7 @@ struct Conflict<'a> {
     depth: usize,
 }
 
-pub(super) struct Builder<'a> {
+pub(super) struct OutlineBuilder<'a> {
     text: &'a str,
     limits: &'a OpmlLimits,
     newlines: Vec<usize>,
@@ -46,14 +47,14 @@ pub(super) struct Builder<'a> {
     /// How many elements that are neither outlines nor sync markup were noted.
     others: usize,
     prefixes: HashMap<&'a str, String>,
-    draft: Option<Draft>,
+    draft: Option<SyncDraft>,
     conflict: Option<Conflict<'a>>,
     has_root: bool,
     first: Option<&'a str>,
     list: OutlineList,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> OutlineBuilder<'a> {
     pub(super) fn new(text: &'a str, limits: &'a OpmlLimits) -> Self {
         Self {
             text,
@@ -92,7 +93,7 @@ impl<'a> Builder<'a> {
         {
             let start = at + found;
             let Read { markup, end, guesses } = read(self.text, start, most, &mut missing);
-            let named = matches!(markup, Markup::Start { .. });
+            let named = matches!(markup, TagMarkup::Start { .. });
             if named && self.conflict.is_none() {
                 for guess in &guesses {
                     self.problem(start, (*guess).to_owned());
@@ -101,13 +102,13 @@ impl<'a> Builder<'a> {
             self.list.is_torn |= named && guesses.contains(&TORN);
             at = end;
             match markup {
-                Markup::Start { name, attributes, empty } => {
+                TagMarkup::Start { name, attributes, empty } => {
                     self.start(name, attributes, empty, start..end)?;
                 }
-                Markup::End { name } => self.end(name, start..end),
-                Markup::Other => {}
-                Markup::Stray => self.problem(start, "a '<' begins no tag".to_owned()),
-                Markup::Endless => {
+                TagMarkup::End { name } => self.end(name, start..end),
+                TagMarkup::Other => {}
+                TagMarkup::Stray => self.problem(start, "a '<' begins no tag".to_owned()),
+                TagMarkup::Endless => {
                     // What begins here cannot hide what follows it.
                     self.list.is_whole = false;
                     self.problem(start, "something begins and does not end".to_owned());
@@ -138,7 +139,7 @@ impl<'a> Builder<'a> {
 
     fn problem_in(&mut self, line: usize, message: String) {
         if self.list.problems.len() < self.limits.problems {
-            self.list.problems.push(Problem { line, message });
+            self.list.problems.push(OpmlProblem { line, message });
         } else {
             self.list.unnamed += 1;
         }
@@ -285,7 +286,7 @@ impl<'a> Builder<'a> {
                 }
             }
             ("sync", None) => {
-                let draft = Draft::begin(&attributes, self.line(span.start));
+                let draft = SyncDraft::begin(&attributes, self.line(span.start));
                 self.draft = Some(draft);
                 if empty {
                     self.synced();
@@ -319,7 +320,7 @@ impl<'a> Builder<'a> {
                     outline.has_invalid_sync = true;
                 }
                 let message = format!("an sx:sync is not taken: {error}");
-                self.list.invalid.get_or_insert(Problem { line, message: message.clone() });
+                self.list.invalid.get_or_insert(OpmlProblem { line, message: message.clone() });
                 self.problem_in(line, message);
             }
         }

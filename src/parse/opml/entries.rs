@@ -12,7 +12,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, Problem, read};
+use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Warning};
 use crate::parse::names::XML_URI;
 use crate::parse::out::{Out, root};
@@ -60,7 +60,7 @@ pub(in crate::parse) fn within(
         OpmlLimits { bytes: limits.decoded, outlines: limits.entries, ..OpmlLimits::default() };
     let mut list = read(text, &most).map_err(|error| refused(text, &error))?;
     list.namespaces.retain(|(_, uri)| uri.len() <= NAMESPACE);
-    let mut writer = Writer {
+    let mut writer = EntryWriter {
         out: Out::new(limits),
         list: &list,
         text,
@@ -69,10 +69,10 @@ pub(in crate::parse) fn within(
         more: list.unnamed,
     };
     writer.list();
-    for Problem { line, message } in &list.problems {
+    for OpmlProblem { line, message } in &list.problems {
         writer.warn(*line, message);
     }
-    let Writer { out, mut warnings, more, .. } = writer;
+    let EntryWriter { out, mut warnings, more, .. } = writer;
     if more > 0 {
         let message = format!("{more} more problems are not named");
         warnings.push(Warning { offset: 0, message });
@@ -96,7 +96,7 @@ fn offset(text: &str, line: usize) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
 }
 
-struct Writer<'a> {
+struct EntryWriter<'a> {
     out: Out,
     list: &'a OutlineList,
     text: &'a str,
@@ -109,13 +109,13 @@ struct Writer<'a> {
 
 /// The entry of an outline.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
+struct OutlineEntry<'a> {
     id: &'a str,
     /// The id of the one that it stands in.
     parent: Option<&'a str>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> EntryWriter<'a> {
     /// Tells of a problem. Where a line begins costs a look at all before it.
     fn warn(&mut self, line: usize, message: &str) {
         if self.warnings.len() < WARNINGS {
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
             }
             self.out.at(outline.line);
             let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
-            self.entry(outline, Place { id, parent }, None);
+            self.entry(outline, OutlineEntry { id, parent }, None);
         }
         // What ends early ends early in Atom, too.
         if list.is_whole {
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds the entry of an outline. `updated`: when it was made, of a version that lost.
-    fn entry(&mut self, outline: &Outline, place: Place<'_>, updated: Option<&Stamp>) {
+    fn entry(&mut self, outline: &Outline, place: OutlineEntry<'_>, updated: Option<&Stamp>) {
         let text = outline.text().unwrap_or_default();
         self.out.push("<entry>");
         self.out.element("id", "", place.id);
@@ -322,7 +322,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds the outline's `sx:sync`.
-    fn sync(&mut self, outline: &Outline, place: Place<'_>) {
+    fn sync(&mut self, outline: &Outline, place: OutlineEntry<'_>) {
         let Some(sync) = &outline.sync else {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
@@ -342,7 +342,7 @@ impl<'a> Writer<'a> {
     }
 
     /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
-    fn lost(&self, markup: &str, place: Place<'_>, edit: &Stamp) -> Option<String> {
+    fn lost(&self, markup: &str, place: OutlineEntry<'_>, edit: &Stamp) -> Option<String> {
         let mut text = String::from("<opml");
         for (prefix, uri) in self.used_in(markup) {
             crate::xml::push_attribute(&mut text, &format!("xmlns:{prefix}"), uri);
@@ -357,7 +357,7 @@ impl<'a> Writer<'a> {
             sync.conflicts.clear();
         }
         let limits = Limits::default();
-        let mut writer = Writer {
+        let mut writer = EntryWriter {
             out: Out::new(&limits),
             list: &list,
             text: &text,
@@ -366,7 +366,7 @@ impl<'a> Writer<'a> {
             more: 0,
         };
         let parent = given(&outline, "parent", &list.namespaces);
-        let place = Place { id: place.id, parent: parent.or(place.parent) };
+        let place = OutlineEntry { id: place.id, parent: parent.or(place.parent) };
         writer.entry(&outline, place, Some(edit));
         writer.out.finish().ok()
     }

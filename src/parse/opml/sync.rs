@@ -52,7 +52,7 @@ fn short(text: &str) -> &str {
 
 /// An `sx:sync` that is being read. The first thing that is wrong is kept.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct SyncDraft {
     /// The line where it begins.
     pub(super) line: usize,
     head: Result<(SyncId, Count, bool, bool), String>,
@@ -62,7 +62,7 @@ pub(super) struct Draft {
     wrong: Option<String>,
 }
 
-impl Draft {
+impl SyncDraft {
     pub(super) fn begin(attributes: &Attributes<'_>, line: usize) -> Self {
         let head = || {
             let id = value(attributes, "id").ok_or("it has no id")?;

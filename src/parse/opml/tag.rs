@@ -34,7 +34,7 @@ const COMMON: [&str; 10] = [
 
 /// A piece of markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Markup<'a> {
+pub(super) enum TagMarkup<'a> {
     /// A start tag; `empty` where it ends in `/>`.
     Start { name: &'a str, attributes: Vec<(&'a str, String)>, empty: bool },
     /// An end tag.
@@ -50,7 +50,7 @@ pub(super) enum Markup<'a> {
 /// A tag read: what it is, where it ends, and what was guessed.
 #[derive(Debug)]
 pub(super) struct Read<'a> {
-    pub(super) markup: Markup<'a>,
+    pub(super) markup: TagMarkup<'a>,
     pub(super) end: usize,
     pub(super) guesses: Vec<&'static str>,
 }
@@ -87,8 +87,8 @@ pub(super) fn read<'a>(
 ) -> Read<'a> {
     let rest = cut(text, at..text.len());
     let other = |length: Option<usize>| match length {
-        Some(length) => Read { markup: Markup::Other, end: at + length, guesses: Vec::new() },
-        None => Read { markup: Markup::Endless, end: text.len(), guesses: Vec::new() },
+        Some(length) => Read { markup: TagMarkup::Other, end: at + length, guesses: Vec::new() },
+        None => Read { markup: TagMarkup::Endless, end: text.len(), guesses: Vec::new() },
     };
     if rest.starts_with("<!--") {
         return other(until(rest, "-->", missing));
@@ -99,14 +99,14 @@ pub(super) fn read<'a>(
     if rest.starts_with("<?") || rest.starts_with("<!") {
         return other(declaration(rest, missing));
     }
-    let mut cursor = Cursor { text, at: at + 1, guesses: Vec::new() };
+    let mut cursor = TagCursor { text, at: at + 1, guesses: Vec::new() };
     let is_end = cursor.byte() == Some(b'/');
     if is_end {
         cursor.at += 1;
     }
     let name = cursor.name();
     if name.is_empty() {
-        return Read { markup: Markup::Stray, end: at + 1, guesses: Vec::new() };
+        return Read { markup: TagMarkup::Stray, end: at + 1, guesses: Vec::new() };
     }
     if is_end {
         while cursor.byte().is_some_and(|byte| byte != b'>' && byte != b'<') {
@@ -115,10 +115,10 @@ pub(super) fn read<'a>(
         if cursor.byte() == Some(b'>') {
             cursor.at += 1;
         }
-        return Read { markup: Markup::End { name }, end: cursor.at, guesses: cursor.guesses };
+        return Read { markup: TagMarkup::End { name }, end: cursor.at, guesses: cursor.guesses };
     }
     let (attributes, empty) = cursor.attributes(limits);
-    let markup = Markup::Start { name, attributes, empty };
+    let markup = TagMarkup::Start { name, attributes, empty };
     Read { markup, end: cursor.at, guesses: cursor.guesses }
 }
 
@@ -138,13 +138,13 @@ const OWN: [&str; 5] = ["text", "xmlurl", "htmlurl", "description", "version"];
 /// The element that begins another outline.
 const OUTLINE: &[u8] = b"outline";
 
-struct Cursor<'a> {
+struct TagCursor<'a> {
     text: &'a str,
     at: usize,
     guesses: Vec<&'static str>,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> TagCursor<'a> {
     fn byte(&self) -> Option<u8> {
         self.peek(self.at)
     }

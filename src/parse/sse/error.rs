@@ -1,12 +1,12 @@
 //! What can be wrong with an SSE feed file, and where.
 
-use crate::xml::strict::{Located, TreeFault};
+use crate::xml::strict::{FaultAt, TreeFault};
 
 /// A fault with its place.
-pub type SseError = Located<SseFault>;
+pub type SseError = FaultAt<SseFault>;
 
-impl From<Located<TreeFault>> for SseError {
-    fn from(error: Located<TreeFault>) -> Self {
+impl From<FaultAt<TreeFault>> for SseError {
+    fn from(error: FaultAt<TreeFault>) -> Self {
         let fault = match error.fault {
             TreeFault::Malformed(what) => SseFault::Malformed(what),
             TreeFault::NoElement => SseFault::NotAFeed(TreeFault::NoElement.to_string()),

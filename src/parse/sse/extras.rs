@@ -5,7 +5,7 @@
 //! come along.
 
 use super::sync::{is_sync_markup, update};
-use super::{Content, Id, Tree};
+use super::{Id, StrictContent, Tree};
 use crate::model::{Extra, SyncExtras, XML_NAMESPACE};
 use crate::parse::names::is_reserved;
 use crate::xml;
@@ -74,7 +74,8 @@ fn extra(
     for (child, _) in tree.children(id) {
         if !children.iter().any(|known| is_sync_markup(tree, child, known)) {
             // What it uses it declares itself.
-            Writer { tree, out: &mut extra.elements, left, scope: Vec::new() }.element(child)?;
+            ExtrasWriter { tree, out: &mut extra.elements, left, scope: Vec::new() }
+                .element(child)?;
         }
     }
     Some(extra)
@@ -95,7 +96,7 @@ fn attribute_name<'t>(tree: &'t Tree<'_>, id: Id, prefix: &'t str) -> Option<(&'
 }
 
 /// Elements on their way into text.
-struct Writer<'w, 't, 'a> {
+struct ExtrasWriter<'w, 't, 'a> {
     tree: &'t Tree<'a>,
     out: &'w mut String,
     left: &'w mut Budget,
@@ -103,7 +104,7 @@ struct Writer<'w, 't, 'a> {
     scope: Vec<(&'t str, &'t str)>,
 }
 
-impl<'t> Writer<'_, 't, '_> {
+impl<'t> ExtrasWriter<'_, 't, '_> {
     /// Adds an element with all within it; `None` where that is too much. A tree is no deeper than its
     /// reader lets it be.
     fn element(&mut self, id: Id) -> Option<()> {
@@ -136,8 +137,8 @@ impl<'t> Writer<'_, 't, '_> {
             self.push(">")?;
             for content in &element.content {
                 match content {
-                    Content::Element(child) => self.element(*child)?,
-                    Content::Text(text) => {
+                    StrictContent::Element(child) => self.element(*child)?,
+                    StrictContent::Text(text) => {
                         self.within(text.len(), |out| xml::push_text(out, text))?
                     }
                 }

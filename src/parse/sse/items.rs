@@ -2,7 +2,7 @@
 
 use super::extras::extras;
 use super::sync::{family_of, shared, sync_of};
-use super::sync091::{self, Kept, converted};
+use super::sync091::{self, KeptConflict, converted};
 use super::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
 use crate::model::{Family, Shared, SyncExtras};
@@ -41,7 +41,7 @@ pub struct SseItem {
     /// `sx:sync` is invalid.
     pub shared: Option<Result<Shared<Payload>, SseError>>,
     /// The same for an `sx:sync` of SSE 0.91.
-    pub shared_091: Option<Result<Item091<Payload, Kept>, SseError>>,
+    pub shared_091: Option<Result<Item091<Payload, KeptConflict>, SseError>>,
     /// What its `sx:sync` of SSE 1.0 says beyond that; `None` where it is more than is kept.
     pub extras: Option<SyncExtras>,
 }

@@ -1,7 +1,7 @@
 //! What a version of an item says: its markup without the sync markup, able to stand elsewhere.
 
 use super::values::{self, Values};
-use super::{Content, Id, Tree};
+use super::{Id, StrictContent, Tree};
 use crate::model::{Family, SyncExtras};
 use crate::parse::names::is_rss;
 use crate::sync::Canonical;
@@ -197,7 +197,7 @@ fn made_within(tree: &Tree<'_>, item: Id, id: Id, prefix: &str) -> bool {
 /// The element as names with namespaces, sorted attributes and character data: no prefixes, no
 /// comments, no white space between elements.
 fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
-    enum Step<'t> {
+    enum TreeStep<'t> {
         Open(Id),
         Text(&'t str),
         Close,
@@ -209,27 +209,27 @@ fn canonical(tree: &Tree<'_>, item: Id, sync: Option<Id>) -> String {
         namespace => print(namespace),
     };
     let mut out = String::new();
-    let mut steps = vec![Step::Open(item)];
+    let mut steps = vec![TreeStep::Open(item)];
     while let Some(step) = steps.pop() {
         match step {
-            Step::Close => out.push_str("</>"),
-            Step::Text(text) => {
+            TreeStep::Close => out.push_str("</>"),
+            TreeStep::Text(text) => {
                 let _ = write!(out, "{:?}", text);
             }
-            Step::Open(id) => {
+            TreeStep::Open(id) => {
                 let (namespace, local) = tree.name(id);
                 let _ = write!(out, "<{{{:x}}}{local}", print(namespace));
                 for (name, value) in attributes(tree, id) {
                     let _ = write!(out, " {name}={value:?}");
                 }
                 out.push('>');
-                steps.push(Step::Close);
+                steps.push(TreeStep::Close);
                 for content in tree.contents(id).rev() {
                     match content {
-                        Content::Element(child) if Some(*child) == sync => {}
-                        Content::Element(child) => steps.push(Step::Open(*child)),
-                        Content::Text(text) if text.trim().is_empty() => {}
-                        Content::Text(text) => steps.push(Step::Text(text)),
+                        StrictContent::Element(child) if Some(*child) == sync => {}
+                        StrictContent::Element(child) => steps.push(TreeStep::Open(*child)),
+                        StrictContent::Text(text) if text.trim().is_empty() => {}
+                        StrictContent::Text(text) => steps.push(TreeStep::Text(text)),
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! What an `sx:sync` element says (SSE 1.0 sections 2.4 to 2.6).
 
-use super::{ATOM, Element, Id, Tree};
+use super::{ATOM, Id, StrictElement, Tree};
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
 use crate::model::{
     Count, EndpointId, Family, History, Shared, Stamp, SyncId, Time, Update, Version,
@@ -112,7 +112,7 @@ fn history(tree: &Tree<'_>, sync: Id) -> Result<Option<History>, SseError> {
     Ok(History::from_newest_first(updates))
 }
 
-pub(super) fn update(element: &Element<'_>) -> Result<Update, SseFault> {
+pub(super) fn update(element: &StrictElement<'_>) -> Result<Update, SseFault> {
     let sequence = number(element, HISTORY, "sequence")?;
     let when = element.attribute("when").map(|text| {
         Time::parse_rfc3339(text).map_err(|error| invalid(HISTORY, "when", text, &error))
@@ -131,7 +131,7 @@ pub(super) fn update(element: &Element<'_>) -> Result<Update, SseFault> {
 
 /// A required attribute.
 pub(super) fn required<'t>(
-    element: &'t Element<'_>,
+    element: &'t StrictElement<'_>,
     name: &'static str,
     attribute: &'static str,
 ) -> Result<&'t str, SseFault> {
@@ -140,7 +140,7 @@ pub(super) fn required<'t>(
 
 /// A required number of updates or sequence.
 pub(super) fn number(
-    element: &Element<'_>,
+    element: &StrictElement<'_>,
     name: &'static str,
     attribute: &'static str,
 ) -> Result<Count, SseFault> {
@@ -152,7 +152,7 @@ pub(super) fn number(
 }
 
 /// An optional boolean: `true` and `false`, "all other values are invalid" (section 2.4).
-fn flag(element: &Element<'_>, attribute: &'static str) -> Result<Option<bool>, SseFault> {
+fn flag(element: &StrictElement<'_>, attribute: &'static str) -> Result<Option<bool>, SseFault> {
     match element.attribute(attribute) {
         None => Ok(None),
         Some("true") => Ok(Some(true)),

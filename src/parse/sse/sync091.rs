@@ -2,7 +2,7 @@
 
 use super::payload::needs;
 use super::sync::{invalid, number, required};
-use super::{ATOM, Element, Id, Tree};
+use super::{ATOM, Id, StrictElement, Tree};
 use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMIT};
 use crate::model::{EndpointId, Family, Shared, Stamp, SyncId, Time};
 use crate::sync::{Conflict091, Item091, from_091};
@@ -14,7 +14,7 @@ const CONFLICT: &str = "sx:conflict";
 
 /// What is kept of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeptConflict {
     /// What stood in an `sx:conflict`.
     Markup {
         /// The markup between its tags.
@@ -22,13 +22,13 @@ pub enum Kept {
         /// The bindings that it uses and does not make, as (prefix, URI).
         needs: Vec<(String, String)>,
         /// The item in it, where there is one with sync markup; without conflicts of its own.
-        item: Option<Box<Item091<Payload, Kept>>>,
+        item: Option<Box<Item091<Payload, KeptConflict>>>,
     },
     /// An item that lost just now, whole.
-    Item(Box<Item091<Payload, Kept>>),
+    Item(Box<Item091<Payload, KeptConflict>>),
 }
 
-impl Kept {
+impl KeptConflict {
     /// The item that was kept.
     pub fn into_item(self) -> Option<Item091<Payload, Self>> {
         match self {
@@ -40,7 +40,7 @@ impl Kept {
 
 /// An item of SSE 0.91 as one of 1.0, with the items that were kept of its conflicts (READINGS 2, its
 /// last sentence).
-pub fn converted(item: Item091<Payload, Kept>) -> Shared<Payload> {
+pub fn converted(item: Item091<Payload, KeptConflict>) -> Shared<Payload> {
     from_091(item, |conflict| conflict.data.into_item())
 }
 
@@ -49,14 +49,14 @@ pub(super) fn read(
     tree: &Tree<'_>,
     family: Family,
     item: Id,
-) -> Result<Option<Item091<Payload, Kept>>, SseError> {
+) -> Result<Option<Item091<Payload, KeptConflict>>, SseError> {
     let Some((sync, mut read)) = alone(tree, family, item)? else { return Ok(None) };
     read.conflicts = conflicts(tree, sync)?;
     Ok(Some(read))
 }
 
 /// The element of an item's `sx:sync`, and the item without its conflicts.
-type Alone = (Id, Item091<Payload, Kept>);
+type Alone = (Id, Item091<Payload, KeptConflict>);
 
 fn alone(tree: &Tree<'_>, family: Family, item: Id) -> Result<Option<Alone>, SseError> {
     let mut found = children(tree, item, "sync");
@@ -96,7 +96,7 @@ fn updates(tree: &Tree<'_>, history: Id) -> Result<Vec<Stamp>, SseError> {
     Ok(updates)
 }
 
-fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<Kept>>, SseError> {
+fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<KeptConflict>>, SseError> {
     let mut conflicts = Vec::new();
     let lists = children(tree, sync, "conflicts");
     for (id, element) in lists.flat_map(|(list, _)| children(tree, list, "conflict")) {
@@ -109,7 +109,7 @@ fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<Kept>>, SseErr
         conflicts.push(Conflict091 {
             version: number(element, CONFLICT, "version").map_err(fault)?,
             edit: stamp(tree, element, CONFLICT)?,
-            data: Kept::Markup {
+            data: KeptConflict::Markup {
                 xml: xml.unwrap_or_default(),
                 needs: needs(tree, id, None),
                 item: kept_item(tree, id)?.map(Box::new),
@@ -121,7 +121,10 @@ fn conflicts(tree: &Tree<'_>, sync: Id) -> Result<Vec<Conflict091<Kept>>, SseErr
 
 /// The item that stands in an `sx:conflict`. What is there is for each application to say (section
 /// 5.2), so that anything else is none.
-fn kept_item(tree: &Tree<'_>, conflict: Id) -> Result<Option<Item091<Payload, Kept>>, SseError> {
+fn kept_item(
+    tree: &Tree<'_>,
+    conflict: Id,
+) -> Result<Option<Item091<Payload, KeptConflict>>, SseError> {
     let items = tree.children(conflict).filter_map(|(id, _)| match tree.name(id) {
         (ATOM, "entry") => Some((Family::Atom, id)),
         (_, "item") => Some((Family::Rss, id)),
@@ -134,7 +137,11 @@ fn kept_item(tree: &Tree<'_>, conflict: Id) -> Result<Option<Item091<Payload, Ke
 }
 
 /// `when` and `by`; an empty one is as good as none (section 2.4).
-fn stamp(tree: &Tree<'_>, element: &Element<'_>, name: &'static str) -> Result<Stamp, SseError> {
+fn stamp(
+    tree: &Tree<'_>,
+    element: &StrictElement<'_>,
+    name: &'static str,
+) -> Result<Stamp, SseError> {
     let fault = |fault| tree.fault(element.span.start, fault);
     let value = |attribute| element.attribute(attribute).filter(|text| !text.trim().is_empty());
     let wanted = &"a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
@@ -153,7 +160,7 @@ fn stamp(tree: &Tree<'_>, element: &Element<'_>, name: &'static str) -> Result<S
 }
 
 /// A boolean: absent and empty are `false` (section 2.3).
-fn flag(element: &Element<'_>, attribute: &'static str) -> Result<bool, SseFault> {
+fn flag(element: &StrictElement<'_>, attribute: &'static str) -> Result<bool, SseFault> {
     match element.attribute(attribute) {
         None | Some("" | "false") => Ok(false),
         Some("true") => Ok(true),
@@ -167,7 +174,7 @@ fn children<'t, 'a>(
     tree: &'t Tree<'a>,
     id: Id,
     local: &'static str,
-) -> impl Iterator<Item = (Id, &'t Element<'a>)> {
+) -> impl Iterator<Item = (Id, &'t StrictElement<'a>)> {
     tree.children(id).filter(move |(child, _)| {
         let (namespace, name) = tree.name(*child);
         name == local && SseDialect::of(namespace) == Some(SseDialect::Sse091)

@@ -1,10 +1,10 @@
 //! Start tags: attributes, namespaces, base and language.
 
-use super::{Attribute, Closing, Frame, Step, Walker};
+use super::{Closing, Frame, WalkStep, WalkedAttribute, Walker};
 use crate::model::Flaw;
 use crate::parse::ParseError;
 use crate::parse::names::{Ns, is_reserved};
-use crate::xml::attributes::{Broken, Form, Written, lex};
+use crate::xml::attributes::{Broken, Form, WrittenAttribute, lex};
 use crate::xml::cut;
 use crate::xml::{self, declared_prefix, is_name, reference, split_name, trim};
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ impl<'a> Walker<'a> {
         span: Range<usize>,
         name: &'a str,
         empty: bool,
-    ) -> Result<Option<Step<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, ParseError> {
         if !is_name(name) {
             return self.broken(&span);
         }
@@ -56,8 +56,8 @@ impl<'a> Walker<'a> {
         span: &Range<usize>,
         name: &'a str,
         empty: bool,
-        written: &[Written<'a>],
-    ) -> Result<Option<Step<'a>>, ParseError> {
+        written: &[WrittenAttribute<'a>],
+    ) -> Result<Option<WalkStep<'a>>, ParseError> {
         let (scope, bases, langs) = (self.scope.len(), self.bases.len(), self.langs.len());
         self.attributes.clear();
         for (number, attribute) in written.iter().enumerate() {
@@ -89,10 +89,10 @@ impl<'a> Walker<'a> {
         if empty {
             self.closing = Some(Closing { keep: self.open.len() - 1, at: content, tag: None });
         }
-        Ok(Some(Step::Open))
+        Ok(Some(WalkStep::Open))
     }
 
-    fn attribute(&mut self, written: &Written<'a>) -> Result<(), ParseError> {
+    fn attribute(&mut self, written: &WrittenAttribute<'a>) -> Result<(), ParseError> {
         // The root's version is written anew in its place, and there it has none.
         if written.form == Form::Absent && self.open.len() == 1 {
             return self.take_out(written, "an attribute of the root without value is taken out");
@@ -108,7 +108,7 @@ impl<'a> Walker<'a> {
             self.inherit(local, &value, written.start);
         }
         let place = written.value.clone();
-        self.attributes.push(Attribute { ns, name: written.name, local, value, place });
+        self.attributes.push(WalkedAttribute { ns, name: written.name, local, value, place });
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Writes an attribute as XML wants it.
-    fn spell(&mut self, written: &Written<'a>) -> Result<(), ParseError> {
+    fn spell(&mut self, written: &WrittenAttribute<'a>) -> Result<(), ParseError> {
         if !written.spaced {
             self.edit(written.start..written.start, " ")?;
         }
@@ -165,7 +165,11 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    fn take_out(&mut self, written: &Written<'a>, why: &'static str) -> Result<(), ParseError> {
+    fn take_out(
+        &mut self,
+        written: &WrittenAttribute<'a>,
+        why: &'static str,
+    ) -> Result<(), ParseError> {
         self.flaw(Flaw::Tags, written.start, why);
         let quote = usize::from(written.form == Form::Quoted);
         self.edit(written.start..written.value.end + quote, "")

@@ -1,6 +1,6 @@
 //! What to do where elements do not close as they opened.
 
-use super::{Closing, Ns, Pending, Step, Token, Walker, tokens};
+use super::{Closing, Ns, Pending, Token, WalkStep, Walker, tokens};
 use crate::parse::ParseError;
 use crate::xml::{cut, split_name};
 use std::borrow::Cow;
@@ -55,7 +55,7 @@ impl<'a> Walker<'a> {
         &mut self,
         span: Range<usize>,
         name: &'a str,
-    ) -> Result<Option<Step<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, ParseError> {
         let Some(found) = self.open.iter().rposition(|frame| frame.name == name) else {
             if !self.open.is_empty() {
                 let name = name.chars().take(40).collect::<String>();
@@ -101,7 +101,7 @@ impl<'a> Walker<'a> {
         span: &Range<usize>,
         name: &'a str,
         empty: bool,
-    ) -> Result<Option<Option<Step<'a>>>, ParseError> {
+    ) -> Result<Option<Option<WalkStep<'a>>>, ParseError> {
         let Some(parent) = self.open.last() else { return Ok(None) };
         let (around, (prefix, local)) = (parent.name, split_name(name));
         let in_leaf = || split_name(parent.name).0 == prefix && LEAVES.contains(&parent.local);
@@ -132,14 +132,14 @@ impl<'a> Walker<'a> {
     }
 
     /// Closes the entry and gives it up; `next` is read again around it.
-    fn tear(&mut self, next: Pending<'a>, why: &str) -> Step<'a> {
+    fn tear(&mut self, next: Pending<'a>, why: &str) -> WalkStep<'a> {
         let at = next.span.start;
         if !self.is_cut {
             self.fault(at, why);
         }
         self.pending = Some(next);
         self.drop_entry();
-        Step::Torn { at }
+        WalkStep::Torn { at }
     }
 
     fn drop_entry(&mut self) {
@@ -157,7 +157,7 @@ impl<'a> Walker<'a> {
         what: &'static str,
         limit: usize,
         at: usize,
-    ) -> Result<Option<Step<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, ParseError> {
         if self.fence == 0 {
             return Err(ParseError::Limit { what, limit, at });
         }
@@ -165,7 +165,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Gives up the open entry and goes to its end, which is found by name only.
-    pub fn abandon(&mut self, at: usize, why: String) -> Result<Step<'a>, ParseError> {
+    pub fn abandon(&mut self, at: usize, why: String) -> Result<WalkStep<'a>, ParseError> {
         self.fault(at, why);
         let outside = self.fence.saturating_sub(1);
         let entry = self.open.get(outside).map_or("", |frame| frame.name);
@@ -179,7 +179,7 @@ impl<'a> Walker<'a> {
             match next.token {
                 Token::End { name } if name == entry => {
                     self.drop_entry();
-                    return Ok(Step::Torn { at: next.span.end });
+                    return Ok(WalkStep::Torn { at: next.span.end });
                 }
                 Token::Start { name, .. } if name == entry && next.span.start > at => {
                     break self.pending = Some(next);
@@ -191,11 +191,14 @@ impl<'a> Walker<'a> {
         }
         let at = self.pending.as_ref().map_or(at, |next| next.span.start);
         self.drop_entry();
-        Ok(Step::Torn { at })
+        Ok(WalkStep::Torn { at })
     }
 
     /// Something looks like a tag and is none: its `<` is taken for itself.
-    pub(super) fn broken(&mut self, span: &Range<usize>) -> Result<Option<Step<'a>>, ParseError> {
+    pub(super) fn broken(
+        &mut self,
+        span: &Range<usize>,
+    ) -> Result<Option<WalkStep<'a>>, ParseError> {
         if !self.another_restart(span.start) {
             return self.give_up(span.start);
         }
@@ -208,14 +211,14 @@ impl<'a> Walker<'a> {
         self.fault(span.start, "a '<' that begins no tag is taken for itself");
         self.edit(span.start..after, "&lt;")?;
         self.restart(after);
-        Ok(Some(Step::Text(Cow::Borrowed("<"))))
+        Ok(Some(WalkStep::Text(Cow::Borrowed("<"))))
     }
 
     /// Something begins and has no end before the text does.
     pub(super) fn unreadable(
         &mut self,
         span: &Range<usize>,
-    ) -> Result<Option<Step<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, ParseError> {
         let rest = cut(self.text, span.start..self.text.len());
         let is_tag = !rest.starts_with("<!") && !rest.starts_with("<?");
         if is_tag && memchr::memchr(b'>', rest.as_bytes()).is_some() {
@@ -228,7 +231,7 @@ impl<'a> Walker<'a> {
                 if self.fence > 0 {
                     self.fault(span.start, "an entry holds something that has no end");
                     self.drop_entry();
-                    return Ok(Some(Step::Torn { at: next }));
+                    return Ok(Some(WalkStep::Torn { at: next }));
                 }
                 self.fault(span.start, "the document holds something that has no end");
                 self.edit(span.start..next, "")?;
@@ -239,7 +242,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Takes the text for cut at `at`.
-    fn give_up(&mut self, at: usize) -> Result<Option<Step<'a>>, ParseError> {
+    fn give_up(&mut self, at: usize) -> Result<Option<WalkStep<'a>>, ParseError> {
         let end = self.text.len();
         if self.fence == 0 {
             self.edit(at..end, "")?;
@@ -277,10 +280,10 @@ impl<'a> Walker<'a> {
     }
 
     /// The text is at its end.
-    pub(super) fn finish(&mut self, at: usize) -> Step<'a> {
+    pub(super) fn finish(&mut self, at: usize) -> WalkStep<'a> {
         if self.open.is_empty() {
             self.rooted = true;
-            return Step::End;
+            return WalkStep::End;
         }
         if !std::mem::replace(&mut self.is_cut, true) {
             self.fault(at, "the document is cut");
@@ -293,6 +296,6 @@ impl<'a> Walker<'a> {
         }
         self.closing = Some(Closing { keep: 0, at, tag: None });
         self.pending = Some(Pending { span: at..at, token: Token::Eof });
-        Step::Text(Cow::Borrowed(""))
+        WalkStep::Text(Cow::Borrowed(""))
     }
 }

@@ -122,7 +122,7 @@ fn json_that_is_broken_is_not_said_to_be_broken_xml() {
         ("[\"http://feedsync.org/2007/feedsync\"]", "a JSON list"),
     ] {
         publisher.set(FEED, text);
-        let error = Local::default().try_pull(&publisher, Limits::STANDARD).unwrap_err();
+        let error = Local::default().try_pull(&publisher, PullLimits::STANDARD).unwrap_err();
         let error = error.to_string();
         assert!(error.contains(said) && !error.contains("root element"), "{error}");
     }

@@ -129,9 +129,10 @@ fn a_circle_ends() {
 #[test]
 fn what_is_beyond_a_limit_is_read_the_next_time() {
     let publisher = three("previous");
-    for limits in
-        [Limits { requests: 2, ..Limits::STANDARD }, Limits { bytes: 700, ..Limits::STANDARD }]
-    {
+    for limits in [
+        PullLimits { requests: 2, ..PullLimits::STANDARD },
+        PullLimits { bytes: 700, ..PullLimits::STANDARD },
+    ] {
         let mut local = Local::default();
         let mut warnings = 0;
         for _ in 0..10 {
@@ -214,7 +215,7 @@ fn a_walk_stops_before_the_replica_is_too_large_to_be_written() {
     let second = [("c", long.as_str()), ("b", long.as_str())];
     publisher.set(&at("archive/2"), atom(&link("prev-archive", "1"), &second));
     publisher.set(&at("archive/1"), atom("", &[("a", &long)]));
-    let limits = Limits { items: 3_000, ..Limits::STANDARD };
+    let limits = PullLimits { items: 3_000, ..PullLimits::STANDARD };
     let mut local = Local::default();
     for _ in 0..2 {
         let outcome = local.try_pull(&publisher, limits).unwrap();
@@ -316,7 +317,7 @@ fn a_damaged_document_is_mended_and_another_format_refused() {
     ] {
         publisher.set(FEED, text);
         let before = local.saved.clone();
-        let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+        let error = local.try_pull(&publisher, PullLimits::STANDARD).unwrap_err().to_string();
         assert!(
             error.starts_with("https://pub.example/feed ") && error.contains(wanted),
             "{error}"

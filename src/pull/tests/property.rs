@@ -118,7 +118,7 @@ fn ends_as_the_feed_is(steps: Vec<Step>) -> Result<(), TestCaseError> {
             Step::Change { id, deletes } => blog.change(id, deletes),
             Step::Pull { lost, requests } => {
                 let publisher = blog.publisher(&lost.into_iter().collect());
-                let limits = Limits { requests, ..Limits::STANDARD };
+                let limits = PullLimits { requests, ..PullLimits::STANDARD };
                 let outcome = local.try_pull(&publisher, limits).unwrap();
                 if outcome.warnings.is_empty() {
                     prop_assert_eq!(says(&local), blog.living.clone());
@@ -126,7 +126,7 @@ fn ends_as_the_feed_is(steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Step::Outage => {
                 let before = local.saved.clone();
-                prop_assert!(local.try_pull(&Publisher::default(), Limits::STANDARD).is_err());
+                prop_assert!(local.try_pull(&Publisher::default(), PullLimits::STANDARD).is_err());
                 prop_assert_eq!(&local.saved, &before);
             }
         }
@@ -169,7 +169,7 @@ proptest! {
         publisher.set(FEED, format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title/>\
             <link rel=\"previous\" href=\"0\"/>{}</feed>", documents[0]));
         let mut local = Local::default();
-        let _ = local.try_pull(&publisher, Limits::STANDARD);
+        let _ = local.try_pull(&publisher, PullLimits::STANDARD);
         prop_assert!(local.asked.len() < 7);
     }
 }

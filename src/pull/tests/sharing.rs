@@ -39,7 +39,7 @@ fn bounds(since: &str, until: &str) -> String {
 
 fn until(local: &Local) -> Option<String> {
     match &local.saved.as_ref().unwrap().0.kept {
-        Kept::Sse { until, .. } => until.clone(),
+        ReplicaBasis::Sse { until, .. } => until.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -50,7 +50,7 @@ fn has(local: &Local) -> Vec<(String, u32, bool)> {
     let mut has: Vec<_> = items
         .iter()
         .map(|item| match item {
-            item::Item::Sse(shared) => {
+            item::ReplicaItem::Sse(shared) => {
                 let winner = &shared.winner;
                 (winner.id.to_string(), winner.updates.value(), winner.deleted)
             }
@@ -179,7 +179,7 @@ fn where_the_complete_feed_cannot_be_had_nothing_changes() {
     let mut publisher = publisher();
     let all = publisher.documents.remove(&at("all")).unwrap();
     let mut local = Local::default();
-    let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err();
+    let error = local.try_pull(&publisher, PullLimits::STANDARD).unwrap_err();
     let wanted = "https://pub.example/all could not be read: the publisher answered 404";
     assert_eq!((error.to_string().as_str(), local.saved.is_none()), (wanted, true));
     publisher.set(&at("all"), all);
@@ -187,7 +187,7 @@ fn where_the_complete_feed_cannot_be_had_nothing_changes() {
     let before = local.saved.clone();
     publisher.documents.remove(&at("all"));
     publisher.set(FEED, rss(&bounds("8", "9"), &[]));
-    assert!(local.try_pull(&publisher, Limits::STANDARD).is_err());
+    assert!(local.try_pull(&publisher, PullLimits::STANDARD).is_err());
     assert_eq!(local.saved, before, "an old replica is better than none");
 }
 
@@ -213,7 +213,7 @@ fn what_is_broken_is_refused() {
     let cut = rss(&bounds("5", "9"), &[item("b", 3, "P")]).replace("</channel></rss>", "</cha");
     publisher.set(FEED, cut);
     let before = local.saved.clone();
-    let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+    let error = local.try_pull(&publisher, PullLimits::STANDARD).unwrap_err().to_string();
     assert!(error.contains("not well-formed"), "{error}");
     assert_eq!(local.saved, before);
 }
@@ -229,7 +229,7 @@ fn a_feed_that_loses_its_markup_leaves_the_replica_as_it_was() {
                          <title>plain</title></item></channel></rss>",
     );
     let saved = local.saved.clone();
-    let error = local.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+    let error = local.try_pull(&publisher, PullLimits::STANDARD).unwrap_err().to_string();
     assert!(error.contains("has no sync markup and had sync markup"), "{error}");
     assert_eq!(local.saved, saved);
     // Whoever begins with it keeps it as a plain one, and that does not change either.
@@ -239,7 +239,7 @@ fn a_feed_that_loses_its_markup_leaves_the_replica_as_it_was() {
     publisher.set(FEED, rss(&bounds("2", "5"), &[item("b", 2, "P")]));
     local.pull(&publisher);
     assert_eq!(has(&local).len(), 3, "it goes on when the markup is there again");
-    let error = other.try_pull(&publisher, Limits::STANDARD).unwrap_err().to_string();
+    let error = other.try_pull(&publisher, PullLimits::STANDARD).unwrap_err().to_string();
     assert!(error.contains("has sync markup and had no sync markup"), "{error}");
     assert_eq!(other.titles(), ["plain"]);
 }

@@ -66,7 +66,7 @@ impl Attachment {
 
 /// What Media RSS and the podcasts' module say, in order.
 #[derive(Default)]
-struct Said<'a> {
+struct MediaElements<'a> {
     thumbnails: Vec<&'a str>,
     contents: Vec<&'a Element>,
     descriptions: Vec<&'a Element>,
@@ -74,7 +74,7 @@ struct Said<'a> {
     duration: Option<u64>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> MediaElements<'a> {
     fn look(&mut self, element: &'a Element, depth: usize) {
         if MEDIA.contains(&element.namespace.as_str()) {
             match element.name.as_str() {
@@ -99,7 +99,7 @@ impl<'a> Said<'a> {
 impl Files {
     /// Of an entry.
     pub fn of(entry: &Neutral) -> Self {
-        let mut said = Said::default();
+        let mut said = MediaElements::default();
         entry.foreign.iter().for_each(|element| said.look(element, 0));
         let mut attachments: Vec<Attachment> = Vec::new();
         for enclosure in &entry.enclosures {

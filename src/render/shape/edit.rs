@@ -85,11 +85,11 @@ struct Says {
     published: Option<Time>,
     updated: Option<Time>,
     categories: Vec<String>,
-    enclosures: Vec<Enclosure>,
+    enclosures: Vec<FileMembers>,
 }
 
 /// A file that belongs to an item: its address, type and length.
-type Enclosure = [Option<String>; 3];
+type FileMembers = [Option<String>; 3];
 
 impl Says {
     fn of(entry: &Neutral) -> Self {
@@ -180,7 +180,7 @@ trait Terms {
     /// Makes these its categories.
     fn categorize(&mut self, categories: &[String]);
     /// Makes these its files.
-    fn enclose(&mut self, enclosures: &[Enclosure]);
+    fn enclose(&mut self, enclosures: &[FileMembers]);
 }
 
 /// The member of an object that has a text in one.
@@ -222,7 +222,7 @@ impl Terms for Map<String, Value> {
         }
     }
 
-    fn enclose(&mut self, enclosures: &[Enclosure]) {
+    fn enclose(&mut self, enclosures: &[FileMembers]) {
         let mut names = ENCLOSURES.iter().filter(|name| self.contains_key(**name));
         let name = names.next().or(ENCLOSURES.first()).copied().unwrap_or_default();
         ENCLOSURES.iter().for_each(|name| drop(self.remove(*name)));
@@ -329,7 +329,7 @@ impl Terms for Nodes {
         }
     }
 
-    fn enclose(&mut self, enclosures: &[Enclosure]) {
+    fn enclose(&mut self, enclosures: &[FileMembers]) {
         let is_link = |element: &Element| {
             element.namespace == ATOM && element.attribute("rel") == Some("enclosure")
         };

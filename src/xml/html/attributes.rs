@@ -34,16 +34,16 @@ pub fn attribute<'a>(tag: &'a str, name: &str) -> Option<Cow<'a, str>> {
 /// The attributes with a value of a tag that is given without its `<` and `>`. Each byte is looked at
 /// a few times.
 pub fn attributes(tag: &str) -> impl Iterator<Item = HtmlAttribute<'_>> {
-    let mut cursor = Cursor { tag, at: tag_name(tag).len() };
+    let mut cursor = AttributeCursor { tag, at: tag_name(tag).len() };
     std::iter::from_fn(move || cursor.next())
 }
 
-struct Cursor<'a> {
+struct AttributeCursor<'a> {
     tag: &'a str,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> AttributeCursor<'a> {
     fn rest(&self) -> &'a str {
         cut(self.tag, self.at..self.tag.len())
     }

@@ -11,7 +11,7 @@ use tidegate::clock::ManualClock;
 use tidegate::config;
 use tidegate::model::{FeedName, Shared, Time};
 use tidegate::parse::sse;
-use tidegate::pull::{ChangeKind, Limits};
+use tidegate::pull::{ChangeKind, PullLimits};
 use tidegate::store::Select;
 use tidegate::sync::Canonical;
 
@@ -115,8 +115,11 @@ impl Bench {
 
 /// Pulls from an address.
 pub async fn pull(url: &str, into: &Path) -> Pulled {
-    let options =
-        PullOptions { url: url.parse().unwrap(), into: into.to_owned(), limits: Limits::STANDARD };
+    let options = PullOptions {
+        url: url.parse().unwrap(),
+        into: into.to_owned(),
+        limits: PullLimits::STANDARD,
+    };
     app::pull(options).await.unwrap()
 }
 

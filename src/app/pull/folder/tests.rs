@@ -1,5 +1,5 @@
 use super::*;
-use crate::pull::{Complete, Gap, Kept};
+use crate::pull::{ArchiveGap, Complete, ReplicaBasis};
 
 const URL: &str = "https://example.org/feed";
 
@@ -9,9 +9,13 @@ fn state(n: u32) -> State {
         etag: Some(format!("\"{n}\"")),
         last_modified: None,
         answered_by: Some(URL.to_owned()),
-        kept: Kept::History {
+        kept: ReplicaBasis::History {
             archive: Some("https://example.org/3".to_owned()),
-            gaps: vec![Gap { url: "https://example.org/2".to_owned(), until: None, above: None }],
+            gaps: vec![ArchiveGap {
+                url: "https://example.org/2".to_owned(),
+                until: None,
+                above: None,
+            }],
             deleted: vec!["urn:x".to_owned()],
         },
     }
@@ -39,7 +43,7 @@ fn what_is_saved_is_there_again() {
     drop(taken);
     assert_eq!(open(folder.path()).saved, Some((state(2), "<one/>".to_owned())));
     let sse = State {
-        kept: Kept::Sse {
+        kept: ReplicaBasis::Sse {
             until: Some("2026".to_owned()),
             complete: Some(Complete { url: URL.to_owned(), etag: None }),
         },
