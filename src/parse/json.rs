@@ -16,12 +16,12 @@ use std::ops::Range;
 use url::Url;
 
 /// A place in the text, read member by member, so that a cut document still gives what is whole.
-pub(super) struct Reader<'a> {
+pub(super) struct JsonReader<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -91,7 +91,7 @@ pub(super) fn read<'a>(
     url: Option<&Url>,
     limits: &Limits,
 ) -> Result<FeedDocument<'a>, ParseError> {
-    let mut reader = Reader { text, at: start + 1 };
+    let mut reader = JsonReader { text, at: start + 1 };
     let mut feed = Feed::default();
     match members(&mut reader, &mut feed, url, limits) {
         Ok(()) => {}
@@ -123,7 +123,7 @@ impl From<String> for Stop {
 }
 
 fn members<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut JsonReader<'a>,
     feed: &mut Feed<'a>,
     url: Option<&Url>,
     limits: &Limits,
@@ -151,7 +151,7 @@ fn members<'a>(
 }
 
 fn items<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut JsonReader<'a>,
     feed: &mut Feed<'a>,
     url: Option<&Url>,
     limits: &Limits,

@@ -76,18 +76,25 @@ pub struct ShownVersion<'a> {
     pub published_id: &'a str,
     /// Its conflicts.
     pub conflicts: &'a [Version<Markup>],
-    is_redacted: bool,
-    is_contested: bool,
-    extras: Option<&'a SyncExtras>,
+    pub is_redacted: bool,
+    /// Whether something is in conflict with it, shown or not.
+    pub is_contested: bool,
+    /// What its `sx:sync` says beyond SSE.
+    pub extras: Option<&'a SyncExtras>,
 }
 
 impl<'a> ShownVersion<'a> {
     /// An item of a page.
     pub fn of(page: &Page<'a>, item: &'a Item) -> Self {
+        Self::new(item, page.conflicts(item))
+    }
+
+    /// An item with these conflicts.
+    pub fn new(item: &'a Item, conflicts: &'a [Version<Markup>]) -> Self {
         Self {
             version: &item.shared.winner,
             published_id: &item.published_id,
-            conflicts: page.conflicts(item),
+            conflicts,
             is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
             is_contested: is_contested(item),
             extras: item.extras.as_deref(),

@@ -1,6 +1,7 @@
 //! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
 
 use super::base::{self, Bases};
+use super::collection::ShownVersion;
 use super::convert::{self, Neutral, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, tombstone};
@@ -60,19 +61,6 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A version to show, and what its item is published with.
-#[derive(Clone, Copy)]
-struct Shown<'a> {
-    version: &'a Version<Markup>,
-    published_id: &'a str,
-    conflicts: &'a [Version<Markup>],
-    is_redacted: bool,
-    /// Whether something is in conflict with it, shown or not.
-    is_contested: bool,
-    /// What its `sx:sync` says beyond SSE.
-    extras: Option<&'a SyncExtras>,
-}
-
 impl Entries<'_> {
     /// Adds an item with these conflicts.
     pub fn push(
@@ -82,18 +70,10 @@ impl Entries<'_> {
         conflicts: &[Version<Markup>],
         scope: &Scope<'_>,
     ) {
-        let shown = Shown {
-            version: &item.shared.winner,
-            published_id: &item.published_id,
-            conflicts,
-            is_redacted: matches!(item.standing, ItemStatus::Redacted { .. }),
-            is_contested: is_contested(item),
-            extras: item.extras.as_deref(),
-        };
-        self.push_version(out, shown, scope);
+        self.push_version(out, ShownVersion::new(item, conflicts), scope);
     }
 
-    fn push_version(&self, out: &mut String, shown: Shown<'_>, scope: &Scope<'_>) {
+    fn push_version(&self, out: &mut String, shown: ShownVersion<'_>, scope: &Scope<'_>) {
         let version = shown.version;
         let seen = version.history.topmost().stamp.when();
         let markup = if version.deleted {
@@ -123,7 +103,7 @@ impl Entries<'_> {
         out: &mut String,
         markup: &Markup,
         parts: &Parts<'_>,
-        shown: Shown<'_>,
+        shown: ShownVersion<'_>,
         scope: &Scope<'_>,
     ) {
         let added = self.bases.given(markup, parts.attributes, scope.base.as_deref());
@@ -143,7 +123,7 @@ impl Entries<'_> {
         out: &mut String,
         markup: &Markup,
         parts: &Parts<'_>,
-        shown: Shown<'_>,
+        shown: ShownVersion<'_>,
         (scope, base): (&Scope<'_>, Option<&str>),
     ) {
         out.push('<');
@@ -158,8 +138,7 @@ impl Entries<'_> {
         // The list is flat: a version in conflict has no conflicts (SSE 1.0 section 3.3).
         let mut conflict = |out: &mut String, version: &Version<Markup>| {
             let inside = self.inside(markup, parts, (scope, base));
-            let shown =
-                Shown { version, conflicts: &[], is_contested: false, extras: None, ..shown };
+            let shown = shown.conflict(version);
             self.push_version(out, shown, &inside);
         };
         push_sync(
