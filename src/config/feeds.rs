@@ -10,7 +10,7 @@ use super::kinds::{Flag, Lasting, List, Maybe, Mistakes, OneOf, Parsed};
 use super::polling::{INTERVALS, Polling, in_order};
 use super::section::Section;
 use super::sharing::{circles, known};
-use super::value::Node;
+use super::value::ConfigNode;
 use super::web::feed_address;
 use crate::model::{
     ConflictPolicy, Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource,
@@ -151,7 +151,7 @@ pub fn feed_settings(
             return Err((key, message));
         };
         let mut mistakes = Mistakes::new();
-        read(&Node::from_json(value, 0), &mut mistakes, &mut table);
+        read(&ConfigNode::from_json(value, 0), &mut mistakes, &mut table);
         if let Some((entry, message)) = mistakes.into_iter().next() {
             let place = if entry > 0 { format!("entry {entry} of ") } else { String::new() };
             return Err((written.clone(), format!("{place}{written}: {message}")));

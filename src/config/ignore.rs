@@ -2,7 +2,7 @@
 
 use super::kinds::{Kind, Mistakes, read_list};
 use super::section::unknown;
-use super::value::{Node, TableEntry, Value};
+use super::value::{ConfigNode, TableEntry, Value};
 use crate::model::{IGNORE_LIMIT, Ignore};
 
 const WANTED: &str = "a list of fields, each a text or { field = …, pattern = … }";
@@ -14,7 +14,7 @@ pub(super) struct Ignores;
 impl Kind for Ignores {
     type Out = Vec<Ignore>;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<Vec<Ignore>> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Vec<Ignore>> {
         read_list(node, IGNORE_LIMIT, WANTED, mistakes, entry)
     }
 
@@ -23,7 +23,7 @@ impl Kind for Ignores {
     }
 }
 
-fn entry(node: &Node<'_>) -> Result<Ignore, String> {
+fn entry(node: &ConfigNode<'_>) -> Result<Ignore, String> {
     let table = match &node.value {
         Value::Text(field) => return Ignore::new(field, None).map_err(|error| error.to_string()),
         Value::Table(table) => table,

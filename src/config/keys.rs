@@ -2,7 +2,7 @@
 //! administration API, the defaults, the annotated file and the documentation all follow from it.
 
 use super::kinds::Mistakes;
-use super::value::Node;
+use super::value::ConfigNode;
 use toml::de::DeValue;
 
 /// What the documentation says of a key.
@@ -29,7 +29,7 @@ pub(super) enum Preset {
 }
 
 /// Reads a value into its field; false where it is of no use.
-pub(super) type Reader<T> = fn(&Node<'_>, &mut Mistakes, &mut T) -> bool;
+pub(super) type Reader<T> = fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool;
 
 /// The keys of a table, and how each is read.
 pub(super) struct KeyTable<T: 'static> {
@@ -50,7 +50,7 @@ impl<T> KeyTable<T> {
             let (Preset::Value(text) | Preset::Shown(text, ..)) = row.preset else { continue };
             // A test reads every value.
             if let Ok(value) = DeValue::parse(text) {
-                read(&Node::from_toml(&value), &mut Mistakes::new(), target);
+                read(&ConfigNode::from_toml(&value), &mut Mistakes::new(), target);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The kinds of values: how each is read, and what it may be.
 
 use super::size::size;
-use super::value::{Node, Value};
+use super::value::{ConfigNode, Value};
 use super::{duration, written};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -17,19 +17,19 @@ pub(super) trait Kind {
     type Out;
 
     /// Reads a value; `None` where it is of no use, with the mistakes.
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<Self::Out>;
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Self::Out>;
 
     /// What may be written, for messages and for the documentation.
     fn allowed(&self) -> String;
 }
 
-fn refuse<T>(node: &Node<'_>, wanted: &str, mistakes: &mut Mistakes) -> Option<T> {
+fn refuse<T>(node: &ConfigNode<'_>, wanted: &str, mistakes: &mut Mistakes) -> Option<T> {
     mistakes.push((node.at, format!("is a {}; write {wanted}", node.value.kind())));
     None
 }
 
 fn read_text<T, E: Display>(
-    node: &Node<'_>,
+    node: &ConfigNode<'_>,
     mistakes: &mut Mistakes,
     check: impl FnOnce(&str) -> Result<T, E>,
 ) -> Option<T> {
@@ -41,11 +41,11 @@ fn read_text<T, E: Display>(
 
 /// Reads a list of at most `limit` different elements; those with a mistake are left out.
 pub(super) fn read_list<T: Clone + Eq + Hash>(
-    node: &Node<'_>,
+    node: &ConfigNode<'_>,
     limit: usize,
     wanted: &str,
     mistakes: &mut Mistakes,
-    read: impl Fn(&Node<'_>) -> Result<T, String>,
+    read: impl Fn(&ConfigNode<'_>) -> Result<T, String>,
 ) -> Option<Vec<T>> {
     let Value::List(nodes) = &node.value else { return refuse(node, wanted, mistakes) };
     if nodes.len() > limit {
@@ -65,7 +65,7 @@ pub(super) fn read_list<T: Clone + Eq + Hash>(
 }
 
 /// An element of a list as messages repeat it; of a table, its first text.
-fn shown(node: &Node<'_>) -> String {
+fn shown(node: &ConfigNode<'_>) -> String {
     match &node.value {
         Value::Text(text) => format!("{text:?}"),
         Value::Table(entries) => entries.first().map_or_else(String::new, |e| shown(&e.node)),
@@ -79,7 +79,7 @@ pub(super) struct Flag;
 impl Kind for Flag {
     type Out = bool;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<bool> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<bool> {
         match node.value {
             Value::Boolean(is_on) => Some(is_on),
             _ => refuse(node, "true or false, without quotes", mistakes),
@@ -97,7 +97,7 @@ pub(super) struct Number(pub(super) RangeInclusive<u32>);
 impl Kind for Number {
     type Out = u32;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<u32> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<u32> {
         let wanted = format!("a whole number, {}", self.allowed());
         let Value::Integer(written, number) = &node.value else {
             return refuse(node, &wanted, mistakes);
@@ -136,7 +136,7 @@ impl Lasting {
 impl Kind for Lasting {
     type Out = Duration;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
         read_text(node, mistakes, |text| self.check(text))
     }
 
@@ -151,7 +151,7 @@ pub(super) struct Size;
 impl Kind for Size {
     type Out = u64;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<u64> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<u64> {
         read_text(node, mistakes, size)
     }
 
@@ -173,7 +173,7 @@ impl<T: Copy> OneOf<T> {
 impl<T: Copy> Kind for OneOf<T> {
     type Out = T;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<T> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
         read_text(node, mistakes, |text| {
             let found = self.0.iter().find(|(word, _)| *word == text);
             let unknown = || format!("{text:?} is unknown; write one of {}", self.words());
@@ -192,7 +192,7 @@ pub(super) struct Parsed<T, E>(pub(super) &'static str, pub(super) fn(&str) -> R
 impl<T, E: Display> Kind for Parsed<T, E> {
     type Out = T;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<T> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
         read_text(node, mistakes, self.1)
     }
 
@@ -212,7 +212,7 @@ pub(super) struct List<T, E> {
 impl<T: Clone + Eq + Hash, E: Display> Kind for List<T, E> {
     type Out = Vec<T>;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<Vec<T>> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Vec<T>> {
         read_list(node, self.limit, self.wanted, mistakes, |node| match &node.value {
             Value::Text(text) => (self.read)(text).map_err(|error| error.to_string()),
             other => Err(format!("has a {}; write {}", other.kind(), self.wanted)),
@@ -230,7 +230,7 @@ pub(super) struct Mapped<K: Kind, T>(pub(super) K, pub(super) fn(K::Out) -> T);
 impl<K: Kind, T> Kind for Mapped<K, T> {
     type Out = T;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<T> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
         self.0.read(node, mistakes).map(self.1)
     }
 
@@ -245,7 +245,7 @@ pub(super) struct Maybe<K>(pub(super) K);
 impl<K: Kind> Kind for Maybe<K> {
     type Out = Option<K::Out>;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<Option<K::Out>> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Option<K::Out>> {
         match node.value {
             Value::Null => Some(None),
             _ => self.0.read(node, mistakes).map(Some),

@@ -6,7 +6,7 @@ use super::keys::{
 };
 use super::kinds::{Flag, Kind, Lasting, List, Mapped, Mistakes, Parsed};
 use super::section::Section;
-use super::value::{Node, Value};
+use super::value::{ConfigNode, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -125,7 +125,7 @@ struct PrivateAddresses;
 impl Kind for PrivateAddresses {
     type Out = AllowPrivateSetting;
 
-    fn read(&self, node: &Node<'_>, mistakes: &mut Mistakes) -> Option<AllowPrivateSetting> {
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<AllowPrivateSetting> {
         let wanted = "true, false or a list of \"host:port\"";
         let all = |is_on| if is_on { AllowPrivateSetting::Yes } else { AllowPrivateSetting::No };
         let only = |list: Vec<HostPort>| AllowPrivateSetting::Only(list.into_iter().collect());

@@ -5,7 +5,7 @@ use super::keys::{KeyRow, KeyTable};
 use super::kinds::Mistakes;
 use super::nearest::nearest;
 use super::sheet::Sheet;
-use super::value::{Node, TableEntry, Value};
+use super::value::{ConfigNode, TableEntry, Value};
 use std::collections::BTreeSet;
 
 /// A table, or its absence: every key then has its default.
@@ -44,7 +44,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     ) -> T {
         let mut target = T::default();
         let (mut table, mut start) = (&[][..], 0);
-        if let Some(Node { at, value }) = self.value(name) {
+        if let Some(ConfigNode { at, value }) = self.value(name) {
             start = *at;
             match value {
                 Value::Table(entries) => table = entries,
@@ -68,7 +68,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         limit: usize,
         mut take: impl FnMut(&mut Section<'_, 't, 'd>, T),
     ) {
-        let Some(Node { at, value }) = self.value(name) else { return };
+        let Some(ConfigNode { at, value }) = self.value(name) else { return };
         let wrong = |value: &Value<'_>| format!("{}; write one [[{name}]] for each", value.kind());
         let Value::List(nodes) = value else {
             return self.sheet.fault(*at, name.to_owned(), format!("is a {}", wrong(value)));
@@ -77,7 +77,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
             let message = format!("there are {} of these, the limit is {limit}", nodes.len());
             self.sheet.fault(first_above.at, name.to_owned(), message);
         }
-        for Node { at, value } in nodes.iter().take(limit) {
+        for ConfigNode { at, value } in nodes.iter().take(limit) {
             let Value::Table(table) = value else {
                 self.sheet.fault(*at, name.to_owned(), format!("has a {}", wrong(value)));
                 continue;
@@ -123,7 +123,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         self.table.iter().find(|entry| entry.key == key)
     }
 
-    fn value(&self, key: &str) -> Option<&'d Node<'d>> {
+    fn value(&self, key: &str) -> Option<&'d ConfigNode<'d>> {
         self.entry(key).map(|entry| &entry.node)
     }
 
@@ -167,15 +167,15 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 
     /// Whether a key is a list of nothing.
     pub(super) fn is_empty_list(&self, key: &str) -> bool {
-        matches!(self.value(key), Some(Node { value: Value::List(list), .. }) if list.is_empty())
+        matches!(self.value(key), Some(ConfigNode { value: Value::List(list), .. }) if list.is_empty())
     }
 
     /// The texts of a list, with their places.
     pub(super) fn texts(&self, key: &str) -> Vec<(usize, &'d str)> {
-        let Some(Node { value: Value::List(nodes), .. }) = self.value(key) else {
+        let Some(ConfigNode { value: Value::List(nodes), .. }) = self.value(key) else {
             return Vec::new();
         };
-        let text = |node: &'d Node<'d>| match node.value {
+        let text = |node: &'d ConfigNode<'d>| match node.value {
             Value::Text(text) => Some((node.at, text)),
             _ => None,
         };

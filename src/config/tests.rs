@@ -134,7 +134,8 @@ fn presets_are_values() {
             | keys::Preset::Shown(text, ..)) = row.preset;
             let value = toml::de::DeValue::parse(text).unwrap();
             let mut mistakes = Vec::new();
-            let is_read = read(&value::Node::from_toml(&value), &mut mistakes, &mut T::default());
+            let is_read =
+                read(&value::ConfigNode::from_toml(&value), &mut mistakes, &mut T::default());
             assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
         }
     }

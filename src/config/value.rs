@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 
 /// A value with its place: the byte offset in a file, or the number of an element of a list in JSON.
-pub(super) struct Node<'d> {
+pub(super) struct ConfigNode<'d> {
     pub(super) at: usize,
     pub(super) value: Value<'d>,
 }
@@ -13,7 +13,7 @@ pub(super) struct Node<'d> {
 pub(super) struct TableEntry<'d> {
     pub(super) at: usize,
     pub(super) key: &'d str,
-    pub(super) node: Node<'d>,
+    pub(super) node: ConfigNode<'d>,
 }
 
 /// A value as it is written.
@@ -24,13 +24,13 @@ pub(super) enum Value<'d> {
     Float,
     Boolean(bool),
     Date,
-    List(Vec<Node<'d>>),
+    List(Vec<ConfigNode<'d>>),
     Table(Vec<TableEntry<'d>>),
     /// Only JSON has it.
     Null,
 }
 
-impl<'d> Node<'d> {
+impl<'d> ConfigNode<'d> {
     pub(super) fn from_toml(spanned: &'d toml::Spanned<DeValue<'_>>) -> Self {
         let value = match spanned.get_ref() {
             DeValue::String(text) => Value::Text(text),
@@ -77,7 +77,7 @@ impl<'d> Node<'d> {
 pub(super) fn entries<'d>(table: &'d DeTable<'_>) -> Vec<TableEntry<'d>> {
     let entry = |(key, value): (&'d toml::Spanned<_>, _)| {
         let written: &'d std::borrow::Cow<'_, str> = key.get_ref();
-        TableEntry { at: key.span().start, key: written, node: Node::from_toml(value) }
+        TableEntry { at: key.span().start, key: written, node: ConfigNode::from_toml(value) }
     };
     table.iter().map(entry).collect()
 }

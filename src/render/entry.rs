@@ -5,7 +5,7 @@ use super::collection::ShownVersion;
 use super::convert::{self, Neutral, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, tombstone};
-use crate::model::{Family, Item, ItemStatus, Markup, Shared, SyncExtras, Version};
+use crate::model::{Family, Item, Markup, Shared, SyncExtras, Version};
 use crate::sync::to_091;
 use crate::sync_markup::{sx, sx091};
 use crate::xml::{self, push_attribute, tag};

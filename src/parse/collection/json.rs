@@ -3,7 +3,7 @@
 use super::fields::{CollectionFile, Fields};
 use super::{ITEM_LIMIT, pox};
 use crate::model::Time;
-use crate::parse::json::Reader;
+use crate::parse::json::JsonReader;
 use crate::parse::out::Out;
 use crate::parse::sse::{ATOM, Tree};
 use crate::parse::{Limits, ParseError};
@@ -106,7 +106,7 @@ fn members(
     limits: &Limits,
     found: &mut CollectionMembers,
 ) -> Result<End, ParseError> {
-    let mut reader = Reader { text, at: start + 1 };
+    let mut reader = JsonReader { text, at: start + 1 };
     let mut has_items = false;
     if reader.take('}') {
         return Ok(End::Other);
@@ -139,7 +139,7 @@ fn members(
 
 /// Where the items stand; `None` where the list is broken.
 fn items(
-    reader: &mut Reader<'_>,
+    reader: &mut JsonReader<'_>,
     items: &mut Vec<Range<usize>>,
     limits: &Limits,
 ) -> Result<Option<()>, ParseError> {
