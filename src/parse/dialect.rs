@@ -1,7 +1,7 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
 use super::names::{NamespaceScope, Ns};
-use super::walker::{Frame, WalkedAttribute};
+use super::walker::{OpenElement, WalkedAttribute};
 use crate::model::{Family, Format};
 
 /// A format, as one document writes it.
@@ -62,7 +62,7 @@ impl FeedDialect {
     /// Writes how an element is named in a path. Gives the name where it stands so in the text.
     pub fn segment<'a>(
         self,
-        frame: &Frame<'a>,
+        frame: &OpenElement<'a>,
         attributes: &[WalkedAttribute<'a>],
         scope: &NamespaceScope<'a>,
         out: &mut String,

@@ -6,7 +6,7 @@ use super::Limits;
 use super::dialect::FeedDialect;
 use super::edits::Edits;
 use super::names::Ns;
-use super::walker::{Frame, WalkedAttribute, Walker};
+use super::walker::{OpenElement, WalkedAttribute, Walker};
 use crate::model::{Context, Entry, Field, Slots};
 use crate::xml::{collapsed, is_blank, push_text, push_value};
 use meaning::Meaning;
@@ -213,7 +213,7 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
     pub fn close(
         &mut self,
         walker: &mut Walker<'a>,
-        frame: &Frame<'a>,
+        frame: &OpenElement<'a>,
         content_end: usize,
         end: usize,
     ) -> Result<(), TooMuch> {
@@ -310,7 +310,12 @@ fn slots_of_id(edits: &Edits, id: Option<(Range<usize>, Range<usize>)>, name: &s
     Slots { id: Some(inner), id_element: Some(whole), ..Slots::default() }
 }
 
-fn open_markup<'a>(dialect: FeedDialect, walker: &Walker<'a>, frame: &Frame<'a>, out: &mut String) {
+fn open_markup<'a>(
+    dialect: FeedDialect,
+    walker: &Walker<'a>,
+    frame: &OpenElement<'a>,
+    out: &mut String,
+) {
     out.push('<');
     markup_name(dialect, walker, frame, out);
     let mut attributes: Vec<(String, &str)> = walker
@@ -339,7 +344,12 @@ fn open_markup<'a>(dialect: FeedDialect, walker: &Walker<'a>, frame: &Frame<'a>,
     out.push('>');
 }
 
-fn markup_name<'a>(dialect: FeedDialect, walker: &Walker<'a>, frame: &Frame<'a>, out: &mut String) {
+fn markup_name<'a>(
+    dialect: FeedDialect,
+    walker: &Walker<'a>,
+    frame: &OpenElement<'a>,
+    out: &mut String,
+) {
     if frame.ns == Ns::Named("xhtml") {
         out.push_str(frame.local);
     } else {

@@ -8,7 +8,7 @@ use super::entry::{EntryBuilder, TooMuch};
 use super::head::HeadBuilder;
 use super::names::Ns;
 use super::opml;
-use super::walker::{Frame, WalkStep, Walker};
+use super::walker::{OpenElement, WalkStep, Walker};
 use super::{Limits, ParseError};
 use crate::model::{
     Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
@@ -280,7 +280,7 @@ impl<'a> FeedReader<'a, '_> {
 
     fn close(
         &mut self,
-        frame: &Frame<'a>,
+        frame: &OpenElement<'a>,
         content_end: usize,
         end: usize,
     ) -> Result<(), ParseError> {

@@ -4,7 +4,7 @@ use super::Limits;
 use super::dialect::{FeedDialect, plain, relation};
 use super::feed::{SUP, owned};
 use super::names::Ns;
-use super::walker::{Frame, WalkedAttribute};
+use super::walker::{OpenElement, WalkedAttribute};
 use crate::model::{Head, Time};
 use crate::xml::address::resolve;
 use crate::xml::date;
@@ -55,7 +55,7 @@ impl HeadBuilder {
     pub fn open(
         &mut self,
         dialect: FeedDialect,
-        frame: &Frame<'_>,
+        frame: &OpenElement<'_>,
         attributes: &[WalkedAttribute<'_>],
         level: usize,
     ) {
@@ -127,7 +127,7 @@ impl HeadBuilder {
     pub fn close(
         &mut self,
         dialect: FeedDialect,
-        frame: &Frame<'_>,
+        frame: &OpenElement<'_>,
         level: usize,
         base: Option<&Url>,
     ) {

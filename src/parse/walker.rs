@@ -21,7 +21,7 @@ use url::Url;
 
 /// An element that is open.
 #[derive(Debug, Clone)]
-pub(super) struct Frame<'a> {
+pub(super) struct OpenElement<'a> {
     /// Its spelled name.
     pub name: &'a str,
     /// Its namespace.
@@ -65,7 +65,7 @@ pub(super) enum WalkStep<'a> {
     /// An element closed.
     Close {
         /// The element.
-        frame: Frame<'a>,
+        frame: OpenElement<'a>,
         /// Where its content ends.
         content_end: usize,
         /// Where it ends.
@@ -85,7 +85,7 @@ pub(super) struct Walker<'a> {
     /// The document.
     pub text: &'a str,
     /// The elements that are open, outermost first.
-    pub open: Vec<Frame<'a>>,
+    pub open: Vec<OpenElement<'a>>,
     /// The attributes of the element that opened last, without namespace declarations.
     pub attributes: Vec<WalkedAttribute<'a>>,
     /// Namespaces in scope.
@@ -352,7 +352,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn pop(&mut self) -> Option<Frame<'a>> {
+    fn pop(&mut self) -> Option<OpenElement<'a>> {
         let frame = self.open.pop()?;
         self.scope.truncate(frame.scope);
         self.bases.truncate(frame.bases);

@@ -5,7 +5,7 @@
 
 use super::super::dialect::{FeedDialect, plain, relation};
 use super::super::names::Ns;
-use super::super::walker::{Frame, WalkedAttribute};
+use super::super::walker::{OpenElement, WalkedAttribute};
 use crate::model::{Context, Entry, Field, Slots, Time};
 use crate::xml::address::{is_web, resolve};
 use crate::xml::date;
@@ -70,7 +70,7 @@ impl<'a> Meaning<'a> {
         &mut self,
         dialect: FeedDialect,
         level: usize,
-        frame: &Frame<'a>,
+        frame: &OpenElement<'a>,
         attributes: &[WalkedAttribute<'a>],
         base: Option<&Url>,
     ) {
@@ -122,7 +122,7 @@ impl<'a> Meaning<'a> {
         &mut self,
         dialect: FeedDialect,
         level: usize,
-        frame: &Frame<'a>,
+        frame: &OpenElement<'a>,
         text: &Cow<'a, str>,
         is_markup: bool,
         place: &(Range<usize>, Range<usize>),
@@ -168,7 +168,7 @@ impl<'a> Meaning<'a> {
 
     fn identify(
         &mut self,
-        frame: &Frame<'a>,
+        frame: &OpenElement<'a>,
         text: &Cow<'a, str>,
         place: &(Range<usize>, Range<usize>),
     ) {

@@ -1,6 +1,6 @@
 //! What else an upstream sends where a feed should be.
 
-use super::super::walker::Frame;
+use super::super::walker::OpenElement;
 use super::ParseError;
 use crate::xml;
 use crate::xml::cut;
@@ -10,7 +10,7 @@ use crate::xml::html::plain_text;
 const TITLE_WINDOW: usize = 64 << 10;
 
 /// What a document is whose first element is no feed's.
-pub(super) fn no_feed(text: &str, frame: &Frame<'_>) -> ParseError {
+pub(super) fn no_feed(text: &str, frame: &OpenElement<'_>) -> ParseError {
     let at = frame.start;
     let local = frame.local.to_ascii_lowercase();
     let before = cut(text, 0..at).to_ascii_lowercase();

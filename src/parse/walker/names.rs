@@ -1,6 +1,6 @@
 //! Start tags: attributes, namespaces, base and language.
 
-use super::{Closing, Frame, WalkStep, WalkedAttribute, Walker};
+use super::{Closing, OpenElement, WalkStep, WalkedAttribute, Walker};
 use crate::model::Flaw;
 use crate::parse::ParseError;
 use crate::parse::names::{Ns, is_reserved};
@@ -80,7 +80,7 @@ impl<'a> Walker<'a> {
         let ns = self.meaning(prefix, span.start);
         let content = span.end;
         let frame =
-            Frame { name, ns, local, start: span.start, content, empty, scope, bases, langs };
+            OpenElement { name, ns, local, start: span.start, content, empty, scope, bases, langs };
         self.open.push(frame);
         for attribute in written.iter().filter(|w| declared_prefix(w.name).is_none()) {
             self.attribute(attribute)?;

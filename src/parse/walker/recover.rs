@@ -116,7 +116,7 @@ impl<'a> Walker<'a> {
                 return Ok(Some(Some(self.tear(pending(), "an entry begins inside an entry"))));
             }
         } else if self.entry_name == Some(local) && in_leaf() && !self.is_balanced() {
-            let leaves = |frame: &&super::Frame<'a>| LEAVES.contains(&frame.local);
+            let leaves = |frame: &&super::OpenElement<'a>| LEAVES.contains(&frame.local);
             let keep = self.open.len() - self.open.iter().rev().take_while(leaves).count();
             self.fault(span.start, format!("the element <{around}> is not closed"));
             self.pending = Some(pending());
