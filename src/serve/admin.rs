@@ -256,22 +256,14 @@ pub(super) async fn redact(
     let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
     // Even what failed may have been stored, and no copy of the text may be served on.
     room.shelf.forget(&name);
-    let redacted = done?;
-    Ok(answer(
-        StatusCode::OK,
-        json!({
-            "feed": name,
-            "sync_id": id,
-            "published_id": redacted.published_id,
-            "native_id": redacted.native_id,
-            "standing": "redacted",
-            "deleted": true,
-            "kept_out": true,
-            "tick": redacted.tick,
-            "versions": redacted.versions,
-            "was_redacted": redacted.before,
-        }),
-    ))
+    let more = json!({
+        "feed": name,
+        "sync_id": id,
+        "standing": "redacted",
+        "deleted": true,
+        "kept_out": true,
+    });
+    Ok(answer(StatusCode::OK, json::with(json::value(&done?), more)))
 }
 
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:

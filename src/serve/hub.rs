@@ -3,9 +3,9 @@
 //! This module checks what is asked and of which document; whoever keeps subscriptions stands behind
 //! [`HubService`]. Nothing here calls anybody.
 
-use super::SharedState;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
+use super::{SharedState, json};
 use crate::model::FeedName;
 use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Subscription};
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
+use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -58,7 +59,7 @@ pub enum HubError {
 }
 
 /// What the hub has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct HubTotals {
     /// Subscriptions in force.
     pub active: usize,
@@ -131,17 +132,10 @@ pub(super) async fn list(
     let Some(hub) = &room.hub else {
         return Err(Problem::not_found("there is no hub here"));
     };
-    let totals = hub.totals();
     let all = hub.subscriptions(feed.as_ref(), SHOWN);
     let all: Vec<Value> = all.iter().map(described).collect();
-    let value = json!({
-        "active": totals.active,
-        "pending": totals.pending,
-        "delivered": totals.delivered,
-        "failed": totals.failed,
-        "shown_at_most": SHOWN,
-        "subscriptions": all,
-    });
+    let more = json!({ "shown_at_most": SHOWN, "subscriptions": all });
+    let value = json::with(json::value(&hub.totals()), more);
     Ok(super::admin::answer(StatusCode::OK, value))
 }
 

@@ -10,7 +10,7 @@ mod page;
 mod query;
 mod text_diff;
 
-pub(super) use self::answer_cache::Answers;
+pub(super) use self::answer_cache::{Answers, answers};
 pub(super) use self::compare::Differences;
 pub(super) use self::described::fields as told;
 pub(super) use self::page::fields as differing;
@@ -115,7 +115,9 @@ pub(super) async fn item(
         let (room, key) = (Arc::clone(&room), key.clone());
         async move { made(&room, &key).await }
     };
-    let answer = room.answers.get(key.clone(), ask, make).await?;
+    let is_page = key.asked == ItemQuery::Page;
+    let answers = if is_page { &room.item_pages } else { &room.item_versions };
+    let answer = answers.get(key.clone(), ask, make).await?;
     Ok(answer.response(&headers))
 }
 

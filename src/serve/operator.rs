@@ -127,7 +127,7 @@ pub enum Put {
 }
 
 /// An item whose text was taken out.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Redacted {
     /// The id it is published with.
     pub published_id: String,
@@ -138,5 +138,6 @@ pub struct Redacted {
     /// How many kept versions lost their text.
     pub versions: usize,
     /// Whether it had been redacted before, so that nothing was done.
+    #[serde(rename = "was_redacted")]
     pub before: bool,
 }

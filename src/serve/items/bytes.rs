@@ -15,7 +15,7 @@ const POLICY: HeaderValue =
     HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
 /// The bytes of a version, ready to be sent as often as they are asked for.
-pub(super) struct Whole {
+pub(in crate::serve) struct Whole {
     body: EncodedBody,
     changed: Time,
     up: String,

@@ -116,22 +116,15 @@ impl OutlineBody<'_> {
         for folder in folders.iter().skip(around) {
             self.opml.push_str("<outline");
             let shown = |text: &Option<String>| text.as_deref().map(|text| shown_text(text, None));
-            let OutlineLabel { text, title, description, category, language } = &folder.label;
-            xml::push_attribute(
-                &mut self.opml,
-                "text",
-                &shown(text).or(shown(title)).unwrap_or_default(),
-            );
-            for (name, value) in [
-                ("title", title),
-                ("description", description),
-                ("category", category),
-                ("language", language),
-            ] {
-                if let Some(value) = shown(value) {
-                    xml::push_attribute(&mut self.opml, name, &value);
-                }
-            }
+            let label = &folder.label;
+            let label = OutlineLabel {
+                text: shown(&label.text).or(shown(&label.title)).or(Some(String::new())),
+                title: shown(&label.title),
+                description: shown(&label.description),
+                category: shown(&label.category),
+                language: shown(&label.language),
+            };
+            push_label(&mut self.opml, &label);
             self.opml.push_str(">\n");
             self.open.push(folder.position);
         }
@@ -155,17 +148,7 @@ impl OutlineBody<'_> {
         if is_feed {
             xml::push_attribute(opml, "type", "rss");
         }
-        for (name, value) in [
-            ("text", &label.text),
-            ("title", &label.title),
-            ("description", &label.description),
-            ("category", &label.category),
-            ("language", &label.language),
-        ] {
-            if let Some(value) = value {
-                xml::push_attribute(opml, name, value);
-            }
-        }
+        push_label(opml, &label);
         if is_feed {
             xml::push_attribute(opml, "xmlUrl", address);
         }
@@ -218,6 +201,20 @@ impl OutlineBody<'_> {
             data: (),
         };
         sx091::sync_element(&mut self.opml, PREFIX, None, &item, &mut |_, _| {});
+    }
+}
+
+fn push_label(opml: &mut String, label: &OutlineLabel) {
+    for (name, value) in [
+        ("text", &label.text),
+        ("title", &label.title),
+        ("description", &label.description),
+        ("category", &label.category),
+        ("language", &label.language),
+    ] {
+        if let Some(value) = value {
+            xml::push_attribute(opml, name, value);
+        }
     }
 }
 
