@@ -29,6 +29,7 @@ pub use crate::sync_markup::Dialect;
 pub use base::{Added, Bases, with_bases};
 pub use convert::{Neutral, Target, authors, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
+pub use json::sync_object;
 pub use relative::References;
 
 use crate::model::{Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version};

@@ -2,10 +2,10 @@
 
 use super::item::ReplicaItem;
 use super::merge::MergeOutcome;
-use crate::model::{Shared, Update, Version};
+use crate::model::{Shared, Version};
 use crate::parse::collection::first_entry;
 use crate::parse::sse::{Payload, SseFeed};
-use crate::render::shape::Shape;
+use crate::render::{self, shape::Shape};
 use crate::xml;
 use serde_json::{Map, Value};
 
@@ -57,7 +57,7 @@ fn item(shared: &Shared<Payload>, before: Option<(&Value, &Shared<Payload>)>) ->
             Some(Value::Object(object)) => object,
             _ => plain(&version.data),
         };
-        object.insert("sync".to_owned(), sync(version, conflicts));
+        object.insert("sync".to_owned(), render::sync_object(version, conflicts));
         Value::Object(object)
     };
     let conflicts = shared.conflicts.iter().map(|lost| one(lost, Vec::new())).collect();
@@ -99,10 +99,9 @@ fn alone(payload: &Payload) -> String {
     let (name, rest, after) = payload.parts();
     let mut out = name.to_owned();
     for (prefix, uri) in &payload.needs {
-        let name = if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
         // Nothing is around it that would have to be undone.
         if !uri.is_empty() {
-            xml::push_attribute(&mut out, &name, uri);
+            xml::push_namespace(&mut out, prefix, uri);
         }
     }
     let inherited = [("xml:base", &payload.base), ("xml:lang", &payload.lang)];
@@ -115,34 +114,4 @@ fn alone(payload: &Payload) -> String {
     out.push_str(rest);
     out.push_str(after);
     out
-}
-
-fn sync(version: &Version<Payload>, conflicts: Vec<Value>) -> Value {
-    let mut sync = Map::new();
-    let mut put = |name: &str, value: Value| sync.insert(name.to_owned(), value);
-    put("id", version.id.as_str().into());
-    put("updates", version.updates.value().to_string().into());
-    if version.deleted {
-        put("deleted", "true".into());
-    }
-    if let Some(noconflicts) = version.noconflicts {
-        put("noconflicts", noconflicts.to_string().into());
-    }
-    put("history", version.history.iter().map(update).collect());
-    if !conflicts.is_empty() {
-        put("conflicts", conflicts.into());
-    }
-    Value::Object(sync)
-}
-
-fn update(update: &Update) -> Value {
-    let mut object = Map::new();
-    object.insert("sequence".to_owned(), update.sequence.value().to_string().into());
-    if let Some(when) = update.stamp.when() {
-        object.insert("when".to_owned(), when.to_string().into());
-    }
-    if let Some(by) = update.stamp.by() {
-        object.insert("by".to_owned(), by.as_str().into());
-    }
-    Value::Object(object)
 }

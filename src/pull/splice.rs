@@ -210,8 +210,7 @@ fn push_payload(
 fn push_bindings(out: &mut String, needs: &[(String, String)], scope: &mut SpliceScope) {
     for (prefix, uri) in needs {
         if scope.binding(prefix).unwrap_or_default() != uri {
-            let name = if prefix.is_empty() { "xmlns".into() } else { format!("xmlns:{prefix}") };
-            xml::push_attribute(out, &name, uri);
+            xml::push_namespace(out, prefix, uri);
             scope.bind(prefix, uri);
         }
     }

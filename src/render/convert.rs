@@ -300,9 +300,7 @@ fn write_skeleton(old: &Skeleton, mut root: Element, family: Family) -> Skeleton
     let mut text = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<{outer}");
     let mut slots = SkeletonSlots { root_attributes: text.len(), ..SkeletonSlots::default() };
     for (prefix, name) in &namespaces {
-        let attribute =
-            if prefix.is_empty() { "xmlns".to_owned() } else { format!("xmlns:{prefix}") };
-        crate::xml::push_attribute(&mut text, &attribute, name);
+        crate::xml::push_namespace(&mut text, prefix, name);
     }
     let said = root.inherited().find(|attribute| attribute.name == "lang");
     let lang = old.context.lang.clone().or_else(|| said.map(|said| said.value.clone()));

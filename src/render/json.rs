@@ -7,7 +7,7 @@ use super::Page;
 use super::collection::ShownVersion;
 use super::convert;
 use super::head::{ViewBounds, links};
-use crate::model::{Markup, Update, Version};
+use crate::model::{Update, Version};
 use crate::xml::tree;
 use serde_json::{Map, Value, json};
 
@@ -71,7 +71,7 @@ pub fn sharing(page: &Page<'_>) -> Value {
 fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(page, &shown.conflict(version)));
-    let sync = sync(shown.version, conflicts.collect());
+    let sync = sync_object(shown.version, conflicts.collect());
     if let Some(shape) = shown.shape(page) {
         let mut item = shape.into_members();
         item.insert("sync".to_owned(), sync);
@@ -115,7 +115,7 @@ fn alone(page: &Page<'_>, shown: &ShownVersion<'_>) -> String {
 }
 
 /// What `sx:sync` says (section 2.4).
-pub fn sync(version: &Version<Markup>, conflicts: Vec<Value>) -> Value {
+pub fn sync_object<T>(version: &Version<T>, conflicts: Vec<Value>) -> Value {
     let mut sync = Map::new();
     sync.insert("id".to_owned(), version.id.as_str().into());
     sync.insert("updates".to_owned(), version.updates.value().to_string().into());

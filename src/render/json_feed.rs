@@ -141,7 +141,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         item.insert("attachments".to_owned(), attachments.collect());
     }
     item.insert("id".to_owned(), shown.published_id.into());
-    item.insert("_sharing".to_owned(), json::sync(shown.version, Vec::new()));
+    item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));
     Value::Object(item)
 }
 

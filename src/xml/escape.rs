@@ -46,6 +46,15 @@ pub fn push_attribute(out: &mut String, name: &str, value: &str) {
     out.push('"');
 }
 
+/// Adds the declaration of a prefix, or of the default namespace where the prefix is empty.
+pub fn push_namespace(out: &mut String, prefix: &str, namespace: &str) {
+    if prefix.is_empty() {
+        push_attribute(out, "xmlns", namespace);
+    } else {
+        push_attribute(out, &format!("xmlns:{prefix}"), namespace);
+    }
+}
+
 /// Adds a text in runs: each character for which `written` gives something is replaced by that.
 fn push_with(out: &mut String, value: &str, written: impl Fn(char) -> Option<&'static str>) {
     let mut copied = 0;

@@ -90,11 +90,7 @@ fn declare(out: &mut String, prefix: &str, namespace: &str, scope: &mut Vec<(Str
     if bound.map_or("", |(_, namespace)| namespace) == namespace {
         return;
     }
-    if prefix.is_empty() {
-        xml::push_attribute(out, "xmlns", namespace);
-    } else {
-        xml::push_attribute(out, &format!("xmlns:{prefix}"), namespace);
-    }
+    xml::push_namespace(out, prefix, namespace);
     scope.push((prefix.to_owned(), namespace.to_owned()));
 }
 
