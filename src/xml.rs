@@ -7,14 +7,17 @@
 pub mod address;
 pub mod attributes;
 mod date;
+pub mod edits;
 mod escape;
 pub mod html;
+pub mod namespaces;
 pub mod plain_address;
 pub mod reference;
 pub mod strict;
 pub mod tag;
 mod text;
 pub mod tree;
+pub mod walker;
 
 pub use date::{date, well_formed_date};
 pub use escape::{plain, plain_value, push_attribute, push_namespace, push_text, push_value};

@@ -1,8 +1,8 @@
 //! Which names are a format's own, and how the names of others are written in paths.
 
-use super::names::{NamespaceScope, Ns};
-use super::walker::{OpenElement, WalkedAttribute};
 use crate::model::{Family, Format};
+use crate::xml::namespaces::{NamespaceScope, Ns};
+use crate::xml::walker::{OpenElement, WalkedAttribute};
 
 /// A format, as one document writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

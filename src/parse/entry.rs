@@ -4,10 +4,10 @@ mod meaning;
 
 use super::Limits;
 use super::dialect::FeedDialect;
-use super::edits::Edits;
-use super::names::Ns;
-use super::walker::{OpenElement, WalkedAttribute, Walker};
 use crate::model::{Context, Entry, Field, Slots};
+use crate::xml::edits::Edits;
+use crate::xml::namespaces::Ns;
+use crate::xml::walker::{OpenElement, WalkedAttribute, Walker};
 use crate::xml::{collapsed, is_blank, push_text, push_value};
 use meaning::Meaning;
 use std::borrow::Cow;
@@ -273,7 +273,7 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
                 && walker.text.get(..inner.end).is_some_and(|t| t.ends_with("/>"))
             {
                 let name = self.meaning.id_name;
-                list.push(super::edits::Edit {
+                list.push(crate::xml::edits::Edit {
                     range: inner.end - 2..inner.end,
                     with: Cow::Owned(format!("></{name}>")),
                 });

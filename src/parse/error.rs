@@ -1,5 +1,7 @@
 //! Why a document cannot be parsed.
 
+use crate::xml::walker::LimitReached;
+
 /// Why bytes are not a feed document. The upstream is to blame for every one of these: asking
 /// again helps only when it has changed what it sends.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +61,12 @@ pub enum ParseError {
         /// Byte offset where it was met.
         at: usize,
     },
+}
+
+impl From<LimitReached> for ParseError {
+    fn from(LimitReached { what, limit, at }: LimitReached) -> Self {
+        Self::Limit { what, limit, at }
+    }
 }
 
 impl ParseError {

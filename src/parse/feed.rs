@@ -6,14 +6,14 @@ mod skeleton;
 use super::dialect::{FeedDialect, plain, relation};
 use super::entry::{EntryBuilder, TooMuch};
 use super::head::HeadBuilder;
-use super::names::Ns;
 use super::opml;
-use super::walker::{OpenElement, WalkStep, Walker};
 use super::{Limits, ParseError};
 use crate::model::{
     Completeness, Context, Entry, EntryTombstone, FeedDocument, Flaw, Format, OUTLINE_PREFIX,
 };
 use crate::xml::cut;
+use crate::xml::namespaces::Ns;
+use crate::xml::walker::{OpenElement, WalkStep, Walker};
 use crate::xml::{self, is_blank};
 use other::no_feed;
 use skeleton::Plan;
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(
     limits: &Limits,
 ) -> Result<FeedDocument<'a>, ParseError> {
     let mut outline = FeedReader {
-        walker: Walker::new(text, start, url, limits),
+        walker: Walker::new(text, start, url, &limits.walk),
         limits,
         dialect: None,
         head: HeadBuilder::default(),
@@ -152,7 +152,7 @@ impl<'a> FeedReader<'a, '_> {
         let dialect = FeedDialect { format, root: frame.ns };
         self.plan.root_name_end = frame.start + 1 + frame.name.len();
         let place =
-            |a: &&super::walker::WalkedAttribute<'_>| a.ns == Ns::None && a.local == "version";
+            |a: &&crate::xml::walker::WalkedAttribute<'_>| a.ns == Ns::None && a.local == "version";
         let version = self.walker.attributes.iter().find(place).map(|a| a.place.clone());
         self.plan.version = version.filter(|_| frame.local == "rss");
         if frame.ns == Ns::None && dialect.is_atom() {
@@ -167,7 +167,7 @@ impl<'a> FeedReader<'a, '_> {
 
     /// Whether the document is a list that was made an Atom document of.
     fn is_list(&self) -> bool {
-        let mark = |a: &super::walker::WalkedAttribute<'_>| {
+        let mark = |a: &crate::xml::walker::WalkedAttribute<'_>| {
             a.ns == Ns::Named(OUTLINE_PREFIX) && a.local == opml::MARK
         };
         self.walker.attributes.iter().any(mark)
@@ -374,7 +374,7 @@ impl<'a> FeedReader<'a, '_> {
             last.range.end = span.end;
             return Ok(());
         }
-        self.walker.edit(span, "")
+        Ok(self.walker.edit(span, "")?)
     }
 
     fn finish(mut self) -> Result<FeedDocument<'a>, ParseError> {

@@ -3,12 +3,12 @@
 use super::Limits;
 use super::dialect::{FeedDialect, plain, relation};
 use super::feed::{SUP, owned};
-use super::names::Ns;
-use super::walker::{OpenElement, WalkedAttribute};
 use crate::model::{Head, Time};
 use crate::xml::address::resolve;
 use crate::xml::date;
 use crate::xml::html::{plain_text, plain_text_if_html};
+use crate::xml::namespaces::Ns;
+use crate::xml::walker::{OpenElement, WalkedAttribute};
 use crate::xml::{collapsed, trim};
 use std::borrow::Cow;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tidegate::model::{Completeness, FeedDocument, Format};
 use tidegate::parse::{Limits, ParseError, decode, document, own, pieces};
+use tidegate::xml::walker::WalkLimits;
 
 fn read(text: &str) -> Result<FeedDocument<'_>, ParseError> {
     document(text, None, &Limits::default())
@@ -315,7 +316,8 @@ fn limits_cost_an_entry_inside_and_the_document_outside() {
     assert!(matches!(refused, Err(ParseError::Limit { what: "entries", limit: 2, .. })));
     let small = Limits { decoded: 10, ..Limits::default() };
     assert!(matches!(document(&rss(good), None, &small), Err(ParseError::TooLarge { .. })));
-    let repairs = Limits { repairs: 5, ..Limits::default() };
+    let walk = WalkLimits { repairs: 5, ..WalkLimits::default() };
+    let repairs = Limits { walk, ..Limits::default() };
     let refused = document(&rss(&"& ".repeat(9)), None, &repairs).map(|_| ());
     assert!(matches!(refused, Err(ParseError::Limit { what: "repairs", .. })));
 }
@@ -324,7 +326,7 @@ fn limits_cost_an_entry_inside_and_the_document_outside() {
 fn warnings_are_kept_within_their_limit() {
     let text = rss(&format!("<item><title>a</title>{}</item>", "& ".repeat(10_000)));
     let feed = read(&text).unwrap();
-    assert_eq!(feed.warnings.len(), Limits::default().warnings);
+    assert_eq!(feed.warnings.len(), Limits::default().walk.warnings);
     assert_eq!(feed.completeness, Completeness::Full);
 }
 

@@ -4,12 +4,12 @@
 #![allow(clippy::ptr_arg)]
 
 use super::super::dialect::{FeedDialect, plain, relation};
-use super::super::names::Ns;
-use super::super::walker::{OpenElement, WalkedAttribute};
 use crate::model::{Context, Entry, Field, Slots, Time};
 use crate::xml::address::{is_web, resolve};
 use crate::xml::date;
 use crate::xml::html::{plain_text, plain_text_if_html};
+use crate::xml::namespaces::Ns;
+use crate::xml::walker::{OpenElement, WalkedAttribute};
 use crate::xml::{self, collapsed, trim};
 use std::borrow::Cow;
 use std::ops::Range;

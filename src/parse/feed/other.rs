@@ -1,10 +1,10 @@
 //! What else an upstream sends where a feed should be.
 
-use super::super::walker::OpenElement;
 use super::ParseError;
 use crate::xml;
 use crate::xml::cut;
 use crate::xml::html::plain_text;
+use crate::xml::walker::OpenElement;
 
 /// How far an HTML page is searched for its title, in bytes.
 const TITLE_WINDOW: usize = 64 << 10;

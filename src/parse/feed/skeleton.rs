@@ -1,11 +1,11 @@
 //! The document around its entries.
 
 use super::super::dialect::FeedDialect;
-use super::super::edits::{Edit, Edits};
-use super::super::walker::Walker;
 use super::ParseError;
 use crate::model::{Context, Head, Skeleton, SkeletonSlots};
 use crate::xml::address::has_scheme;
+use crate::xml::edits::{Edit, Edits};
+use crate::xml::walker::Walker;
 use std::borrow::Cow;
 use std::ops::Range;
 

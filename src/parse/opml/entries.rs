@@ -14,13 +14,13 @@ mod tests;
 
 use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
 use crate::model::{OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OutlinePath, Stamp, Warning};
-use crate::parse::names::XML_URI;
 use crate::parse::out::{Out, root};
 use crate::parse::sse::{ATOM, Id, SseDialect, Tree};
 use crate::parse::{Limits, ParseError};
 use crate::sync_markup::sx091;
 use crate::xml::address::is_web;
 use crate::xml::is_name;
+use crate::xml::namespaces::XML_URI;
 use crate::xml::well_formed_date;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

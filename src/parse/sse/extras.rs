@@ -7,8 +7,8 @@
 use super::sync::{is_sync_markup, update};
 use super::{Id, StrictContent, Tree};
 use crate::model::{Extra, SyncExtras, XML_NAMESPACE};
-use crate::parse::names::is_reserved;
 use crate::xml;
+use crate::xml::namespaces::is_reserved;
 use crate::xml::split_name;
 
 /// What stands in an `sx:sync` beyond what SSE knows; `None` where that is more than

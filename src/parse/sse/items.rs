@@ -6,8 +6,8 @@ use super::sync091::{self, KeptConflict, converted};
 use super::{ATOM, Id, Tree};
 use super::{ITEM_LIMIT, Payload, SseDialect, SseError, SseFault, WEIGHT_LIMIT};
 use crate::model::{Family, Shared, SyncExtras};
-use crate::parse::names::is_rss;
 use crate::sync::Item091;
+use crate::xml::namespaces::is_rss;
 use std::ops::Range;
 use std::sync::Arc;
 

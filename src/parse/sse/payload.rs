@@ -3,8 +3,8 @@
 use super::values::{self, Values};
 use super::{Id, StrictContent, Tree};
 use crate::model::{Family, SyncExtras};
-use crate::parse::names::is_rss;
 use crate::sync::Canonical;
+use crate::xml::namespaces::is_rss;
 use crate::xml::split_name;
 use std::fmt::Write;
 use std::ops::Range;

@@ -5,7 +5,7 @@ use super::{CONFLICT_LIMIT, Payload, SseDialect, SseError, SseFault, UPDATE_LIMI
 use crate::model::{
     Count, EndpointId, Family, History, Shared, Stamp, SyncId, Time, Update, Version,
 };
-use crate::parse::names::is_rss;
+use crate::xml::namespaces::is_rss;
 
 const SYNC: &str = "sx:sync";
 const HISTORY: &str = "sx:history";

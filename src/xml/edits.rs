@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A piece of the document's text that is replaced; a deletion where `with` is empty, an insertion
 /// where the range is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Edit {
+pub struct Edit {
     /// Byte offsets into the document's text.
     pub range: Range<usize>,
     /// What stands there instead.
@@ -16,7 +16,7 @@ pub(super) struct Edit {
 
 /// The edits of one span of the document, in order and without overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Edits {
+pub struct Edits {
     span: Range<usize>,
     list: Vec<Edit>,
 }

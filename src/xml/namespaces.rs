@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// A namespace, told apart once where it is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ns {
+pub enum Ns {
     /// None.
     None,
     /// Atom 1.0.
@@ -125,7 +125,7 @@ const KNOWN: &[(&str, Ns)] = &[
 ];
 
 /// The URI of the `xml` prefix.
-pub(super) const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+pub const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
 const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 
 fn known(uri: &str) -> Option<Ns> {
@@ -136,7 +136,7 @@ fn known(uri: &str) -> Option<Ns> {
 
 /// Whether RSS's own elements stand in this namespace: in none, or in one of those that RSS 2.0 was put
 /// in here and there.
-pub(super) fn is_rss(uri: &str) -> bool {
+pub fn is_rss(uri: &str) -> bool {
     uri.is_empty() || known(uri) == Some(Ns::Rss20)
 }
 
@@ -172,7 +172,7 @@ struct Binding<'a> {
 
 /// The declarations in scope, innermost last.
 #[derive(Debug, Default)]
-pub(super) struct NamespaceScope<'a> {
+pub struct NamespaceScope<'a> {
     bindings: Vec<Binding<'a>>,
     /// Declarations made up for prefixes that the document does not declare; they count as the
     /// root's.
@@ -306,7 +306,7 @@ fn pairs<'b, 'a: 'b>(bindings: impl Iterator<Item = &'b Binding<'a>>) -> Vec<(St
 
 /// Whether a declaration is one that XML forbids to write: of the prefixes `xml` and `xmlns`, and of
 /// other prefixes for the names that belong to these (Namespaces in XML 1.0 section 3).
-pub(super) fn is_reserved(prefix: &str, uri: &str) -> bool {
+pub fn is_reserved(prefix: &str, uri: &str) -> bool {
     prefix == "xmlns" || uri == XMLNS_URI || (prefix == "xml") != (uri == XML_URI)
 }
 

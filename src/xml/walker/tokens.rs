@@ -1,8 +1,7 @@
 //! From text to tokens, and what tokens without structure mean.
 
-use super::{Pending, Token, Walker};
+use super::{LimitReached, Pending, Token, Walker};
 use crate::model::Flaw;
-use crate::parse::ParseError;
 use crate::xml;
 use crate::xml::cut;
 use crate::xml::is_name;
@@ -84,7 +83,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Reads a token.
-    pub(super) fn read(&mut self) -> Result<Pending<'a>, ParseError> {
+    pub(super) fn read(&mut self) -> Result<Pending<'a>, LimitReached> {
         let start = self.position();
         let event = self.reader.read_event();
         let span = start..self.position();
@@ -149,7 +148,7 @@ impl<'a> Walker<'a> {
         tag.split([' ', '\t', '\n', '\r']).next().unwrap_or_default()
     }
 
-    fn end_name(&mut self, span: &Range<usize>) -> Result<&'a str, ParseError> {
+    fn end_name(&mut self, span: &Range<usize>) -> Result<&'a str, LimitReached> {
         let inside = span.start + 2..span.end.saturating_sub(1);
         let tag = cut(self.text, inside.clone());
         let name = xml::trim(tag).split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
@@ -166,7 +165,7 @@ impl<'a> Walker<'a> {
     pub(super) fn characters(
         &mut self,
         span: Range<usize>,
-    ) -> Result<Option<Cow<'a, str>>, ParseError> {
+    ) -> Result<Option<Cow<'a, str>>, LimitReached> {
         let text = cut(self.text, span.clone());
         if self.open.is_empty() {
             if !xml::is_blank(text) {
@@ -196,7 +195,7 @@ impl<'a> Walker<'a> {
     pub(super) fn reference(
         &mut self,
         span: &Range<usize>,
-    ) -> Result<Option<Cow<'a, str>>, ParseError> {
+    ) -> Result<Option<Cow<'a, str>>, LimitReached> {
         if self.open.is_empty() {
             self.edit(span.clone(), "")?;
             return Ok(None);
@@ -222,7 +221,7 @@ impl<'a> Walker<'a> {
         &mut self,
         span: &Range<usize>,
         meaning: &Reference,
-    ) -> Result<(), ParseError> {
+    ) -> Result<(), LimitReached> {
         match meaning {
             Reference::Fine(_) => Ok(()),
             Reference::Html(text) => {
@@ -252,7 +251,7 @@ impl<'a> Walker<'a> {
     pub(super) fn cdata(
         &mut self,
         span: &Range<usize>,
-    ) -> Result<Option<Cow<'a, str>>, ParseError> {
+    ) -> Result<Option<Cow<'a, str>>, LimitReached> {
         if self.open.is_empty() {
             self.edit(span.clone(), "")?;
             return Ok(None);

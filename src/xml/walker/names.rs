@@ -1,11 +1,10 @@
 //! Start tags: attributes, namespaces, base and language.
 
-use super::{Closing, OpenElement, WalkStep, WalkedAttribute, Walker};
+use super::{Closing, LimitReached, OpenElement, WalkStep, WalkedAttribute, Walker};
 use crate::model::Flaw;
-use crate::parse::ParseError;
-use crate::parse::names::{Ns, is_reserved};
 use crate::xml::attributes::{Broken, Form, WrittenAttribute, lex};
 use crate::xml::cut;
+use crate::xml::namespaces::{Ns, is_reserved};
 use crate::xml::{self, declared_prefix, is_name, reference, split_name, trim};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +20,7 @@ impl<'a> Walker<'a> {
         span: Range<usize>,
         name: &'a str,
         empty: bool,
-    ) -> Result<Option<WalkStep<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, LimitReached> {
         if !is_name(name) {
             return self.broken(&span);
         }
@@ -57,7 +56,7 @@ impl<'a> Walker<'a> {
         name: &'a str,
         empty: bool,
         written: &[WrittenAttribute<'a>],
-    ) -> Result<Option<WalkStep<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, LimitReached> {
         let (scope, bases, langs) = (self.scope.len(), self.bases.len(), self.langs.len());
         self.attributes.clear();
         for (number, attribute) in written.iter().enumerate() {
@@ -92,7 +91,7 @@ impl<'a> Walker<'a> {
         Ok(Some(WalkStep::Open))
     }
 
-    fn attribute(&mut self, written: &WrittenAttribute<'a>) -> Result<(), ParseError> {
+    fn attribute(&mut self, written: &WrittenAttribute<'a>) -> Result<(), LimitReached> {
         // The root's version is written anew in its place, and there it has none.
         if written.form == Form::Absent && self.open.len() == 1 {
             return self.take_out(written, "an attribute of the root without value is taken out");
@@ -122,7 +121,7 @@ impl<'a> Walker<'a> {
                     None => Url::parse(value).ok(),
                 };
                 let spelled = joined.as_ref().map_or(value, Url::as_str);
-                if spelled.len() > self.limits.path {
+                if spelled.len() > self.limits.base {
                     self.warn(at, "an xml:base that is too long is passed over");
                 } else {
                     let spelled = spelled.to_owned();
@@ -148,7 +147,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Writes an attribute as XML wants it.
-    fn spell(&mut self, written: &WrittenAttribute<'a>) -> Result<(), ParseError> {
+    fn spell(&mut self, written: &WrittenAttribute<'a>) -> Result<(), LimitReached> {
         if !written.spaced {
             self.edit(written.start..written.start, " ")?;
         }
@@ -169,7 +168,7 @@ impl<'a> Walker<'a> {
         &mut self,
         written: &WrittenAttribute<'a>,
         why: &'static str,
-    ) -> Result<(), ParseError> {
+    ) -> Result<(), LimitReached> {
         self.flaw(Flaw::Tags, written.start, why);
         let quote = usize::from(written.form == Form::Quoted);
         self.edit(written.start..written.value.end + quote, "")
@@ -177,7 +176,7 @@ impl<'a> Walker<'a> {
 
     /// The value of an attribute: references resolved, white space as spaces (XML 1.0 section
     /// 3.3.3).
-    fn value(&mut self, place: &Range<usize>) -> Result<Cow<'a, str>, ParseError> {
+    fn value(&mut self, place: &Range<usize>) -> Result<Cow<'a, str>, LimitReached> {
         let raw = self.cleaned(place);
         let written = cut(self.text, place.clone());
         if memchr::memchr(b'&', written.as_bytes()).is_none() {

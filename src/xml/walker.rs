@@ -9,8 +9,7 @@ mod recover;
 mod tokens;
 
 use super::edits::Edit;
-use super::names::{NamespaceScope, Ns};
-use super::{Limits, ParseError};
+use super::namespaces::{NamespaceScope, Ns};
 use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::attributes::WrittenAttribute;
 use crate::xml::split_name;
@@ -19,9 +18,56 @@ use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
 
+/// How much is walked through. A limit that is met inside an entry costs that entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WalkLimits {
+    /// Elements open at the same time.
+    pub depth: usize,
+    /// Attributes of one element, namespace declarations among them.
+    pub attributes: usize,
+    /// Namespace declarations in scope at the same time.
+    pub namespaces: usize,
+    /// Bytes of the spelled name of an element or attribute.
+    pub name: usize,
+    /// Bytes of a base address.
+    pub base: usize,
+    /// Repairs made to the text of a document.
+    pub repairs: usize,
+    /// Times that reading is taken up again behind something that is no XML.
+    pub restarts: usize,
+    /// Warnings kept.
+    pub warnings: usize,
+}
+
+impl Default for WalkLimits {
+    fn default() -> Self {
+        Self {
+            depth: 256,
+            attributes: 256,
+            namespaces: 256,
+            name: 1024,
+            base: 4096,
+            repairs: 500_000,
+            restarts: 128,
+            warnings: 64,
+        }
+    }
+}
+
+/// A limit that was met where that costs the whole document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the markup has more than {limit} {what} at byte {at}, which is the limit")]
+pub struct LimitReached {
+    /// What there is too much of.
+    pub what: &'static str,
+    pub limit: usize,
+    /// Byte offset where it was met.
+    pub at: usize,
+}
+
 /// An element that is open.
 #[derive(Debug, Clone)]
-pub(super) struct OpenElement<'a> {
+pub struct OpenElement<'a> {
     /// Its spelled name.
     pub name: &'a str,
     /// Its namespace.
@@ -41,7 +87,7 @@ pub(super) struct OpenElement<'a> {
 
 /// An attribute, its value resolved.
 #[derive(Debug, Clone)]
-pub(super) struct WalkedAttribute<'a> {
+pub struct WalkedAttribute<'a> {
     /// Its namespace.
     pub ns: Ns,
     /// Its spelled name.
@@ -56,7 +102,7 @@ pub(super) struct WalkedAttribute<'a> {
 
 /// One step of the walk.
 #[derive(Debug)]
-pub(super) enum WalkStep<'a> {
+pub enum WalkStep<'a> {
     /// An element opened: it is the innermost of [`Walker::open`], its attributes are in
     /// [`Walker::attributes`].
     Open,
@@ -81,7 +127,7 @@ pub(super) enum WalkStep<'a> {
 }
 
 /// The walk.
-pub(super) struct Walker<'a> {
+pub struct Walker<'a> {
     /// The document.
     pub text: &'a str,
     /// The elements that are open, outermost first.
@@ -104,7 +150,7 @@ pub(super) struct Walker<'a> {
     pub entry_name: Option<&'static str>,
     /// How many elements are open around and with the entry; 0 outside of entries.
     pub fence: usize,
-    limits: Limits,
+    limits: WalkLimits,
     reader: Reader<&'a [u8]>,
     offset: usize,
     bases: Vec<(Option<Url>, String)>,
@@ -163,7 +209,7 @@ struct Closing {
 
 impl<'a> Walker<'a> {
     /// A walk over `text` from the byte `start` on.
-    pub fn new(text: &'a str, start: usize, document: Option<&Url>, limits: &Limits) -> Self {
+    pub fn new(text: &'a str, start: usize, document: Option<&Url>, limits: &WalkLimits) -> Self {
         Self {
             text,
             open: Vec::new(),
@@ -176,7 +222,7 @@ impl<'a> Walker<'a> {
             is_cut: false,
             entry_name: None,
             fence: 0,
-            limits: limits.clone(),
+            limits: *limits,
             reader: tokens::reader(text, start),
             offset: start,
             bases: Vec::new(),
@@ -274,10 +320,10 @@ impl<'a> Walker<'a> {
         &mut self,
         range: Range<usize>,
         with: impl Into<Cow<'static, str>>,
-    ) -> Result<(), ParseError> {
+    ) -> Result<(), LimitReached> {
         if self.edits.len() >= self.limits.repairs {
             let limit = self.limits.repairs;
-            return Err(ParseError::Limit { what: "repairs", limit, at: range.start });
+            return Err(LimitReached { what: "repairs", limit, at: range.start });
         }
         self.edits.push(Edit { range, with: with.into() });
         Ok(())
@@ -297,7 +343,7 @@ impl<'a> Walker<'a> {
     }
 
     /// The next step.
-    pub fn step(&mut self) -> Result<WalkStep<'a>, ParseError> {
+    pub fn step(&mut self) -> Result<WalkStep<'a>, LimitReached> {
         loop {
             if let Some(step) = self.close_one()? {
                 return Ok(step);
@@ -326,7 +372,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Closes one of the elements that are to be closed.
-    fn close_one(&mut self) -> Result<Option<WalkStep<'a>>, ParseError> {
+    fn close_one(&mut self) -> Result<Option<WalkStep<'a>>, LimitReached> {
         let Some(Closing { keep, at, tag }) = self.closing.clone() else { return Ok(None) };
         if self.open.len() <= keep {
             self.closing = None;

@@ -1,7 +1,6 @@
 //! What to do where elements do not close as they opened.
 
-use super::{Closing, Ns, Pending, Token, WalkStep, Walker, tokens};
-use crate::parse::ParseError;
+use super::{Closing, LimitReached, Ns, Pending, Token, WalkStep, Walker, tokens};
 use crate::xml::{cut, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -55,7 +54,7 @@ impl<'a> Walker<'a> {
         &mut self,
         span: Range<usize>,
         name: &'a str,
-    ) -> Result<Option<WalkStep<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, LimitReached> {
         let Some(found) = self.open.iter().rposition(|frame| frame.name == name) else {
             if !self.open.is_empty() {
                 let name = name.chars().take(40).collect::<String>();
@@ -101,7 +100,7 @@ impl<'a> Walker<'a> {
         span: &Range<usize>,
         name: &'a str,
         empty: bool,
-    ) -> Result<Option<Option<WalkStep<'a>>>, ParseError> {
+    ) -> Result<Option<Option<WalkStep<'a>>>, LimitReached> {
         let Some(parent) = self.open.last() else { return Ok(None) };
         let (around, (prefix, local)) = (parent.name, split_name(name));
         let in_leaf = || split_name(parent.name).0 == prefix && LEAVES.contains(&parent.local);
@@ -157,15 +156,15 @@ impl<'a> Walker<'a> {
         what: &'static str,
         limit: usize,
         at: usize,
-    ) -> Result<Option<WalkStep<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, LimitReached> {
         if self.fence == 0 {
-            return Err(ParseError::Limit { what, limit, at });
+            return Err(LimitReached { what, limit, at });
         }
         self.abandon(at, format!("an entry has more than {limit} {what}")).map(Some)
     }
 
     /// Gives up the open entry and goes to its end, which is found by name only.
-    pub fn abandon(&mut self, at: usize, why: String) -> Result<WalkStep<'a>, ParseError> {
+    pub fn abandon(&mut self, at: usize, why: String) -> Result<WalkStep<'a>, LimitReached> {
         self.fault(at, why);
         let outside = self.fence.saturating_sub(1);
         let entry = self.open.get(outside).map_or("", |frame| frame.name);
@@ -198,7 +197,7 @@ impl<'a> Walker<'a> {
     pub(super) fn broken(
         &mut self,
         span: &Range<usize>,
-    ) -> Result<Option<WalkStep<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, LimitReached> {
         if !self.another_restart(span.start) {
             return self.give_up(span.start);
         }
@@ -218,7 +217,7 @@ impl<'a> Walker<'a> {
     pub(super) fn unreadable(
         &mut self,
         span: &Range<usize>,
-    ) -> Result<Option<WalkStep<'a>>, ParseError> {
+    ) -> Result<Option<WalkStep<'a>>, LimitReached> {
         let rest = cut(self.text, span.start..self.text.len());
         let is_tag = !rest.starts_with("<!") && !rest.starts_with("<?");
         if is_tag && memchr::memchr(b'>', rest.as_bytes()).is_some() {
@@ -242,7 +241,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Takes the text for cut at `at`.
-    fn give_up(&mut self, at: usize) -> Result<Option<WalkStep<'a>>, ParseError> {
+    fn give_up(&mut self, at: usize) -> Result<Option<WalkStep<'a>>, LimitReached> {
         let end = self.text.len();
         if self.fence == 0 {
             self.edit(at..end, "")?;
