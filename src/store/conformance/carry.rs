@@ -4,7 +4,7 @@ use super::make::*;
 use super::model::{Model, Step, follow, step};
 use super::{Bench, InMemory, OnDisk, on_every_store};
 use crate::model::*;
-use crate::store::portable::{ExportReader, ExportRecord, ExportTotals, ExportWriter};
+use crate::store::portable::{CarriedItem, ExportReader, ExportRecord, ExportTotals, ExportWriter};
 use crate::store::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -316,12 +316,16 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
     assert_eq!(other.store().item(&feed("news"), &id("a")).await.unwrap(), item);
     let back = copy::<InMemory>(&*other.store()).await;
     assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
-    let mut lost = pieces(&*store).await;
-    for piece in &mut lost {
-        if let ExportRecord::Item(_, item) = piece {
-            item.conflicts.clear();
+    let edits: [fn(&mut CarriedItem); 2] =
+        [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
+    for edit in edits {
+        let mut wrong = pieces(&*store).await;
+        for piece in &mut wrong {
+            if let ExportRecord::Item(_, item) = piece {
+                edit(item);
+            }
         }
+        let refused = bring(&InMemory::new(), wrong).await;
+        assert!(matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. }))));
     }
-    let refused = bring(&InMemory::new(), lost).await;
-    assert!(matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. }))));
 }

@@ -1,6 +1,6 @@
 //! Whether pieces fit together, whatever they were read from.
 
-use super::ExportRecord;
+use super::{CarriedItem, ExportRecord};
 use crate::model::{FeedName, SyncId, Time};
 use crate::store::limits::VERSIONS_LIMIT;
 use crate::store::{Epoch, StoreError};
@@ -59,25 +59,23 @@ impl Fit {
                 self.ordered = Some((*since, order.clone()));
             }
             ExportRecord::Item(feed, item) => {
-                if usize::try_from(item.known.conflicts) != Ok(item.conflicts.len()) {
-                    let id = &item.known.id;
-                    return Err(unfit(format!(
-                        "of the item {id} of the feed {feed} the conflicts are missing"
-                    )));
-                }
-                let notes = item.versions.iter().map(|version| version.note.tick);
-                let falling = notes.clone().zip(notes.skip(1)).all(|(newer, older)| newer > older);
-                if item.versions.len() > VERSIONS_LIMIT {
-                    let (id, found) = (&item.known.id, item.versions.len());
-                    return Err(unfit(format!(
-                        "the item {id} of the feed {feed} has {found} versions, the limit is \
-                         {VERSIONS_LIMIT}"
-                    )));
-                }
-                if !self.items.insert(item.known.id.clone()) || !falling {
-                    let id = &item.known.id;
-                    return Err(unfit(format!("the item {id} of the feed {feed} is in it twice")));
-                }
+                let CarriedItem { known, conflicts, versions, .. } = &**item;
+                let notes = versions.iter().map(|version| version.note.tick);
+                let mut pairs = notes.clone().zip(notes.skip(1));
+                let fault = if usize::try_from(known.conflicts) != Ok(conflicts.len()) {
+                    "lacks conflicts"
+                } else if conflicts.iter().any(|version| version.id != known.id) {
+                    "is in conflict with another item"
+                } else if versions.len() > VERSIONS_LIMIT {
+                    "has more versions than are kept"
+                } else if !pairs.all(|(newer, older)| newer > older) {
+                    "has versions that are not in order"
+                } else if !self.items.insert(known.id.clone()) {
+                    "is in it twice"
+                } else {
+                    return Ok(());
+                };
+                return Err(unfit(format!("the item {} of the feed {feed} {fault}", known.id)));
             }
             ExportRecord::Archive(feed, note, _) => {
                 if Some(note.number) <= self.archive {
