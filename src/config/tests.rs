@@ -117,8 +117,9 @@ fn the_documentation_is_that_of_the_keys() {
     let mut text = std::fs::read_to_string(root.join(name)).unwrap();
     for (table, _) in TABLES {
         let section = text.find(&format!("\n## {table}\n")).unwrap();
-        let start = section + text[section..].find("\n| ").unwrap() + 1;
-        let end = text[start..].find("\n\n").map_or(text.len(), |end| start + end + 1);
+        let after = |from: usize, what: &str| Some(from + text.get(from..)?.find(what)? + 1);
+        let start = after(section, "\n| ").unwrap();
+        let end = after(start, "\n\n").unwrap_or(text.len());
         text.replace_range(start..end, &documented(table).unwrap());
     }
     check(name, text);

@@ -29,7 +29,7 @@ pub(super) fn with(mut object: Value, more: Value) -> Value {
 pub(super) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];
-    let exact = units.iter().find(|(unit, _)| seconds >= *unit && seconds % unit == 0);
+    let exact = units.iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));
     let (unit, suffix) = exact.copied().unwrap_or((1, "s"));
     format!("{}{suffix}", seconds / unit)
 }

@@ -185,8 +185,8 @@ pub struct NamespaceScope<'a> {
 }
 
 impl<'a> NamespaceScope<'a> {
-    /// Declarations in scope.
-    pub const fn len(&self) -> usize {
+    /// How many declarations are in scope.
+    pub const fn declared(&self) -> usize {
         self.bindings.len()
     }
 

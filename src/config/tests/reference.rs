@@ -11,6 +11,8 @@ const HEAD: &str = "\
 # out. `tidegate check -c FILE` names every mistake by file, line and key. Durations are whole
 # numbers with one unit: 90s, 5m, 24h, 30d. Relative paths are taken from the folder that the
 # program is started in. SIGHUP makes a running gateway read this file again.
+#
+# Written from src/config by a test: in the source, change it there.
 ";
 
 /// What stands over the tables that may be repeated, which are commented out.

@@ -94,10 +94,10 @@ impl PollScheduler {
     }
 
     /// Puts an errand at the end of its host's line.
-    pub(super) fn enqueue(&mut self, errand: Errand, host: PoliteHost) {
+    pub(super) fn enqueue(&mut self, errand: &Errand, host: PoliteHost) {
         self.polite.enqueue(errand.clone(), &host, Instant::now());
         let feed = self.feeds.get_mut(errand.feed());
-        if let Some(state) = feed.and_then(|feed| feed.state_of(&errand)) {
+        if let Some(state) = feed.and_then(|feed| feed.state_of(errand)) {
             *state = ErrandState::InLine(host);
         }
     }

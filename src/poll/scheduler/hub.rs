@@ -145,7 +145,7 @@ impl PollScheduler {
         let Some(subscription) = &mut feed.subscription else { return };
         if subscriber::due(subscription, now) {
             let host = self.settings.host(subscription.address());
-            self.enqueue(Errand::Hub(name.clone()), host);
+            self.enqueue(&Errand::Hub(name.clone()), host);
         }
         self.hub_changed(name);
     }

@@ -33,7 +33,7 @@ impl PollScheduler {
             return;
         }
         feed.probe_plan = Some(Box::new(plan));
-        self.enqueue(Errand::Probe(name.clone()), host);
+        self.enqueue(&Errand::Probe(name.clone()), host);
         self.board.change(name, |status| status.probing = true);
     }
 

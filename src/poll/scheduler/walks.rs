@@ -90,7 +90,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get(&name) else { return };
         let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
         let host = self.settings.host(next.unwrap_or(&feed.record.url));
-        self.enqueue(Errand::Walk(name), host);
+        self.enqueue(&Errand::Walk(name), host);
     }
 
     pub(super) fn begin_step(&mut self, name: &FeedName) {

@@ -231,11 +231,12 @@ impl Iterator for RangeReader<'_> {
     type Item = Result<(Vec<u8>, Bytes), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.read.is_empty() && !self.is_over {
-            if let Err(error) = self.fill() {
-                self.is_over = true;
-                return Some(Err(error));
-            }
+        if self.read.is_empty()
+            && !self.is_over
+            && let Err(error) = self.fill()
+        {
+            self.is_over = true;
+            return Some(Err(error));
         }
         self.read.pop_front().map(Ok)
     }

@@ -62,8 +62,13 @@ pub enum PortableError {
     Unwritable(String),
 }
 
-fn damaged(what: impl ToString) -> PortableError {
-    PortableError::Damaged(what.to_string())
+fn damaged(what: &str) -> PortableError {
+    PortableError::Damaged(what.to_owned())
+}
+
+/// A file that ends too early is damaged, and so is one that zstd cannot open.
+fn unread(error: &io::Error) -> PortableError {
+    damaged(&error.to_string())
 }
 
 /// What was written or read.
@@ -157,7 +162,7 @@ impl<R: Read> ExportReader<R> {
         }
         let mut from = zstd::stream::read::Decoder::new(from)?.single_frame();
         let mut format = [0; 4];
-        from.read_exact(&mut format).map_err(damaged)?;
+        from.read_exact(&mut format).map_err(|error| unread(&error))?;
         let found = u32::from_le_bytes(format);
         if found > FORMAT {
             return Err(PortableError::Newer { found, known: FORMAT });
@@ -209,7 +214,7 @@ impl<R: Read> ExportReader<R> {
             return Err(damaged("its fingerprint is another"));
         }
         // Reading on makes zstd check its own end; and nothing may stand behind it.
-        let behind = self.from.read(&mut [0]).map_err(damaged)?;
+        let behind = self.from.read(&mut [0]).map_err(|error| unread(&error))?;
         if behind > 0 || self.from.get_mut().read(&mut [0])? > 0 {
             return Err(damaged("something stands behind its end"));
         }
@@ -225,7 +230,7 @@ fn frame(
     frames: &mut u64,
 ) -> Result<Frame, PortableError> {
     let mut head = [0; 4];
-    from.read_exact(&mut head).map_err(damaged)?;
+    from.read_exact(&mut head).map_err(|error| unread(&error))?;
     let length = usize::try_from(u32::from_le_bytes(head)).unwrap_or(usize::MAX);
     if length > FRAME_LIMIT {
         return Err(damaged("a record is longer than any that is written"));
@@ -233,11 +238,11 @@ fn frame(
     // Made as it is read, so that a length that lies costs nothing.
     let mut record = Vec::new();
     let most = u64::try_from(length).unwrap_or(u64::MAX);
-    if from.take(most).read_to_end(&mut record).map_err(damaged)? != length {
+    if from.take(most).read_to_end(&mut record).map_err(|error| unread(&error))? != length {
         return Err(damaged("it ends within a record"));
     }
     digest.update(&head);
     digest.update(&record);
     *frames += 1;
-    decode(&record).map_err(|error: RecordError| damaged(error))
+    decode(&record).map_err(|error: RecordError| damaged(&error.to_string()))
 }

@@ -57,7 +57,7 @@ impl<'a> Walker<'a> {
         empty: bool,
         written: &[WrittenAttribute<'a>],
     ) -> Result<Option<WalkStep<'a>>, LimitReached> {
-        let (scope, bases, langs) = (self.scope.len(), self.bases.len(), self.langs.len());
+        let (scope, bases, langs) = (self.scope.declared(), self.bases.len(), self.langs.len());
         self.attributes.clear();
         for (number, attribute) in written.iter().enumerate() {
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
@@ -68,7 +68,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             self.spell(attribute)?;
-            if uri.len() > self.limits.name || self.scope.len() >= self.limits.namespaces {
+            if uri.len() > self.limits.name || self.scope.declared() >= self.limits.namespaces {
                 self.scope.truncate(scope);
                 let limit = self.limits.namespaces;
                 return self.too_much("namespaces in scope", limit, span.start);
