@@ -66,7 +66,6 @@ impl Bench for InMemory {
 
     async fn reopen(self) -> Self {
         let store = Arc::new(self.store.reopen().unwrap());
-        self.store.close().await.unwrap();
         Self { store, clock: self.clock }
     }
 }

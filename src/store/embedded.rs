@@ -133,10 +133,15 @@ impl EmbeddedStore {
         )
     }
 
-    /// Another store over the same content in memory, with the claim given out anew: what a restart is to
-    /// a store on disk. This one must not be written to any more.
+    /// Closes a store in memory and opens another over the same content, with the claim given out anew:
+    /// what a restart is to a store on disk.
     pub fn reopen(&self) -> Result<Self, StoreError> {
-        let records = self.opened()?.records;
+        if self.blocks {
+            let path = self.opened()?.records.engine().path().to_owned();
+            return Err(StoreError::InUse { path });
+        }
+        let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take();
+        let records = open.ok_or(StoreError::Closed)?.records;
         let clock = Arc::clone(&self.clock);
         Self::over_memory(records, (None, None), clock)
     }
@@ -206,17 +211,10 @@ impl EmbeddedStore {
         &self,
         read: impl FnOnce(&Records, &StoreShared) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if self.blocks {
-            return self.read_blocking(read).await;
+        if !self.blocks {
+            let records = self.opened()?.records;
+            return read(&records, &self.shared);
         }
-        let records = self.opened()?.records;
-        read(&records, &self.shared)
-    }
-
-    async fn read_blocking<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Records, &StoreShared) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.reads).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Closed)?;
         let records = self.opened()?.records;
@@ -272,7 +270,8 @@ impl EmbeddedStore {
                 }
             }
             Writer::Here(committer) => {
-                committer.lock().unwrap_or_else(PoisonError::into_inner).serve(vec![request]);
+                let mut committer = committer.lock().map_err(|_| broken())?;
+                committer.serve(vec![request]);
             }
         }
         // Whether a request that the committer took with it was carried out is unknown.

@@ -142,6 +142,15 @@ pub(super) trait Engine: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Portion, StoreError>;
 
+    /// The first keys of a range, each with how many bytes its value takes, at most `limit`. The range is
+    /// not empty.
+    fn sizes(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, usize)>, StoreError>;
+
     /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
     fn apply(&self, writes: Writes) -> Result<(), StoreError>;
 

@@ -19,7 +19,6 @@ use crate::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, HeldEntry, LedgerEntry,
     Markup, PollState, Skeleton, SyncId, Tick, Time, Version,
 };
-use crate::store::record::whole_archive;
 use crate::websub::Subscription;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -33,7 +32,8 @@ pub struct CarriedItem {
     pub newest: Markup,
     /// What is in conflict with its current version.
     pub conflicts: Vec<Version<Markup>>,
-    /// Its kept versions, newest first.
+    /// Its kept versions, newest first; in the file each is a record of its own.
+    #[serde(skip)]
     pub versions: Vec<KeptVersion>,
 }
 
@@ -62,7 +62,7 @@ pub enum ExportRecord {
     /// What happened in a feed, oldest first.
     Event(FeedName, Box<Event>),
     /// An archive of a feed, by its number; without content where it was dropped.
-    Archive(FeedName, Box<ArchiveNote>, #[serde(with = "whole_archive")] Option<Box<Archive>>),
+    Archive(FeedName, Box<ArchiveNote>, #[serde(skip)] Option<Box<Archive>>),
     /// A feed's state: the last of its pieces.
     State(FeedName, Box<FeedState>),
 }

@@ -16,7 +16,7 @@ mod state;
 mod stored;
 mod version;
 
-pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord, whole_archive};
+pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::state::{FloorRecord, StateRecord};
@@ -108,10 +108,9 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
 /// Writes a record of at most `limit` bytes without compressing it.
 pub(super) fn encode_plain<T: Record>(record: &T, limit: usize) -> Result<Vec<u8>, RecordError> {
     let bytes = postcard::to_extend(record, vec![T::VERSION, PLAIN])?;
-    if bytes.len() > limit {
-        return Err(RecordError::TooLarge { size: bytes.len(), limit });
-    }
-    Ok(bytes)
+    // The envelope does not count.
+    let size = bytes.len().saturating_sub(2);
+    if size > limit { Err(RecordError::TooLarge { size, limit }) } else { Ok(bytes) }
 }
 
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.

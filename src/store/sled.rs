@@ -53,7 +53,8 @@ fn open(
     clock: Arc<dyn Clock>,
     barrier: impl FnOnce(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>>,
 ) -> Result<EmbeddedStore, StoreError> {
-    let folder = StoreFolder::take(path)?;
+    // Goes last, whatever fails: the database may write until it is dropped.
+    let folder = Arc::new(StoreFolder::take(path)?);
     let mark = folder.mark()?;
     let (noted, reached) = folder.reached()?;
     if let Some(mark) = &mark {
@@ -66,6 +67,7 @@ fn open(
         let (endpoint, fence) = (opened.endpoint.clone(), opened.fence);
         let mark = Mark { endpoint, fence, epoch: opened.sealed.0, digest: None };
         folder.set_mark(&mark)?;
+        let folder = Arc::clone(&folder);
         Ok(Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) }))
     })
 }
@@ -79,13 +81,10 @@ fn inspect_folder(
 ) -> Result<(Records, Found), StoreError> {
     let engine = Arc::new(engine);
     let records = Records::of(Arc::clone(&engine) as Arc<dyn super::engine::Engine>);
-    if engine.is_unreleased()? {
-        let path = super::engine::Engine::path(&*engine).to_owned();
-        return Err(StoreError::Unreleased { path });
+    // A store of a newer program is left as it is, and so is what is no store.
+    if check_format(&records)? {
+        redo::carry_out(&engine)?;
     }
-    // A store of a newer program is left as it is.
-    check_format(&records)?;
-    redo::carry_out(&engine)?;
     drop(engine);
     let found = inspect(&records)?;
     match (mark, &found.identity) {
@@ -106,7 +105,7 @@ fn inspect_folder(
 
 /// The folder of a store that is open.
 struct OnDisk {
-    folder: StoreFolder,
+    folder: Arc<StoreFolder>,
     mark: Mark,
     reached: Mutex<Reached>,
 }

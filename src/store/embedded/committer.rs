@@ -89,7 +89,7 @@ impl Committer {
     /// Does what is asked for, passes one barrier for all of it, and answers.
     pub(super) fn serve(&mut self, requests: Vec<CommitRequest>) {
         let gates = self.gates(&requests);
-        // A gate is poisoned only where this very thread panicked, which ends it.
+        // A gate is poisoned only where the committer panicked, which ends it.
         let shut: Vec<_> =
             gates.iter().map(|gate| gate.write().unwrap_or_else(PoisonError::into_inner)).collect();
         let mut group = CommitGroup {
@@ -344,6 +344,7 @@ impl Committer {
             PurgeMark::under(state, updates, self.floors.get(feed))
         });
         self.write(purge::forget(&self.records, feed, floor.as_ref())?, group);
+        self.shared.health()?;
         let Some(floor) = floor else { return Ok(()) };
         self.committed.remove(feed);
         self.floors.insert(feed.clone(), floor);

@@ -34,8 +34,7 @@ pub(super) fn all(
 /// The items that have any.
 pub(super) fn ids(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
     let mut ids = Vec::new();
-    for entry in records.entries(Class::Conflicts, &keys::feed(feed)) {
-        let (key, _) = entry?;
+    for (key, _) in records.sizes(Class::Conflicts, &keys::feed(feed))? {
         let id = keys::item_id(feed, &key);
         ids.push(id.ok_or_else(|| records.damaged(Class::Conflicts, &key, "it names no item"))?);
     }

@@ -2,6 +2,7 @@
 
 use super::request::Touches;
 use super::shared::StoreShared;
+use super::transfer::ExportAbandoned;
 use super::{EmbeddedStore, READS, Records};
 use super::{archives, conflicts, past, plan, prune, read, transfer};
 use crate::model::{
@@ -241,7 +242,28 @@ impl Store for EmbeddedStore {
     }
 
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        self.read_blocking(move |records, shared| transfer::export(records, shared, &to)).await
+        if self.blocks {
+            let export = move |records: &Records, shared: &StoreShared| {
+                let mut send = |piece| to.blocking_send(piece).map_err(|_| ExportAbandoned);
+                transfer::export(records, shared, &mut send)
+            };
+            return self.read(export).await;
+        }
+        // Nobody waits for a taker while a feed cannot be written to.
+        let collect = |records: &Records, shared: &StoreShared| {
+            let mut pieces = Vec::new();
+            transfer::export(records, shared, &mut |piece| {
+                pieces.push(piece);
+                Ok(())
+            })?;
+            Ok(pieces)
+        };
+        for piece in self.read(collect).await? {
+            if to.send(piece).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn import(
@@ -265,6 +287,10 @@ impl Store for EmbeddedStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         let Some(rest) = self.take() else { return Err(StoreError::Closed) };
+        if !self.blocks {
+            rest();
+            return self.shared.health();
+        }
         // Every reader that began before has let go of the records once all permits are here.
         let all = Arc::clone(&self.reads).acquire_many_owned(READS).await;
         let ended = tokio::task::spawn_blocking(rest).await;

@@ -164,12 +164,9 @@ pub(super) fn holdings(
     state: &FeedState,
 ) -> Result<Holdings, StoreError> {
     let sum = |class: Class| {
-        let (mut number, mut bytes) = (0_u64, 0_u64);
-        for entry in records.entries(class, &keys::feed(feed)) {
-            let size = u64::try_from(entry?.1.len()).unwrap_or(u64::MAX);
-            (number, bytes) = (number + 1, bytes.saturating_add(size));
-        }
-        Ok::<_, StoreError>((number, bytes))
+        let sizes = records.sizes(class, &keys::feed(feed))?;
+        let bytes = sizes.iter().fold(0_u64, |sum, (_, size)| sum.saturating_add(*size));
+        Ok::<_, StoreError>((u64::try_from(sizes.len()).unwrap_or(u64::MAX), bytes))
     };
     let ((versions, _), (_, version_bytes)) = (sum(Class::Versions)?, sum(Class::Bodies)?);
     let (orders, order_bytes) = sum(Class::PastOrders)?;

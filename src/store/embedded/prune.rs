@@ -13,7 +13,7 @@ use crate::store::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::store::record::{HeadRecord, HistoryRecord};
 use crate::store::retention::{Succession, Thing, surplus};
 use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 /// What is to go, and the answer once it has.
@@ -41,9 +41,11 @@ pub(super) fn list(
     let mut lines: Vec<Succession<(Class, Vec<u8>)>> = Vec::new();
     let mut item: Option<Vec<u8>> = None;
     let mut things = Vec::new();
+    let bodies: HashMap<Vec<u8>, u64> =
+        records.sizes(Class::Bodies, &keys::feed(feed))?.into_iter().collect();
     for entry in records.scan::<VersionNote>(Class::Versions, &keys::feed(feed)) {
         let (key, note) = entry?;
-        let size = records.get(Class::Bodies, &key)?.map_or(0, |body| size(&body));
+        let size = bodies.get(&key).copied().unwrap_or(0);
         let of = keys::version_item(&key).map(<[u8]>::to_vec);
         if of != item {
             lines.push(Succession::of_versions(std::mem::take(&mut things), retention));
@@ -69,13 +71,12 @@ fn documents(
     line: Lineage,
     ended: Time,
 ) -> Result<Succession<(Class, Vec<u8>)>, StoreError> {
-    let mut things = Vec::new();
-    for entry in records.entries(line.past, &keys::feed(feed)) {
-        let (key, value) = entry?;
+    let sizes = records.sizes(line.past, &keys::feed(feed))?.into_iter();
+    let things = sizes.map(|(key, size)| {
         let from = keys::past_since(&key).unwrap_or(Time::MIN);
-        things.push(Thing { key: (line.past, key), from, size: size(&value) });
-    }
-    Ok(Succession { things, ended: Some(ended), most: usize::MAX })
+        Thing { key: (line.past, key), from, size }
+    });
+    Ok(Succession { things: things.collect(), ended: Some(ended), most: usize::MAX })
 }
 
 /// The writes that take out what was listed. The feed may have gone on since, or be another of the
@@ -136,8 +137,4 @@ pub(super) fn trim(
         writes.insert((Class::Log, key), None);
     }
     Ok((writes, epochs))
-}
-
-fn size(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }

@@ -85,6 +85,30 @@ impl Records {
         Ok(self.0.portion(class, &range, order, 1)?.entries.pop())
     }
 
+    /// The keys that begin with `prefix`, in their order, each with how many bytes its value takes.
+    pub(super) fn sizes(
+        &self,
+        class: Class,
+        prefix: &[u8],
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
+        let (mut range, mut found) = (beginning_with(prefix), Vec::new());
+        loop {
+            let portion = self.0.sizes(class, &range, PORTIONS.1)?;
+            let is_last = portion.len() < PORTIONS.1;
+            found.extend(
+                portion
+                    .into_iter()
+                    .map(|(key, size)| (key, u64::try_from(size).unwrap_or(u64::MAX))),
+            );
+            if let Some((last, _)) = found.last() {
+                range.0 = Bound::Excluded(last.clone());
+            }
+            if is_last || engine::is_empty(&range) {
+                return Ok(found);
+            }
+        }
+    }
+
     /// All records whose keys begin with `prefix`, in the order of their keys.
     pub(super) fn scan<'a, T: Record>(
         &'a self,

@@ -38,8 +38,7 @@ fn versions(
         redact_note(&mut note);
         records.put(writes, Class::Versions, key, &note)?;
     }
-    for entry in records.entries(Class::Bodies, &item) {
-        let (key, _) = entry?;
+    for (key, _) in records.sizes(Class::Bodies, &item)? {
         if !writes.contains_key(&(Class::Bodies, key.clone())) {
             writes.insert((Class::Bodies, key), None);
         }

@@ -16,7 +16,6 @@ use crate::store::record::{
 };
 use crate::store::{Epoch, KeptVersion, StoreError};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// How many pieces stand behind one barrier while they are taken in.
 pub(super) const AT_ONCE: usize = 128;
@@ -24,13 +23,13 @@ pub(super) const AT_ONCE: usize = 128;
 const EPOCHS: usize = 1000;
 
 /// Nobody takes the pieces any more; not an error of the store.
-struct ExportAbandoned;
+pub(super) struct ExportAbandoned;
 
 /// Hands everything over.
 pub(super) fn export(
     records: &Records,
     shared: &StoreShared,
-    to: &mpsc::Sender<ExportRecord>,
+    to: &mut Send<'_>,
 ) -> Result<(), StoreError> {
     let mut all = shared.listing(|| {
         let mut pieces: Vec<ExportRecord> = Vec::new();
@@ -57,15 +56,12 @@ pub(super) fn export(
         all.extend(epochs.into_iter().map(ExportRecord::Log));
     }
     for piece in all {
-        if to.blocking_send(piece).is_err() {
+        if to(piece).is_err() {
             return Ok(());
         }
     }
     for name in shared.names() {
-        let told = shared.reading(&name, |state| {
-            let mut send = |piece| to.blocking_send(piece).map_err(|_| ExportAbandoned);
-            feed(records, &name, state, &mut send).map(Some)
-        })?;
+        let told = shared.reading(&name, |state| feed(records, &name, state, to).map(Some))?;
         if matches!(told, Some(Err(ExportAbandoned))) {
             return Ok(());
         }
@@ -73,7 +69,8 @@ pub(super) fn export(
     Ok(())
 }
 
-type Send<'a> = dyn FnMut(ExportRecord) -> Result<(), ExportAbandoned> + 'a;
+/// Takes a piece.
+pub(super) type Send<'a> = dyn FnMut(ExportRecord) -> Result<(), ExportAbandoned> + 'a;
 
 /// Hands a feed over.
 fn feed(
@@ -146,8 +143,7 @@ fn times(
     since: Time,
 ) -> Result<Vec<Time>, StoreError> {
     let mut times = Vec::new();
-    for entry in records.entries(line.past, &keys::feed(name)) {
-        let (key, _) = entry?;
+    for (key, _) in records.sizes(line.past, &keys::feed(name))? {
         let from = keys::past_since(&key);
         times.push(from.ok_or_else(|| records.damaged(line.past, &key, "its key has no time"))?);
     }

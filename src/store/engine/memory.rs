@@ -59,12 +59,23 @@ impl Engine for MemoryEngine {
         Ok(Portion { entries, has_more })
     }
 
+    fn sizes(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, usize)>, StoreError> {
+        let entries = self.portion(class, range, KeyOrder::Ascending, limit)?.entries;
+        Ok(entries.into_iter().map(|(key, value)| (key, value.len())).collect())
+    }
+
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
         let mut content = self.write();
         for ((class, key), value) in writes {
             let entries = content.entry(class).or_default();
             match value {
-                Some(value) => drop(entries.insert(key, value.into())),
+                // Without the room that it was written into.
+                Some(value) => drop(entries.insert(key, value.into_boxed_slice().into())),
                 None => drop(entries.remove(&key)),
             }
         }

@@ -3,7 +3,9 @@
 
 use super::ExportRecord;
 use crate::model::{EndpointId, SupIdBasis};
-use crate::store::record::{Record, RecordError, decode, encode_plain};
+use crate::store::KeptVersion;
+use crate::store::limits::{BLOCK, VALUE_LIMIT};
+use crate::store::record::{Record, RecordError, SegmentRecord, decode, encode_plain};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Write};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -14,8 +16,10 @@ pub const MAGIC: &[u8] = b"tidegate export\n";
 pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
 /// The format that is written, and the newest that is read. It stands before the first frame.
 pub(super) const FORMAT: u32 = 1;
-/// The longest frame, in bytes: an item with all its versions.
-pub(super) const FRAME_LIMIT: usize = 1 << 30;
+/// The longest frame, in bytes: an item with its newest bytes and its conflicts.
+pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
+/// The most bytes that an item's versions, or an archive's blocks, take in all.
+const PARTS_LIMIT: usize = 1 << 30;
 /// The zstd level: written once, and read seldom.
 const LEVEL: i32 = 9;
 
@@ -24,15 +28,27 @@ const LEVEL: i32 = 9;
 enum Frame {
     /// Whose state it is, and what the SUP ids of its feeds are made of.
     Head(EndpointId, SupIdBasis),
+    /// A piece; an item without its versions, an archive without its content: they follow.
     Piece(ExportRecord),
+    /// A version of the item before it.
+    Version(KeptVersion),
+    /// A block of the archive before it.
+    Block(SegmentRecord),
     /// How many frames there were, and their fingerprint.
-    End {
-        frames: u64,
-        digest: u128,
-    },
+    End { frames: u64, digest: u128 },
 }
 
 impl Record for Frame {}
+
+impl Frame {
+    fn version(self) -> Result<KeptVersion, Self> {
+        if let Self::Version(version) = self { Ok(version) } else { Err(self) }
+    }
+
+    fn block(self) -> Result<SegmentRecord, Self> {
+        if let Self::Block(block) = self { Ok(block) } else { Err(self) }
+    }
+}
 
 /// Why a file is not, or cannot be, the state of a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -124,9 +140,20 @@ impl<W: Write> ExportWriter<W> {
     }
 
     /// Writes a piece.
-    pub fn put(&mut self, piece: ExportRecord) -> Result<(), PortableError> {
+    pub fn put(&mut self, mut piece: ExportRecord) -> Result<(), PortableError> {
         self.totals.note(&piece);
-        self.frame(&Frame::Piece(piece))
+        let parts: Vec<Frame> = match &mut piece {
+            ExportRecord::Item(_, item) => {
+                std::mem::take(&mut item.versions).into_iter().map(Frame::Version).collect()
+            }
+            ExportRecord::Archive(_, _, archive) => {
+                let blocks = archive.take().map(|archive| SegmentRecord::blocks(&archive, BLOCK));
+                blocks.unwrap_or_default().into_iter().map(Frame::Block).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.frame(&Frame::Piece(piece))?;
+        parts.iter().try_for_each(|part| self.frame(part))
     }
 
     /// Ends the file; answers what stands in it and where it was written to.
@@ -146,6 +173,8 @@ pub struct ExportReader<R: Read> {
     digest: Xxh3Default,
     frames: u64,
     totals: ExportTotals,
+    /// The frame that was read and does not belong to the piece before it, and its length.
+    next: Option<(Frame, usize)>,
     ended: bool,
 }
 
@@ -170,12 +199,24 @@ impl<R: Read> ExportReader<R> {
         if found < FORMAT {
             return Err(damaged("its format is none that was ever written"));
         }
-        let (mut digest, mut frames) = (Xxh3Default::new(), 0);
-        let Frame::Head(endpoint, sup_ids) = frame(&mut from, &mut digest, &mut frames)? else {
+        let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
+        let mut reader = Self {
+            from,
+            endpoint,
+            sup_ids: SupIdBasis::Endpoint,
+            digest: Xxh3Default::new(),
+            frames: 0,
+            totals: ExportTotals::default(),
+            next: None,
+            ended: false,
+        };
+        let (Frame::Head(endpoint, sup_ids), _) = reader.frame()? else {
             return Err(damaged("it does not begin with its head"));
         };
-        let totals = ExportTotals::default();
-        Ok(Self { from, endpoint, sup_ids, digest, frames, totals, ended: false })
+        let own = EndpointId::own(endpoint.as_str());
+        reader.endpoint = own.map_err(|error| damaged(&error.to_string()))?;
+        reader.sup_ids = sup_ids;
+        Ok(reader)
     }
 
     /// Whose state it is.
@@ -195,18 +236,81 @@ impl<R: Read> ExportReader<R> {
 
     /// The next piece; `None` once all were read and the file proved whole.
     pub fn next_piece(&mut self) -> Result<Option<ExportRecord>, PortableError> {
-        if self.ended {
+        if self.ended && self.next.is_none() {
             return Ok(None);
         }
-        let before = (self.frames, self.digest.digest128());
-        match frame(&mut self.from, &mut self.digest, &mut self.frames)? {
-            Frame::Piece(piece) => {
-                self.totals.note(&piece);
-                Ok(Some(piece))
+        let mut piece = match self.frame()?.0 {
+            Frame::Piece(piece) => piece,
+            Frame::End { .. } => return Ok(None),
+            Frame::Head(..) => return Err(damaged("it has two heads")),
+            Frame::Version(_) | Frame::Block(_) => {
+                return Err(damaged("a part of a piece stands by itself"));
             }
-            Frame::End { frames, digest } => self.end((frames, digest) == before).map(|()| None),
-            Frame::Head(..) => Err(damaged("it has two heads")),
+        };
+        match &mut piece {
+            ExportRecord::Item(_, item) => item.versions = self.parts(Frame::version)?,
+            ExportRecord::Archive(_, _, archive) => {
+                let blocks = self.parts(Frame::block)?;
+                if !blocks.is_empty() {
+                    let joined = SegmentRecord::join(blocks);
+                    let joined = joined.map_err(|error| damaged(&error.to_string()))?;
+                    *archive = Some(Box::new(joined));
+                }
+            }
+            _ => {}
         }
+        self.totals.note(&piece);
+        Ok(Some(piece))
+    }
+
+    /// What follows a piece and belongs to it.
+    fn parts<T>(
+        &mut self,
+        is_part: impl Fn(Frame) -> Result<T, Frame>,
+    ) -> Result<Vec<T>, PortableError> {
+        let (mut parts, mut taken) = (Vec::new(), 0_usize);
+        loop {
+            let (frame, length) = self.frame()?;
+            match is_part(frame) {
+                Ok(part) => parts.push(part),
+                Err(other) => {
+                    self.next = Some((other, length));
+                    return Ok(parts);
+                }
+            }
+            taken = taken.saturating_add(length);
+            if taken > PARTS_LIMIT {
+                return Err(damaged("an item or an archive is longer than any that is written"));
+            }
+        }
+    }
+
+    /// The next frame, and its length. Where it is the end, the file is whole.
+    fn frame(&mut self) -> Result<(Frame, usize), PortableError> {
+        if let Some(next) = self.next.take() {
+            return Ok(next);
+        }
+        let mut head = [0; 4];
+        self.from.read_exact(&mut head).map_err(|error| unread(&error))?;
+        let length = usize::try_from(u32::from_le_bytes(head)).unwrap_or(usize::MAX);
+        if length > FRAME_LIMIT {
+            return Err(damaged("a record is longer than any that is written"));
+        }
+        // Made as it is read, so that a length that lies costs nothing.
+        let mut record = Vec::new();
+        let most = u64::try_from(length).unwrap_or(u64::MAX);
+        let read = self.from.by_ref().take(most).read_to_end(&mut record);
+        if read.map_err(|error| unread(&error))? != length {
+            return Err(damaged("it ends within a record"));
+        }
+        let frame = decode(&record).map_err(|error: RecordError| damaged(&error.to_string()))?;
+        if let Frame::End { frames, digest } = frame {
+            self.end((frames, digest) == (self.frames, self.digest.digest128()))?;
+        }
+        self.digest.update(&head);
+        self.digest.update(&record);
+        self.frames += 1;
+        Ok((frame, length))
     }
 
     fn end(&mut self, is_whole: bool) -> Result<(), PortableError> {
@@ -221,28 +325,4 @@ impl<R: Read> ExportReader<R> {
         self.ended = true;
         Ok(())
     }
-}
-
-/// The next frame.
-fn frame(
-    from: &mut impl Read,
-    digest: &mut Xxh3Default,
-    frames: &mut u64,
-) -> Result<Frame, PortableError> {
-    let mut head = [0; 4];
-    from.read_exact(&mut head).map_err(|error| unread(&error))?;
-    let length = usize::try_from(u32::from_le_bytes(head)).unwrap_or(usize::MAX);
-    if length > FRAME_LIMIT {
-        return Err(damaged("a record is longer than any that is written"));
-    }
-    // Made as it is read, so that a length that lies costs nothing.
-    let mut record = Vec::new();
-    let most = u64::try_from(length).unwrap_or(u64::MAX);
-    if from.take(most).read_to_end(&mut record).map_err(|error| unread(&error))? != length {
-        return Err(damaged("it ends within a record"));
-    }
-    digest.update(&head);
-    digest.update(&record);
-    *frames += 1;
-    decode(&record).map_err(|error: RecordError| damaged(&error.to_string()))
 }

@@ -15,6 +15,8 @@ pub(in crate::store) struct Fit {
     ordered: Option<(Time, Vec<SyncId>)>,
     framed: Option<Time>,
     archive: Option<u64>,
+    /// Those that have their content, by number.
+    kept: Vec<u64>,
     epoch: Option<Epoch>,
 }
 
@@ -39,7 +41,9 @@ impl Fit {
         }
         match piece {
             ExportRecord::Log(sealed) => {
-                if sealed.changes.is_empty() || Some(sealed.epoch) <= self.epoch {
+                // One more must be able to follow.
+                let is_last = sealed.epoch.0 == u64::MAX;
+                if sealed.changes.is_empty() || Some(sealed.epoch) <= self.epoch || is_last {
                     return Err(unfit("its change log is not in order".to_owned()));
                 }
                 self.epoch = Some(sealed.epoch);
@@ -77,13 +81,25 @@ impl Fit {
                 };
                 return Err(unfit(format!("the item {} of the feed {feed} {fault}", known.id)));
             }
-            ExportRecord::Archive(feed, note, _) => {
+            ExportRecord::Archive(feed, note, archive) => {
                 if Some(note.number) <= self.archive {
                     return Err(unfit(format!("the archives of the feed {feed} are not in order")));
                 }
                 self.archive = Some(note.number);
+                if archive.is_some() {
+                    self.kept.push(note.number);
+                }
             }
-            ExportRecord::State(feed, _) => {
+            ExportRecord::State(feed, state) => {
+                let chain = &state.archives;
+                let kept = u64::try_from(self.kept.len()).unwrap_or(u64::MAX);
+                let begins = self.kept.first().is_none_or(|first| *first == chain.first);
+                if chain.next.checked_sub(chain.first) != Some(kept) || !begins {
+                    return Err(unfit(format!("archives of the feed {feed} are missing")));
+                }
+                if state.revision.0 == u64::MAX {
+                    return Err(unfit(format!("the feed {feed} has the last of all revisions")));
+                }
                 let order = self.ordered.take().map(|(_, order)| order).unwrap_or_default();
                 if let Some(unknown) = order.iter().find(|id| !self.items.contains(*id)) {
                     return Err(unfit(format!("the feed {feed} shows the unknown item {unknown}")));

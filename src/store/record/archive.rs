@@ -111,26 +111,3 @@ impl From<SealedItem> for Item {
         }
     }
 }
-
-/// An [`Archive`] as serde sees it where it is one piece.
-pub(in crate::store) mod whole_archive {
-    use super::{Archive, SegmentRecord};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
-    pub(in crate::store) fn serialize<S: Serializer>(
-        archive: &Option<Box<Archive>>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        let blocks = archive.as_ref().map(|archive| SegmentRecord::blocks(archive, usize::MAX));
-        blocks.serialize(to)
-    }
-
-    pub(in crate::store) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Box<Archive>>, D::Error> {
-        let blocks: Option<Vec<SegmentRecord>> = Option::deserialize(from)?;
-        let archive = blocks.map(SegmentRecord::join).transpose().map_err(D::Error::custom)?;
-        Ok(archive.map(Box::new))
-    }
-}

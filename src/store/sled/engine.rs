@@ -87,7 +87,6 @@ pub(in crate::store) struct SledEngine {
     path: String,
     trees: HashMap<Place, Tree>,
     redo: Tree,
-    db: Db,
     barrier: Mutex<Box<dyn Barrier>>,
 }
 
@@ -105,14 +104,18 @@ pub(super) fn open(
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            config.open().and_then(|db| Ok((open_trees(&db)?, db)))
+            let db = config.open()?;
+            // A store from before 0.1.0 gets no trees of ours.
+            let trees = if is_unreleased(&db)? { None } else { Some(open_trees(&db)?) };
+            Ok((trees, db))
         }));
         match opened {
-            Ok(Ok(((trees, redo), db))) => {
+            Ok(Ok((None, _))) => return Err(StoreError::Unreleased { path: shown }),
+            Ok(Ok((Some((trees, redo)), db))) => {
                 let barrier = barrier(&db, path)
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
                 let barrier = Mutex::new(barrier);
-                return Ok(SledEngine { path: shown, trees, redo, db, barrier });
+                return Ok(SledEngine { path: shown, trees, redo, barrier });
             }
             Ok(Err(error)) if is_locked(&error) => {
                 tries += 1;
@@ -135,6 +138,15 @@ fn open_trees(db: &Db) -> ::sled::Result<(HashMap<Place, Tree>, Tree)> {
     Ok((trees.collect::<::sled::Result<_>>()?, db.open_tree("redo")?))
 }
 
+/// Whether a program from before 0.1.0 wrote it.
+fn is_unreleased(db: &Db) -> ::sled::Result<bool> {
+    let mut is_unreleased = false;
+    for key in UNRELEASED_KEYS {
+        is_unreleased |= db.contains_key(key)?;
+    }
+    Ok(is_unreleased)
+}
+
 /// sled tells only in words that its lock is taken.
 fn is_locked(error: &::sled::Error) -> bool {
     matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
@@ -147,22 +159,6 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl SledEngine {
-    /// Whether a program from before 0.1.0 wrote it.
-    pub(super) fn is_unreleased(&self) -> Result<bool, StoreError> {
-        for key in UNRELEASED_KEYS {
-            if self.db.contains_key(key).map_err(|error| self.failed("read", error))? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The database itself.
-    #[cfg(test)]
-    pub(super) const fn db(&self) -> &Db {
-        &self.db
-    }
-
     /// The redo log.
     pub(super) const fn redo(&self) -> &Tree {
         &self.redo
@@ -324,6 +320,26 @@ impl Engine for SledEngine {
             entries.push((key.to_vec(), value));
         }
         Ok(Portion { entries, has_more: true })
+    }
+
+    fn sizes(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, usize)>, StoreError> {
+        let found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
+        let sizes = found.take(limit).map(|entry| {
+            let (key, root) = entry.map_err(|error| self.failed("read", error))?;
+            let Some(last) = pieces(&root).and_then(|pieces| pieces.checked_sub(1)) else {
+                return Ok((key.to_vec(), root.len().saturating_sub(1)));
+            };
+            let piece = self.tree(Place::Pieces)?.get(piece_key(class, &key, last));
+            let piece = piece.map_err(|error| self.failed("read", error))?;
+            let rest = piece.map_or(0, |piece| piece.len());
+            Ok((key.to_vec(), usize::from(last) * PIECE + rest))
+        });
+        sizes.collect()
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {

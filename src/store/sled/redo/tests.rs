@@ -109,7 +109,7 @@ fn a_barrier_that_fails_leaves_all_or_nothing() {
         let (engine, _) = open_counting(folder.path(), failing);
         let (before, after) = before_and_after(&engine);
         apply(&engine, writes(TRANSACTION + 700, 1)).unwrap_err();
-        engine.db().flush().unwrap();
+        engine.redo().flush().unwrap();
         drop(engine);
         let engine = open(folder.path());
         carry_out(&engine).unwrap();
@@ -131,7 +131,7 @@ fn a_start_carries_out_what_is_marked() {
         for ((place, key), value) in large.iter().take(done) {
             engine.set((*place, key), value.as_deref()).unwrap();
         }
-        engine.db().flush().unwrap();
+        engine.redo().flush().unwrap();
         drop(engine);
         // Stopped again, before the mark is gone.
         let (engine, _) = open_counting(folder.path(), 0);
