@@ -3,7 +3,7 @@
 //! Absence is evidence with a type, never a conclusion by itself. Each rule is small, named and
 //! tested alone; ARCHITECTURE.md has the table of which evidence leads to what. Pure.
 //!
-//! [`absence`] finds the evidence; [`confirm`] decides by time and observations; [`probe::conclude`] adds
+//! `absence` finds the evidence; `confirm` decides by time and observations; [`probe::conclude`] adds
 //! what the permalinks answered, and is what others call.
 
 mod absence;

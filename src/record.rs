@@ -1,7 +1,7 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 //!
-//! [`ingest`] goes through a document's entries; [`compare`] says what of one changed; [`rate_limited`] whether
-//! the day admits another version; [`draft`] makes it; [`confirm_absence`] makes deletions and retirements.
+//! `ingest` goes through a document's entries; `compare` says what of one changed; `rate_limited` whether
+//! the day admits another version; `draft` makes it; `confirm_absence` makes deletions and retirements.
 
 mod backfill;
 mod character;

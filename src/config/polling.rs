@@ -41,8 +41,8 @@ section! {
         /// Which upstreams may be at loopback or private addresses: `false` (none), `true` (all), or
         /// a list of `host:port`.
         ///
-        /// The hosts and ports are those of the feeds' addresses, like ["intranet.example:80",
-        /// "[::1]:8000"].
+        /// The hosts and ports are those of the feeds' addresses, like `["intranet.example:80",
+        /// "[::1]:8000"]`.
         allow_private: AllowPrivateSetting = PrivateAddresses, Preset("false");
         /// How the gateway names itself to upstreams. Publishers like to find a contact here.
         user_agent: String = Parsed("1 to 256 visible ASCII characters", user_agent), Shown(

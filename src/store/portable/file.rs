@@ -31,9 +31,9 @@ enum Frame {
     /// A piece; an item without its versions, an archive without its content: they follow.
     Piece(ExportRecord),
     /// A version of the item before it.
-    Version(KeptVersion),
+    Version(Box<KeptVersion>),
     /// A block of the archive before it.
-    Block(SegmentRecord),
+    Block(Box<SegmentRecord>),
     /// How many frames there were, and their fingerprint.
     End { frames: u64, digest: u128 },
 }
@@ -42,11 +42,11 @@ impl Record for Frame {}
 
 impl Frame {
     fn version(self) -> Result<KeptVersion, Self> {
-        if let Self::Version(version) = self { Ok(version) } else { Err(self) }
+        if let Self::Version(version) = self { Ok(*version) } else { Err(self) }
     }
 
     fn block(self) -> Result<SegmentRecord, Self> {
-        if let Self::Block(block) = self { Ok(block) } else { Err(self) }
+        if let Self::Block(block) = self { Ok(*block) } else { Err(self) }
     }
 }
 
@@ -144,11 +144,13 @@ impl<W: Write> ExportWriter<W> {
         self.totals.note(&piece);
         let parts: Vec<Frame> = match &mut piece {
             ExportRecord::Item(_, item) => {
-                std::mem::take(&mut item.versions).into_iter().map(Frame::Version).collect()
+                let versions = std::mem::take(&mut item.versions).into_iter();
+                versions.map(|version| Frame::Version(Box::new(version))).collect()
             }
             ExportRecord::Archive(_, _, archive) => {
                 let blocks = archive.take().map(|archive| SegmentRecord::blocks(&archive, BLOCK));
-                blocks.unwrap_or_default().into_iter().map(Frame::Block).collect()
+                let blocks = blocks.unwrap_or_default().into_iter();
+                blocks.map(|block| Frame::Block(Box::new(block))).collect()
             }
             _ => Vec::new(),
         };
