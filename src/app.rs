@@ -16,6 +16,7 @@ mod reach;
 mod replay;
 mod retention;
 mod serve;
+mod space;
 mod sup;
 mod titles;
 mod token;

@@ -134,6 +134,10 @@ impl Hub {
     /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:
     /// it is answered before the callback is asked).
     pub async fn ask(&self, feed: &FeedName, request: HubRequest) -> Result<(), AskError> {
+        // An end takes nothing in.
+        if matches!(request, HubRequest::Subscribe { .. }) {
+            self.0.store.condition().check_intake()?;
+        }
         self.change_ledger(feed, |ledger, allow, tick, now| {
             ledger.ask(feed, request, allow, tick, now)
         })
@@ -147,6 +151,7 @@ impl Hub {
         topic: String,
         callback: Url,
     ) -> Result<(), AskError> {
+        self.0.store.condition().check_intake()?;
         let key = (topic, callback);
         self.change_ledger(feed, |ledger, allow, tick, now| {
             ledger.register(feed, key, allow, tick, now)

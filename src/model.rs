@@ -44,7 +44,7 @@ pub use attempt::Attempt;
 pub use backfill::{ArchiveLayout, Backfill, WalkStanding};
 pub use body_prints::BodyPrints;
 pub use change::{Change, Conflicting, Event, EventKind, NewVersion};
-pub use counted::counted;
+pub use counted::{counted, shown_size};
 pub use document::{
     Completeness, Entry, EntryTombstone, Family, FeedDocument, FeedLinks, Field, Format, Head,
     Older, UpdateHints, Warning,

@@ -5,11 +5,13 @@
 
 mod assemble;
 mod check;
+mod condition;
 #[cfg(test)]
 mod conformance;
 mod embedded;
 pub mod endpoint;
 mod engine;
+mod free_space;
 mod limits;
 mod lineage;
 mod past;
@@ -23,7 +25,9 @@ mod sled;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
+pub use self::condition::{FreeBytes, StoreCondition, StoreStop};
 pub use self::embedded::EmbeddedStore;
+pub use self::free_space::{FreeSpace, MeasuredSpace};
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
 };
@@ -223,6 +227,17 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
+    /// It stopped after a failure, and is opened again.
+    #[error("{0}")]
+    Stopped(Box<StoreStop>),
+    /// The file system has too little space for anything new.
+    #[error("{}", condition::low_space(*.free, *.limit))]
+    LowSpace {
+        /// The bytes that this process may still write.
+        free: u64,
+        /// The bytes that must stay free (`store.min_free`).
+        limit: u64,
+    },
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
@@ -254,6 +269,11 @@ pub trait Store: Send + Sync + 'static {
     /// What the SUP ids of its feeds are made of: likewise.
     fn sup_ids(&self) -> SupIdBasis {
         SupIdBasis::Endpoint
+    }
+
+    /// What of it does not work, from memory: also while it is closed and opened again.
+    fn condition(&self) -> StoreCondition {
+        StoreCondition::default()
     }
 
     /// The claims of this node for the next `ttl`.

@@ -2,13 +2,13 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::{AppError, aggregates, feeds, token, translate};
+use super::{AppError, aggregates, feeds, space, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
 use crate::poll::{self, ParseAndRecord, Poller};
 use crate::serve::{self, ServeError, SiteServer};
-use crate::store::{EmbeddedStore, Store};
+use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -20,11 +20,13 @@ use tokio_util::sync::CancellationToken;
 pub struct Outside {
     /// Tells the time; set by hand in tests.
     pub clock: Arc<dyn Clock>,
+    /// Measures the space on the store's file system; `None`: as the system says.
+    pub space: Option<Arc<FreeSpace>>,
 }
 
 impl Default for Outside {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock) }
+        Self { clock: Arc::new(SystemClock), space: None }
     }
 }
 
@@ -67,7 +69,8 @@ impl Gateway {
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
         let clock = outside.clock;
-        let store = open(config, Arc::clone(&clock)).await?;
+        let space = space::watched(config, outside.space);
+        let store = open(config, Arc::clone(&clock), space.clone()).await?;
         let listen = config.server.listen;
         let listener = TcpListener::bind(listen).await.map_err(|error| refused(listen, error))?;
         let address = listener
@@ -138,6 +141,9 @@ impl Gateway {
             Arc::clone(&desk),
             polling.clone(),
         ));
+        if let Some(space) = space {
+            tokio::spawn(space::watch(space, polling.clone()));
+        }
         let gather_task = tokio::spawn(aggregates::gather(
             Arc::clone(&store),
             Arc::clone(&desk),
@@ -227,16 +233,23 @@ async fn open_hub(
     opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))
 }
 
-async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
+async fn open(
+    config: &Config,
+    clock: Arc<dyn Clock>,
+    space: Option<Arc<FreeSpace>>,
+) -> Result<Arc<dyn Store>, AppError> {
     let endpoint = config.publish.endpoint.clone();
     if config.store.kind == StoreKind::Memory {
         let store = EmbeddedStore::in_memory(endpoint, clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(store));
+        return Ok(Arc::new(space::limit(store, space)));
     }
     let path = config.store.path.clone();
-    let opened =
-        tokio::task::spawn_blocking(move || EmbeddedStore::on_disk(&path, endpoint, clock)).await;
+    let open = move || {
+        let store = EmbeddedStore::on_disk(&path, endpoint, clock)?;
+        Ok::<_, StoreError>(space::limit(store, space))
+    };
+    let opened = tokio::task::spawn_blocking(open).await;
     let store = opened
         .map_err(|error| AppError::run("the store could not be opened", error))?
         .map_err(|error| AppError::run("the store could not be opened", error))?;

@@ -3,6 +3,7 @@
 use crate::hub::{AskError, Hub, HubDocument, NoHubDocument, Topics};
 use crate::model::FeedName;
 use crate::serve::{self, HubError, HubTotals, NoTopic};
+use crate::store::StoreError;
 use crate::websub::{HubRequest, Subscription};
 use async_trait::async_trait;
 use url::Url;
@@ -49,6 +50,9 @@ fn refused(error: &AskError) -> HubError {
         AskError::Callback(_) | AskError::Mode(_) => HubError::BadRequest(error.to_string()),
         AskError::Unknown => HubError::Unknown(error.to_string()),
         AskError::Pending | AskError::Full { .. } => HubError::Full(error.to_string()),
+        AskError::Store(StoreError::LowSpace { .. } | StoreError::Stopped(_)) => {
+            HubError::Later(error.to_string())
+        }
         AskError::Store(_) => HubError::Internal(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ mod state;
 
 pub use plan::{ImportPlan, RefusedOutline};
 
-use super::{AppError, ConfigSource};
+use super::{AppError, ConfigSource, space};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::model::FeedRecord;
@@ -111,8 +111,12 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
     let (path, endpoint) = (folder(config)?, config.publish.endpoint.clone());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let opened =
-        tokio::task::spawn_blocking(move || EmbeddedStore::on_disk(&path, endpoint, clock)).await;
+    let watched = space::watched(config, None);
+    let open = move || {
+        let store = EmbeddedStore::on_disk(&path, endpoint, clock)?;
+        Ok(space::limit(store, watched))
+    };
+    let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;
     opened.map(Arc::new).map_err(unopened)
 }
@@ -140,6 +144,8 @@ async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported,
     problems.extend(list.problems.iter().cloned());
 
     let store = open(config).await?;
+    let has_space = store.condition().check_intake();
+    has_space.map_err(|error| AppError::run("the list was not imported", error))?;
     let stored = store.feeds().await;
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
     let now = SystemClock.now();

@@ -136,7 +136,10 @@ impl AdminService {
 
     async fn standing(&self, record: FeedRecord) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await?;
-        let polled = self.poller.status(&record.name).unwrap_or_default();
+        let mut polled = self.poller.status(&record.name).unwrap_or_default();
+        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
+            next.reason = format!("it waits: {why}");
+        }
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
         let hub = polled.hub.as_ref();
@@ -250,6 +253,9 @@ impl Operator for AdminService {
         if let Some(before) = &before {
             self.refuse_if_filed(before)?;
         }
+        if before.is_none() {
+            self.store.condition().check_intake()?;
+        }
         let mut record = FeedRecord {
             name: feed.clone(),
             url,
@@ -293,6 +299,7 @@ impl Operator for AdminService {
             let said = format!("the feed {feed} is not polled: it has no url");
             return Err(OperatorError::Conflict(said));
         }
+        self.store.condition().check_intake()?;
         let report = self.poller.poll_now(feed).await.map_err(|error| match error {
             PollError::TooMany { .. } => OperatorError::Conflict(error.to_string()),
             _ => stopped(error),
@@ -329,6 +336,7 @@ impl Operator for AdminService {
             let said = format!("the feed {feed} has no url, so nobody has older documents of it");
             return Err(OperatorError::Conflict(said));
         }
+        self.store.condition().check_intake()?;
         self.poller.walk(feed, order).await.map_err(stopped)
     }
 

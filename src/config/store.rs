@@ -1,7 +1,7 @@
 //! `[store]`: where the gateway keeps what it knows.
 
 use super::keys::{Preset::Value as Preset, section};
-use super::kinds::{OneOf, Parsed};
+use super::kinds::{OneOf, Parsed, Size};
 use std::path::PathBuf;
 
 /// Which store.
@@ -24,6 +24,12 @@ section! {
         ///
         /// One process at a time uses it.
         path: PathBuf = Parsed("a path", path), Preset("\"tidegate-data\"");
+        /// How much must stay free on the file system of the data folder; of a small one 2 %, where
+        /// that is less. Below it nothing new is taken in, and reading goes on.
+        ///
+        /// Feeds are not polled then, and new items, feeds and subscriptions are refused. It goes on
+        /// by itself once a quarter more than that is free. "0MiB": never.
+        min_free: u64 = Size, Preset("\"256MiB\"");
     }
 }
 

@@ -37,7 +37,7 @@ pub fn configuration(publisher: SocketAddr, listen: SocketAddr, data: Option<Pat
     let path = data.unwrap_or_else(|| StoreSettings::default().path);
     Config {
         server: ServerSection { listen, ..ServerSection::default() },
-        store: StoreSettings { kind, path },
+        store: StoreSettings { kind, path, ..StoreSettings::default() },
         polling: Polling {
             min_interval: POLL_EVERY,
             max_interval: POLL_EVERY,

@@ -14,9 +14,21 @@ pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     }
 }
 
+/// A number of bytes as people read it: `1.5 MiB`.
+pub fn shown_size(bytes: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = bytes.saturating_mul(10) / unit;
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => counted(bytes, "byte"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::{counted, shown_size};
 
     #[test]
     fn one_is_no_plural() {
@@ -30,5 +42,19 @@ mod tests {
             assert_eq!(counted(number, what), said);
         }
         assert_eq!(counted(1_usize, "request"), "1 request");
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, said) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (5 << 20, "5.0 MiB"),
+            (u64::MAX, "1717986918.3 GiB"),
+        ] {
+            assert_eq!(shown_size(bytes), said);
+        }
     }
 }

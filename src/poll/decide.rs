@@ -11,11 +11,21 @@ use std::time::Duration;
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
+/// How long the right to commit is asked for.
+const CLAIM_TTL: Duration = Duration::from_secs(60);
+
+/// Asks the store for the right to commit. On one machine there is one share of the feeds.
+pub async fn claim(store: &dyn Store, node: u64) -> Result<Claim, CommitError> {
+    let claims = store.claims(node, CLAIM_TTL).await?;
+    claims.into_iter().next().ok_or(CommitError::Fenced)
+}
 
 /// What decisions are made with, the same for polls, operators and upkeep.
 #[derive(Clone)]
 pub struct DecisionContext {
     pub store: Arc<dyn Store>,
+    /// Which node this is, as it asks for the right to commit.
+    pub node: u64,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
     /// How long changes stay in the sync view. Like the others it changes with a restart only, or what
@@ -31,6 +41,13 @@ impl DecisionContext {
     /// The right to commit as it is now.
     pub fn claim(&self) -> Claim {
         self.claim.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for the right to commit anew.
+    pub async fn renew_claim(&self) -> Result<(), CommitError> {
+        let claim = claim(self.store.as_ref(), self.node).await?;
+        *self.claim.write().unwrap_or_else(PoisonError::into_inner) = claim;
+        Ok(())
     }
 
     /// An observation of a feed.
@@ -81,9 +98,19 @@ impl DecisionContext {
     pub async fn commit(&self, change: Change) -> Result<Option<Revision>, CommitError> {
         let (feed, base) = (change.feed.clone(), change.base);
         let (tick, body) = (change.tick, change.state.body);
-        match self.store.commit(&self.claim(), change).await {
+        let claim = self.claim();
+        match self.store.commit(&claim, change).await {
             Ok(committed) => Ok(Some(committed.revision)),
             Err(CommitError::Conflict(_)) => Ok(None),
+            // A store that was opened again gave the right out anew: what it has is read again.
+            Err(CommitError::Fenced) => {
+                self.renew_claim().await?;
+                if self.claim() == claim { Err(CommitError::Fenced) } else { Ok(None) }
+            }
+            // What the store says of the feed then is from before the failure.
+            Err(CommitError::Ambiguous(error)) if self.store.condition().stop.is_some() => {
+                Err(CommitError::Ambiguous(error))
+            }
             Err(CommitError::Ambiguous(_)) => {
                 // Ticks are never given twice, so that ours tells whether the change is in.
                 let is_ours = |stored: &FeedState| {

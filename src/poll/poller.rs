@@ -2,7 +2,7 @@
 
 use super::attempts::Attempts;
 use super::callbacks::Callbacks;
-use super::decide::DecisionContext;
+use super::decide::{self, DecisionContext};
 use super::error::PollError;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
@@ -105,9 +105,10 @@ impl Poller {
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
-        let claim = super::scheduler::claim(&parts.store, parts.settings.node).await?;
+        let claim = decide::claim(parts.store.as_ref(), parts.settings.node).await?;
         let decisions = DecisionContext {
             store: Arc::clone(&parts.store),
+            node: parts.settings.node,
             claim: Arc::new(RwLock::new(claim)),
             window: parts.settings.window,
             versions_per_day: parts.settings.versions_per_day,

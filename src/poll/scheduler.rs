@@ -32,10 +32,10 @@ use crate::judge::probe::ProbePlan;
 use crate::model::{Backfill, FeedName, FeedRecord, HubSubscription, PollState, Time};
 use crate::status::PollResponse;
 use crate::status::ScheduledPoll;
-use crate::store::{Claim, CommitError, Store};
+use crate::store::CommitError;
 use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
@@ -46,8 +46,6 @@ use tokio_util::sync::CancellationToken;
 const SLICE: Duration = Duration::from_secs(1);
 /// By how much each feed lengthens the time over which what is due is spread after a start.
 const START_STEP: Duration = Duration::from_millis(100);
-/// How long the right to poll is asked for.
-const CLAIM_TTL: Duration = Duration::from_secs(60);
 /// How often it is renewed.
 const CLAIM_EVERY: Duration = Duration::from_secs(20);
 /// How long changed poll states are gathered before they are written together.
@@ -153,12 +151,8 @@ pub(super) struct PollScheduler {
     note_at: Instant,
     claim_at: Instant,
     last_now: Time,
-}
-
-/// Asks the store for the right to poll. On one machine there is one share of the feeds.
-pub(super) async fn claim(store: &Arc<dyn Store>, node: u64) -> Result<Claim, RoundError> {
-    let claims = store.claims(node, CLAIM_TTL).await?;
-    claims.into_iter().next().ok_or(RoundError::Fenced)
+    /// Whether nothing is begun, because the store takes nothing in.
+    waits_for_store: bool,
 }
 
 impl PollScheduler {
@@ -195,6 +189,7 @@ impl PollScheduler {
             note_at: Instant::now() + NOTE_EVERY,
             claim_at: Instant::now() + CLAIM_EVERY,
             last_now,
+            waits_for_store: false,
         }
     }
 
@@ -287,6 +282,9 @@ impl PollScheduler {
     fn start_what_is_due(&mut self) {
         let (now, instant) = (self.clock.now(), Instant::now());
         self.follow_clock(now);
+        if self.has_to_wait() {
+            return;
+        }
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             match self.due.pop_first() {
                 Some((_, Errand::Poll(name))) => self.line_up_poll(name, instant),
@@ -296,6 +294,18 @@ impl PollScheduler {
             }
         }
         self.run_errands(now, instant);
+    }
+
+    /// Whether what is due has to wait, because the store would not take in what comes of it. What is
+    /// due stays where it is, and begins once the store takes it in again.
+    fn has_to_wait(&mut self) -> bool {
+        let waits = self.bench.store.condition().check_intake().is_err();
+        // A store that was opened again gives the right to poll out anew, which is asked for first.
+        let waited = std::mem::replace(&mut self.waits_for_store, waits);
+        if waited && !waits {
+            self.claim_at = Instant::now();
+        }
+        waits || waited
     }
 
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
@@ -351,6 +361,9 @@ impl PollScheduler {
 
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
+        if self.waits_for_store {
+            return now + SLICE;
+        }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
         let times = [due, looks, polite, self.checkpoint_at, Some(self.claim_at)];
@@ -360,14 +373,14 @@ impl PollScheduler {
     /// Renews the claim and writes what is to be remembered, where it is time.
     async fn keep_up(&mut self) {
         let now = Instant::now();
+        // What is to be written waits until the store is open again.
+        if self.bench.store.condition().stop.is_some() {
+            return;
+        }
         if self.claim_at <= now {
             self.claim_at = now + CLAIM_EVERY;
-            match claim(&self.bench.store, self.settings.node).await {
-                Ok(claim) => {
-                    let renewed = &self.bench.decisions.claim;
-                    *renewed.write().unwrap_or_else(PoisonError::into_inner) = claim;
-                }
-                Err(error) => tracing::error!(%error, "the right to poll could not be renewed"),
+            if let Err(error) = self.bench.decisions.renew_claim().await {
+                tracing::error!(%error, "the right to poll could not be renewed");
             }
         }
         if self.note_at <= now {

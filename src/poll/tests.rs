@@ -6,6 +6,7 @@ mod gateway;
 mod pauses;
 mod probes;
 mod restart;
+mod store_trouble;
 
 use super::*;
 use crate::fetch::{FetchBlame, FetchError};

@@ -13,6 +13,7 @@ use crate::model::{
     ShownAddress, counted, listed, shown_text,
 };
 use crate::status::{FeedStatus, FinishedPoll, PollEnding};
+use crate::store::StoreStop;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
@@ -69,6 +70,10 @@ pub(super) async fn page(
     State(room): State<SharedState>,
     client: Client,
 ) -> Result<Response, Problem> {
+    let condition = room.store.condition();
+    if let Some(stop) = &condition.stop {
+        return Ok(html::page("Feeds", &while_stopped(&room, stop).await));
+    }
     let (cost, revisions) = cost(&room).await?;
     let ask = WorkRequest { client, work: Work::of_all(WorkKind::Standing), cost, tells: false };
     let make = || {
@@ -80,7 +85,25 @@ pub(super) async fn page(
         }
     };
     let page = room.overview.pages.get(&(), ask, make).await?;
-    Ok(html::page("Feeds", &html! { (PreEscaped(page.as_str())) }))
+    let content = html! {
+        @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
+        (PreEscaped(page.as_str()))
+    };
+    Ok(html::page("Feeds", &content))
+}
+
+/// What is said while the store is closed: why, and which feeds there are.
+async fn while_stopped(room: &AppState, stop: &StoreStop) -> Markup {
+    let listing = room.directory.listing().await.unwrap_or_default();
+    let served = listing.values().filter(|record| record.standing != FeedStanding::Gone);
+    html! {
+        p.bad { (stop) "." }
+        p { "Feeds are served as they were made last, as far as that is in memory; nothing is polled." }
+        ul { @for record in served.take(FEEDS_SHOWN) {
+            li { a href={ "/feeds/" (record.name) } { (record.name) } }
+        } }
+        p.quiet { a href="/metrics" { "Metrics" } " · " a href="/readyz" { "Readiness" } }
+    }
 }
 
 async fn made(room: &AppState) -> Result<String, Problem> {

@@ -4,7 +4,7 @@ use super::address::{followable, item_page};
 use super::conditional::Representation;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
-use crate::model::{FeedName, SyncId, Time, counted};
+use crate::model::{FeedName, SyncId, Time};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
@@ -93,18 +93,6 @@ pub(super) fn moment(time: Time) -> Markup {
     let exact = time.to_string();
     let shown = exact.replace('T', " ").replace('Z', " UTC");
     html! { time datetime=(exact) { (shown) } }
-}
-
-/// A number of bytes as people read it.
-pub(super) fn size(bytes: u64) -> String {
-    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => {
-            let tenths = bytes.saturating_mul(10) / unit;
-            format!("{}.{} {name}", tenths / 10, tenths % 10)
-        }
-        None => counted(bytes, "byte"),
-    }
 }
 
 /// A text from outside, cut to what a page has room for.

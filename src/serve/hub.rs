@@ -53,6 +53,9 @@ pub enum HubError {
     /// A limit is reached; says which.
     #[error("{0}")]
     Full(String),
+    /// Nothing can be stored just now; says why.
+    #[error("{0}")]
+    Later(String),
     /// It failed here; says why.
     #[error("{0}")]
     Internal(String),
@@ -76,7 +79,7 @@ impl From<HubError> for Problem {
         match error {
             HubError::BadRequest(said) => Self::new(StatusCode::BAD_REQUEST, said),
             HubError::Unknown(said) => Self::not_found(said),
-            HubError::Full(said) => Self::later(said, RETRY_SOON),
+            HubError::Full(said) | HubError::Later(said) => Self::later(said, RETRY_SOON),
             HubError::Internal(said) => {
                 tracing::error!(error = said, "the hub could not take a request");
                 Self::later("the hub could not store the request", RETRY_SOON)

@@ -1,11 +1,10 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
 use super::SharedState;
-use super::html::{moment, size};
+use super::html::moment;
 use super::json;
 use crate::archive;
-use crate::model::counted;
-use crate::model::{ArchiveNote, FeedName, FeedState, Revision};
+use crate::model::{ArchiveNote, FeedName, FeedState, Revision, counted, shown_size};
 use crate::store::{Holdings, Retention, Store, StoreError};
 use maud::{Markup, html};
 use moka::future::Cache;
@@ -83,21 +82,21 @@ fn shown(
             dd { (state.living) " that live, " (state.current) " of them shown; "
                 (counted(state.tombstones, "tombstone")) }
             dt { "Versions" }
-            dd { (kept.versions) ", " (size(kept.version_bytes)) br;
+            dd { (kept.versions) ", " (shown_size(kept.version_bytes)) br;
                 span.quiet { "At most " (past.versions) " of an item"
                     @let lasting = age(Some(past.age));
                     @if !lasting.is_empty() { (lasting) " after the next one came" }
                     ". The newest stays." } }
             dt { "Past documents" }
-            dd { (kept.documents) ", " (size(kept.document_bytes))
+            dd { (kept.documents) ", " (shown_size(kept.document_bytes))
                 @if let Some(back_to) = kept.back_to {
                     "; the feed can be read back to "
                     a href={ "/feeds/" (feed) "?as-of=" (back_to) } { (moment(back_to)) }
                 }
-                br; span.quiet { "With the versions at most " (size(past.bytes)) "." } }
+                br; span.quiet { "With the versions at most " (shown_size(past.bytes)) "." } }
             dt { "Archives" }
             dd {
-                (chain.kept()) ", " (size(chain.bytes)) "; " (chain.unsealed)
+                (chain.kept()) ", " (shown_size(chain.bytes)) "; " (chain.unsealed)
                 " versions are in none yet"
                 @if chain.first > 0 { "; " (chain.first) " were dropped" }
                 @if let Some(oldest) = oldest {
@@ -109,7 +108,7 @@ fn shown(
                     }
                 }
                 br; span.quiet { "At most " (archives.kept) " of " (counted(archives.entries, "entry"))
-                    @if let Some(bytes) = archives.bytes { ", " (size(bytes)) }
+                    @if let Some(bytes) = archives.bytes { ", " (shown_size(bytes)) }
                     (age(archives.age)) "; the oldest go first." }
                 @if limits_yield {
                     br; span.quiet { "There are more, because what lives stands in them." }
@@ -161,7 +160,7 @@ pub(super) async fn described(
 pub(super) fn archives(feed: &FeedName, state: &FeedState) -> Markup {
     html! {
         a href={ "/feeds/" (feed) "/about#kept" } { (state.archives.kept()) }
-        br; span.quiet { (size(state.archives.bytes)) }
+        br; span.quiet { (shown_size(state.archives.bytes)) }
     }
 }
 
@@ -169,20 +168,6 @@ pub(super) fn archives(feed: &FeedName, state: &FeedState) -> Markup {
 mod tests {
     use super::*;
     use crate::model::{ArchiveId, Chain, Format, Tick, Time};
-
-    #[test]
-    fn sizes_are_for_people() {
-        for (bytes, said) in [
-            (0, "0 bytes"),
-            (1023, "1023 bytes"),
-            (1024, "1.0 KiB"),
-            (1536, "1.5 KiB"),
-            (5 << 20, "5.0 MiB"),
-            (u64::MAX, "1717986918.3 GiB"),
-        ] {
-            assert_eq!(size(bytes), said);
-        }
-    }
 
     #[test]
     fn everything_that_is_kept_is_named_with_its_limits() {

@@ -2,6 +2,7 @@
 
 use super::hub::HubTotals;
 use crate::status::PollTotals;
+use crate::store::StoreCondition;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -41,6 +42,10 @@ struct Meters {
     subscriptions: Family<FeedGauges, Gauge>,
     deliveries: Family<OutcomeLabel, Counter>,
     contested: Gauge,
+    store_up: Gauge,
+    store_intake: Gauge,
+    store_free: Gauge,
+    store_min_free: Gauge,
 }
 
 /// The meters of this module, and those that are read from the operator's side at each scrape.
@@ -90,6 +95,28 @@ impl Metrics {
             m.subscriptions,
         );
         registry.register("items_in_conflict", "Items with unresolved conflicts", m.contested);
+        registry.register(
+            "store_up",
+            "1 while the store is open, 0 while it is opened again after a failure",
+            m.store_up,
+        );
+        registry.register(
+            "store_takes_in",
+            "1 while new documents are taken in, 0 while the store is closed or space is low",
+            m.store_intake,
+        );
+        registry.register_with_unit(
+            "store_free",
+            "Bytes that are free on the file system of the data folder",
+            Unit::Bytes,
+            m.store_free,
+        );
+        registry.register_with_unit(
+            "store_min_free",
+            "Bytes of it that must stay free for anything new to be taken in",
+            Unit::Bytes,
+            m.store_min_free,
+        );
         registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
         Self { meters, registry: Arc::new(registry) }
     }
@@ -135,6 +162,17 @@ impl Metrics {
     /// Sets how many items are in conflict.
     pub(super) fn contested(&self, number: u32) {
         self.meters.contested.set(i64::from(number));
+    }
+
+    /// Says whether the store works and how much space it has.
+    pub(super) fn store(&self, condition: &StoreCondition) {
+        let meters = &self.meters;
+        meters.store_up.set(i64::from(condition.stop.is_none()));
+        meters.store_intake.set(i64::from(condition.check_intake().is_ok()));
+        if let Some(space) = condition.space {
+            meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
+            meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));
+        }
     }
 
     /// Takes over what the operator's side counted; its counters only grow.

@@ -89,11 +89,21 @@ pub enum OperatorError {
     /// It failed here; says why.
     #[error("{0}")]
     Internal(String),
+    /// The file system has too little space for anything new.
+    #[error("{0}")]
+    NoSpace(String),
+    /// The store is closed after a failure, and opened again.
+    #[error("{0}")]
+    Stopped(String),
 }
 
 impl From<StoreError> for OperatorError {
     fn from(error: StoreError) -> Self {
-        Self::Internal(error.to_string())
+        match error {
+            StoreError::LowSpace { .. } => Self::NoSpace(error.to_string()),
+            StoreError::Stopped(_) => Self::Stopped(error.to_string()),
+            error => Self::Internal(error.to_string()),
+        }
     }
 }
 
@@ -103,6 +113,11 @@ impl From<CommitError> for OperatorError {
             CommitError::Conflict(_) => {
                 Self::Internal("the feed changed while this was done; try again".to_owned())
             }
+            CommitError::Store(error) => error.into(),
+            CommitError::Ambiguous(StoreError::Stopped(stop)) => Self::Stopped(format!(
+                "it is unknown whether this was stored, look at the feed once the store is open \
+                 again: {stop}"
+            )),
             error => Self::Internal(error.to_string()),
         }
     }

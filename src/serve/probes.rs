@@ -1,9 +1,10 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
-use super::SharedState;
 use super::conditional::unkept;
 use super::problem::{Problem, RETRY_SOON};
+use super::{AppState, SharedState};
 use crate::model::FeedStanding;
+use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -16,30 +17,33 @@ pub(super) async fn alive() -> Response {
     unkept(TEXT, "ok\n")
 }
 
-/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down.
+/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down. Where the
+/// file system has too little space, it answers 200 and says so.
 pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
     room.operator.ready().map_err(|why| Problem::later(why, RETRY_SOON))?;
-    // A store that has stopped (a full disk, say) is a reason to start this process again, though
-    // what was rendered before is still served.
+    let condition = room.store.condition();
+    if let Some(stop) = &condition.stop {
+        return Err(Problem::later(stop.to_string(), RETRY_SOON));
+    }
     room.directory.checked().await?;
+    // Reading goes on, so that this is no reason to send readers elsewhere.
+    if let Err(why) = condition.check_intake() {
+        return Ok(unkept(TEXT, format!("ready to be read from: {why}\n")));
+    }
     Ok(unkept(TEXT, "ready\n"))
 }
 
-/// `GET /metrics`.
+/// `GET /metrics`. What the store cannot say just now stays as it was said last.
 pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response, Problem> {
-    let listing = room.directory.listing().await?;
-    for standing in [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone] {
-        let number = listing.values().filter(|record| record.standing == standing).count();
-        room.metrics.feeds(standing.name(), number);
+    if let Err(error) = measure_feeds(&room).await
+        && !matches!(error, StoreError::Stopped(_))
+    {
+        tracing::warn!(%error, "feeds could not be counted for the metrics");
     }
-    let mut contested = 0_u32;
-    for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
-        contested = contested.saturating_add(room.contested.count(&record.name).await?);
-    }
-    room.metrics.contested(contested);
+    room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());
@@ -51,4 +55,19 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
         }
     }
+}
+
+/// Counts feeds by standing, and items in conflict.
+async fn measure_feeds(room: &AppState) -> Result<(), StoreError> {
+    let listing = room.directory.listing().await?;
+    for standing in [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone] {
+        let number = listing.values().filter(|record| record.standing == standing).count();
+        room.metrics.feeds(standing.name(), number);
+    }
+    let mut contested = 0_u32;
+    for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
+        contested = contested.saturating_add(room.contested.count(&record.name).await?);
+    }
+    room.metrics.contested(contested);
+    Ok(())
 }

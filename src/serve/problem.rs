@@ -73,6 +73,13 @@ impl Problem {
         }
     }
 
+    /// The store is closed and opened again.
+    pub(super) fn stopped() -> Self {
+        let said = "the gateway's store stopped after a failure and is opened again; what was made \
+                    before is served meanwhile";
+        Self::later(said, RETRY_SOON)
+    }
+
     /// 401 with the challenge of RFC 6750 section 3.
     pub(super) fn unauthorized() -> Self {
         Self {
@@ -120,6 +127,10 @@ impl From<StoreError> for Problem {
         if matches!(error, StoreError::Closed) {
             return Self::later("the gateway is shutting down", RETRY_SOON);
         }
+        // The store itself has logged why, once.
+        if matches!(error, StoreError::Stopped(_)) {
+            return Self::stopped();
+        }
         tracing::error!(error = &error as &dyn std::error::Error, "the store failed a reader");
         Self::later("the gateway could not read its store", RETRY_SOON)
     }
@@ -133,6 +144,8 @@ impl From<OperatorError> for Problem {
             OperatorError::BadRequest(_) => StatusCode::BAD_REQUEST,
             OperatorError::Item(error) => of_item(error),
             OperatorError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            OperatorError::NoSpace(_) => StatusCode::INSUFFICIENT_STORAGE,
+            OperatorError::Stopped(said) => return Self::later(said, RETRY_SOON),
         };
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = &error as &dyn std::error::Error, "administration failed");

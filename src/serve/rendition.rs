@@ -108,6 +108,10 @@ impl NoDocument {
         if let Self::Told(problem) = self {
             return problem.clone();
         }
+        // The store itself has logged why, once.
+        if matches!(self, Self::Store(StoreError::Stopped(_))) {
+            return Problem::stopped();
+        }
         let error = self as &dyn std::error::Error;
         tracing::error!(%feed, error, "a document could not be made");
         Problem::later(format!("the gateway could not {what} just now"), RETRY_SOON)

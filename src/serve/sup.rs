@@ -17,6 +17,7 @@ use crate::sup::{Closed, Windows, step};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -68,6 +69,8 @@ pub(super) struct SupDocuments {
     windows: Arc<Mutex<Windows>>,
     /// One reader of the log at a time.
     reading: tokio::sync::Mutex<()>,
+    /// Whether the log was read to its end once.
+    followed: AtomicBool,
 }
 
 impl SupDocuments {
@@ -95,6 +98,7 @@ impl SupDocuments {
             periods: periods.into(),
             windows: Arc::new(Mutex::new(windows)),
             reading: tokio::sync::Mutex::default(),
+            followed: AtomicBool::new(false),
         }
     }
 
@@ -129,7 +133,11 @@ impl SupDocuments {
         if let Some(built) = self.standing(slot) {
             return Ok(built);
         }
-        self.follow().await?;
+        match self.follow().await {
+            // Until the store is open again, a document says what was known last, and until when.
+            Err(StoreError::Stopped(_)) if self.followed.load(Ordering::Acquire) => {}
+            followed => followed?,
+        }
         let begun = Instant::now();
         let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
         let (site, period) = (self.site.clone(), slot.period);
@@ -178,6 +186,7 @@ impl SupDocuments {
             let mut windows = self.windows();
             if epochs.is_empty() {
                 windows.finish(now);
+                self.followed.store(true, Ordering::Release);
                 return Ok(());
             }
             for sealed in epochs {

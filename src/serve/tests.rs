@@ -15,6 +15,7 @@ mod headers;
 mod pages;
 mod shares;
 mod sockets;
+mod stopped_store;
 mod sup;
 
 use super::{AppState, ServeSettings, ServerConfig, SharedState, routes};

@@ -37,7 +37,7 @@ use self::open::Opened;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{Published, StoreShared, broken};
 use super::engine::MemoryEngine;
-use super::{Epoch, StoreError};
+use super::{Epoch, FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -56,6 +56,8 @@ pub struct EmbeddedStore {
     fence: u64,
     clock: Arc<dyn Clock>,
     shared: Arc<StoreShared>,
+    /// The space on its file system, where that is watched.
+    space: Option<Arc<FreeSpace>>,
     reads: Arc<Semaphore>,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
@@ -198,7 +200,15 @@ impl EmbeddedStore {
         let reads = Arc::new(Semaphore::new(READS as usize));
         let open = RwLock::new(Some(OpenStore { records, writer, place }));
         let committer = Mutex::new(thread);
-        Ok(Self { endpoint, sup_ids, fence, clock, shared, reads, blocks, open, committer })
+        let space = None;
+        Ok(Self { endpoint, sup_ids, fence, clock, shared, space, reads, blocks, open, committer })
+    }
+
+    /// Takes nothing new in while the file system has too little space.
+    #[must_use]
+    pub fn with_space(mut self, space: Arc<FreeSpace>) -> Self {
+        self.space = Some(space);
+        self
     }
 
     fn opened(&self) -> Result<OpenStore, StoreError> {

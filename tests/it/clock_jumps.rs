@@ -52,7 +52,9 @@ async fn ticks_go_on_whatever_the_clock_does() {
     let config = config::check("test", &text).unwrap().config;
     let clock = ManualClock::at(Time::from_unix(NOW));
     let gateway =
-        Gateway::start(&config, Outside { clock: Arc::new(clock.clone()) }).await.unwrap();
+        Gateway::start(&config, Outside { clock: Arc::new(clock.clone()), ..Outside::default() })
+            .await
+            .unwrap();
     let name = FeedName::new("news").unwrap();
     let operator = gateway.operator();
     operator.poll_now(&name).await.unwrap();

@@ -81,7 +81,7 @@ impl Bench {
         says.set(document("first"));
         let url = format!("http://127.0.0.1:{}/feed.xml", publisher(says.clone()).await);
         let clock = ManualClock::at(START);
-        let outside = Outside { clock: Arc::new(clock.clone()) };
+        let outside = Outside { clock: Arc::new(clock.clone()), ..Outside::default() };
         let gateway = Gateway::start(&configuration(), outside).await.unwrap();
         let news = FeedName::new("news").unwrap();
         let bench = Self { gateway, clock, says, url, news };

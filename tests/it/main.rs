@@ -24,6 +24,7 @@ mod judgement;
 mod judgement_noise;
 mod kill_loop;
 mod lists;
+mod low_space;
 mod opml_corpus;
 mod parse_corpus;
 mod parse_formats;

@@ -8,7 +8,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::model::{EndpointId, SupIdBasis, Time};
 use crate::store::portable::{ExportReader, ExportRecord, ExportTotals, PortableError, restarted};
-use crate::store::{EmbeddedStore, Store};
+use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<ImportedSta
     let fresh = beside(&target);
     std::fs::create_dir_all(&fresh)
         .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
-    let filled = fill(file.to_owned(), &fresh, whose, known).await;
+    let space = FreeSpace::of_folder(fresh.clone(), config.store.min_free);
+    let filled = fill(file.to_owned(), &fresh, whose, (known, Arc::new(space))).await;
     let filled = match filled {
         Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
         Err(error) => Err(error),
@@ -96,12 +97,13 @@ async fn fill(
     file: PathBuf,
     fresh: &Path,
     (endpoint, sup_ids): Whose,
-    known: Time,
+    (known, space): (Time, Arc<FreeSpace>),
 ) -> Result<ExportTotals, AppError> {
     let failed = "the state could not be stored";
     let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
     let opened = tokio::task::spawn_blocking(move || {
-        EmbeddedStore::on_disk_as(&path, Some(endpoint), Some(sup_ids), clock)
+        let store = EmbeddedStore::on_disk_as(&path, Some(endpoint), Some(sup_ids), clock)?;
+        Ok::<_, StoreError>(store.with_space(space))
     });
     let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
     let store = opened.map_err(|error| AppError::run(failed, error))?;

@@ -20,6 +20,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let settings = PollSettings::default();
     let decisions = DecisionContext {
         store: Arc::new(EmbeddedStore::in_memory(Some(own), clock.clone()).unwrap()),
+        node: 0,
         claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
         window: settings.window,
         versions_per_day: settings.versions_per_day,

@@ -14,8 +14,13 @@ use crate::poll::probe;
 use crate::poll::schedule::LastResult;
 use crate::status::ScheduledPoll;
 use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
+use crate::store::StoreError;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How soon a poll is repeated that the store could not take in; it waits longer where the store does.
+const STORE_REST: Duration = Duration::from_secs(10);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers.
@@ -110,6 +115,11 @@ impl PollScheduler {
                 };
                 let planned = memory.plan(name, bounds, now).next(after, now);
                 feed.replan(planned, bounds.min(), now)
+            }
+            // The publisher has no part in it, and what it sent is asked for again.
+            Err(RoundError::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. })) => {
+                let reason = "its last poll could not be stored".to_owned();
+                ScheduledPoll { at: now.plus(STORE_REST), reason }
             }
             Err(error) => {
                 let words = hidden(&feed.record, &error.describe());

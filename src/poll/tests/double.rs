@@ -38,6 +38,8 @@ pub enum Trouble {
     StoredUnknown,
     /// It is not stored, and nobody can tell.
     LostUnknown,
+    /// The store was opened again since the claim was given out.
+    Reopened,
 }
 
 #[derive(Default)]
@@ -51,6 +53,10 @@ pub struct Shelf {
     pub attempts: HashMap<FeedName, Attempt>,
     /// How often a mark of a large document was written or taken out.
     pub marks: u32,
+    /// What the store says of itself.
+    pub condition: StoreCondition,
+    /// How often it was opened again.
+    pub reopened: u64,
 }
 
 pub struct StoreDouble {
@@ -104,8 +110,11 @@ impl Store for StoreDouble {
     async fn put_subscriptions(&self, _: &[Subscription]) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
+    fn condition(&self) -> StoreCondition {
+        self.shelf.lock().unwrap().condition.clone()
+    }
     async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
-        Ok(vec![Claim { shard: 0, fence: 1 }])
+        Ok(vec![Claim { shard: 0, fence: 1 + self.shelf.lock().unwrap().reopened }])
     }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         Ok(self.shelf.lock().unwrap().feeds.clone())
@@ -193,6 +202,7 @@ impl Store for StoreDouble {
     }
     async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
+        shelf.condition.check_intake()?;
         let base = shelf.snapshots.get(&change.feed).map_or(Revision(0), |s| s.state.revision);
         match shelf.trouble.pop() {
             Some(Trouble::Conflict) => {
@@ -205,6 +215,10 @@ impl Store for StoreDouble {
             Some(Trouble::StoredUnknown) => {
                 shelf.apply(change);
                 return Err(CommitError::Ambiguous(StoreError::Closed));
+            }
+            Some(Trouble::Reopened) => {
+                shelf.reopened += 1;
+                return Err(CommitError::Fenced);
             }
             Some(Trouble::LostUnknown) => {
                 return Err(CommitError::Ambiguous(StoreError::Closed));

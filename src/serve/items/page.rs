@@ -6,8 +6,8 @@ use super::difference::{VersionDifference, name};
 use super::text_diff::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, standing};
 use crate::model::Evidence;
-use crate::model::counted;
-use crate::serve::html::{self, moment, size, text};
+use crate::model::{counted, shown_size};
+use crate::serve::html::{self, moment, text};
 use crate::store::VersionNote;
 use maud::{Markup, html};
 
@@ -108,7 +108,7 @@ fn version(subject: &Subject, note: &VersionNote) -> Markup {
                         } " "
                     }
                     a href={ (address) "?version=" (number) } { "Bytes" }
-                    @if note.size > 0 { " " span.quiet { (size(note.size)) } }
+                    @if note.size > 0 { " " span.quiet { (shown_size(note.size)) } }
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::model::{
 use crate::store::portable::ExportRecord;
 use crate::store::{
     Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
-    Pruned, Retention, Select, Store, StoreError, VersionNote, View,
+    Pruned, Retention, Select, Store, StoreCondition, StoreError, VersionNote, View, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -29,6 +29,10 @@ impl Store for EmbeddedStore {
 
     fn sup_ids(&self) -> SupIdBasis {
         self.sup_ids
+    }
+
+    fn condition(&self) -> StoreCondition {
+        StoreCondition { stop: None, space: self.space.as_ref().and_then(|space| space.last()) }
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
@@ -154,6 +158,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
+        if condition::takes_in(&change) {
+            self.condition().check_intake()?;
+        }
         let (claim, feed) = (claim.clone(), change.feed.clone());
         let prepare =
             move |records: &Records, shared: &StoreShared| plan::prepare(records, shared, change);
@@ -274,6 +281,10 @@ impl Store for EmbeddedStore {
         loop {
             let mut pieces = Vec::new();
             let taken = from.recv_many(&mut pieces, transfer::AT_ONCE).await;
+            if let Some(space) = &self.space {
+                space.measure();
+            }
+            self.condition().check_intake()?;
             let (claim, end) = (claim.clone(), taken == 0);
             self.ask(Touches::Lists, move |committer, group| {
                 committer.import(&claim, &pieces, end, group)

@@ -44,7 +44,7 @@ impl Bench {
         config.polling.walk_pause = Duration::ZERO;
         let now = Time::from_unix(START);
         let clock = ManualClock::at(now);
-        let outside = Outside { clock: Arc::new(clock.clone()) };
+        let outside = Outside { clock: Arc::new(clock.clone()), ..Outside::default() };
         let gateway = Gateway::start(&config, outside).await.unwrap();
         let news = FeedName::new("news").unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -85,7 +85,7 @@ impl Stage {
     }
 
     pub async fn start(&mut self) {
-        let outside = Outside { clock: Arc::new(self.clock.clone()) };
+        let outside = Outside { clock: Arc::new(self.clock.clone()), ..Outside::default() };
         self.gateway = Some(Gateway::start(&self.config, outside).await.unwrap());
     }
 

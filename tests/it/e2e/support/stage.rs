@@ -104,7 +104,7 @@ impl Stage {
     }
 
     async fn start(&mut self) {
-        let outside = Outside { clock: Arc::new(self.clock.clone()) };
+        let outside = Outside { clock: Arc::new(self.clock.clone()), ..Outside::default() };
         let gateway = Gateway::start(&self.config, outside).await.unwrap();
         self.net.lead_to(gateway.address());
         self.gateway = Some(gateway);

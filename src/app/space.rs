@@ -1,0 +1,44 @@
+//! Looks now and then how much space the file system of the data folder has left.
+
+use crate::config::{Config, StoreKind};
+use crate::store::{EmbeddedStore, FreeSpace};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often the free space is measured.
+const MEASURE_EVERY: Duration = Duration::from_secs(3);
+
+/// The free space that a gateway watches; `given`: one from outside. A store in memory takes none.
+pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<Arc<FreeSpace>> {
+    let is_on_disk = config.store.kind == StoreKind::Sled;
+    let of_folder = || {
+        let space = FreeSpace::of_folder(config.store.path.clone(), config.store.min_free);
+        is_on_disk.then(|| Arc::new(space))
+    };
+    given.or_else(of_folder)
+}
+
+/// A store that takes nothing new in while space is low. Measures first. Blocks.
+pub(super) fn limit(store: EmbeddedStore, space: Option<Arc<FreeSpace>>) -> EmbeddedStore {
+    let Some(space) = space else { return store };
+    space.measure();
+    store.with_space(space)
+}
+
+/// Measures until it is told to end.
+pub(super) async fn watch(space: Arc<FreeSpace>, cancel: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(MEASURE_EVERY) => {}
+        }
+        let measured = Arc::clone(&space);
+        // A file system that hangs keeps one thread waiting, and this task.
+        let measuring = tokio::task::spawn_blocking(move || measured.measure());
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            _ = measuring => {}
+        }
+    }
+}

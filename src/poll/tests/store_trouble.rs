@@ -1,0 +1,71 @@
+//! Polling while the store takes nothing in.
+
+use super::*;
+use crate::store::{FreeBytes, StoreCondition, StoreStop};
+
+fn low() -> StoreCondition {
+    let space = FreeBytes { free: 1, limit: 2, is_low: true };
+    StoreCondition { stop: None, space: Some(space) }
+}
+
+fn stopped() -> StoreCondition {
+    let cause = "the disk failed".to_owned();
+    let stop = StoreStop { cause, since: NOW, next_try: Some(NOW), failed_tries: 0 };
+    StoreCondition { stop: Some(stop), space: None }
+}
+
+impl Gateway {
+    fn set_condition(&self, condition: StoreCondition) {
+        self.store.shelf.lock().unwrap().condition = condition;
+    }
+
+    /// Lets the polling task look at the clock a few times.
+    async fn pass_time(&self) {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_while_the_store_takes_nothing_in() {
+    for condition in [low(), stopped()] {
+        let gateway = Gateway::with_news("one").await;
+        let asked = gateway.publisher.requests();
+        gateway.set_condition(condition);
+        gateway.publisher.says("two", "2");
+        gateway.clock.set(later(86_400));
+        gateway.pass_time().await;
+        assert_eq!(gateway.publisher.requests(), asked);
+        gateway.set_condition(StoreCondition::default());
+        gateway.pass_time().await;
+        assert_eq!(gateway.publisher.requests(), asked + 1);
+        let status = gateway.status();
+        assert_eq!((status.polls[0].outcome, status.failures), (PollEnding::Changed, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_the_store_refuses_is_no_failure_of_its_feed() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.set_condition(stopped());
+    gateway.publisher.says("two", "2");
+    let report = gateway.poll().await;
+    assert_eq!(report.outcome, PollEnding::Failed);
+    assert!(report.error.unwrap().contains("the disk failed"));
+    let status = gateway.status();
+    assert_eq!(status.failures, 0);
+    let next = status.next.unwrap();
+    assert!(next.at <= later(10), "{next:?}");
+    gateway.set_condition(StoreCondition::default());
+    gateway.clock.set(later(10));
+    gateway.pass_time().await;
+    assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);
+}
+
+#[tokio::test]
+async fn a_store_that_was_opened_again_is_asked_for_the_right_to_commit() {
+    let gateway = Gateway::with_news("one").await;
+    gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Reopened);
+    gateway.publisher.says("two", "2");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    assert_eq!(gateway.poller.decisions().claim().fence, 2);
+}

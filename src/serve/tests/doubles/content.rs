@@ -1,0 +1,141 @@
+//! Hand-made items, states and feeds.
+
+use super::*;
+
+pub(in crate::serve::tests) fn item(text: &str, seconds: i64, standing: ItemStatus) -> Item {
+    let deleted = matches!(standing, ItemStatus::Deleted { .. });
+    let stamp = Stamp::Both { when: at(seconds), by: endpoint() };
+    let markup = Markup {
+        format: Format::Atom10,
+        xml: "<entry/>".to_owned(),
+        context: Context::default(),
+        slots: Slots::default(),
+        card: Card {
+            title: format!("<b>{text}</b> & \"co\""),
+            link: Some("javascript:alert(1)".to_owned()),
+            ..Card::default()
+        },
+    };
+    let version = Version {
+        id: id(text),
+        updates: Count::ONE,
+        deleted,
+        noconflicts: None,
+        history: History::new(Update { sequence: Count::ONE, stamp }),
+        data: markup,
+    };
+    Item {
+        shared: Shared::new(version),
+        published_id: format!("urn:{text}"),
+        tick: tick(seconds),
+        standing,
+        sse091: None,
+        extras: None,
+        touched: 5,
+    }
+}
+
+pub(in crate::serve::tests) fn state(format: Format) -> FeedState {
+    FeedState {
+        revision: Revision(7),
+        tick: Some(tick(-10)),
+        window_start: Some(tick(-20 * DAY)),
+        complete_start: Some(tick(-90 * DAY)),
+        render_revision: 5,
+        updated_at: at(-5),
+        format,
+        says_complete: false,
+        wire: 0,
+        body: 0,
+        head: 0,
+        site: Some("https://upstream.example/?a=1&b=2".to_owned()),
+        source: 0,
+        character: Character::default(),
+        noise: FeedNoise::default(),
+        hold: None,
+        current: 2,
+        living: 3,
+        tombstones: 1,
+        next_decision_at: None,
+        sync_ids_issued: 4,
+        archives: Chain::default(),
+        deltas_from: 0,
+        source_since: None,
+        upstream_until: None,
+        updates_before: 0,
+        gap: None,
+        flaws: crate::model::FlawHistory::default(),
+        told: crate::model::HeadHistory::default(),
+        lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
+    }
+}
+
+pub(in crate::serve::tests) fn feed(format: Format) -> Feed {
+    let skeleton = Skeleton {
+        format,
+        text: String::new(),
+        slots: SkeletonSlots::default(),
+        context: Context::default(),
+        title: "News".to_owned(),
+        link: None,
+    };
+    // Ticks: `old` is before the window, the others are in it.
+    let items = vec![
+        item("old", -60 * DAY, ItemStatus::Retired { since: at(-50 * DAY) }),
+        item("b", -10 * DAY, ItemStatus::Current),
+        item("gone", -5 * DAY, ItemStatus::Deleted { since: at(-5 * DAY) }),
+        item("a", -10, ItemStatus::Current),
+    ];
+    Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
+}
+
+/// The ledger's entry of an item; `a` is missing from the document.
+pub(super) fn known(item: &Item) -> LedgerEntry {
+    let winner = &item.shared.winner;
+    let absence = Absence {
+        evidence: Evidence::Hole,
+        since: at(-3600),
+        observations: 1,
+        backfilled: false,
+        doubts: Doubts::NONE,
+        seen: "gone while older items stay".to_owned(),
+        probe: None,
+    };
+    LedgerEntry {
+        id: winner.id.clone(),
+        native: format!("urn:{}", winner.id),
+        native_shown: format!("urn:{}", winner.id),
+        published_id: item.published_id.clone(),
+        aliases: vec!["urn:<i>older</i>".to_owned()],
+        title: winner.data.card.title.clone(),
+        link: winner.data.card.link.clone(),
+        enclosure: None,
+        published: None,
+        updated: None,
+        updates: winner.updates,
+        history: winner.history.clone(),
+        tick: item.tick,
+        noconflicts: None,
+        conflicts: u32::try_from(item.shared.conflicts.len()).unwrap(),
+        origin: crate::model::Origin::default(),
+        first_seen: item.tick.time(),
+        came: item.tick.time(),
+        standing: item.standing.clone(),
+        absence: (winner.id == id("a")).then_some(absence),
+        prints: Vec::new(),
+        bytes: 0,
+        noise: Noise {
+            unseen: (winner.id == id("b")).then_some(Unseen {
+                // Bit 1 is that of counters.
+                classes: NoiseClasses::from_bits(1 << 1),
+                count: 1,
+                since: at(-60),
+                last: at(-60),
+            }),
+            ..Noise::default()
+        },
+        sse091: None,
+        extras: None,
+        touched: item.touched,
+    }
+}

@@ -1,0 +1,114 @@
+//! What is answered while the store is closed after a failure, and while its disk is nearly full.
+
+use super::*;
+use crate::store::{FreeBytes, StoreCondition, StoreStop};
+
+fn stopped() -> StoreCondition {
+    let stop = StoreStop {
+        cause: "the store could not make a write durable: /data: no space left".to_owned(),
+        since: at(-60),
+        next_try: Some(at(5)),
+        failed_tries: 3,
+    };
+    StoreCondition { stop: Some(stop), space: None }
+}
+
+impl Site {
+    fn set_condition(&self, condition: StoreCondition) {
+        *self.store.condition.lock().unwrap() = condition;
+        self.room.directory.changed();
+    }
+
+    async fn text(&self, path: &str) -> String {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        String::from_utf8(bytes(answer).await).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn what_was_made_before_is_served_while_the_store_is_closed() {
+    let site = Site::new();
+    let before = site.get("/feeds/news").await;
+    let tag = header(&before, "etag").to_owned();
+    let before = bytes(before).await;
+    site.set_condition(stopped());
+    assert_eq!(bytes(site.get("/feeds/news").await).await, before);
+    let same = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
+    assert_eq!(same.status(), 304);
+    for path in ["/feeds/news/complete", "/feeds/radio", "/feeds/news/items/a"] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status(), 503, "{path}");
+        assert_eq!(header(&answer, "retry-after"), "30", "{path}");
+        let said = problem(answer, 503).await["detail"].as_str().unwrap().to_owned();
+        assert!(said.contains("opened again"), "{path}: {said}");
+    }
+    // As soon as it is open, everything is there.
+    site.set_condition(StoreCondition::default());
+    assert_eq!(site.get("/feeds/radio").await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sup_goes_on_from_what_is_in_memory() {
+    let site = Site::announcing();
+    site.store.log.close(-2, &["news"]);
+    site.text("/sup.json").await;
+    // An epoch that cannot be read any more, for a period that nobody has asked for yet.
+    site.store.log.close(-1, &["radio"]);
+    site.set_condition(stopped());
+    tokio::time::advance(Duration::from_secs(60)).await;
+    for path in ["/sup.json", "/sup.json?seconds=300"] {
+        let document = crate::sup::read(site.text(path).await.as_bytes()).unwrap();
+        assert_eq!(document.updates.len(), 1, "{path}");
+        assert!(document.updated < at(0), "{path}");
+    }
+    let early = Site::announcing();
+    early.set_condition(stopped());
+    early.store.log.close(-2, &["news"]);
+    problem(early.get("/sup.json").await, 503).await;
+}
+
+#[tokio::test]
+async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
+    let site = Site::new();
+    assert_eq!(site.get("/").await.status(), 200);
+    site.set_condition(stopped());
+    let said = problem(site.get("/readyz").await, 503).await["detail"].as_str().unwrap().to_owned();
+    for part in ["no space left", &at(-60).to_string(), &at(5).to_string(), "3 tries"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(site.get("/healthz").await.status(), 200);
+    let metrics = site.text("/metrics").await;
+    assert!(metrics.contains("tidegate_store_up 0\n"), "{metrics}");
+    assert!(metrics.contains("tidegate_store_takes_in 0\n"), "{metrics}");
+    let page = site.text("/").await;
+    assert!(page.contains("no space left") && page.contains("/feeds/news"), "{page}");
+    // Also where nothing was ever read.
+    let early = Site::new();
+    early.set_condition(stopped());
+    early.text("/metrics").await;
+    early.text("/").await;
+}
+
+#[tokio::test]
+async fn low_space_is_told_and_keeps_nobody_from_reading() {
+    let site = Site::new();
+    let space = FreeBytes { free: 100 << 20, limit: 256 << 20, is_low: true };
+    site.set_condition(StoreCondition { stop: None, space: Some(space) });
+    for path in ["/readyz", "/"] {
+        let said = site.text(path).await;
+        for part in ["100.0 MiB", "256.0 MiB", "store.min_free"] {
+            assert!(said.contains(part), "{path}: {said}");
+        }
+    }
+    let metrics = site.text("/metrics").await;
+    for line in [
+        "tidegate_store_up 1",
+        "tidegate_store_takes_in 0",
+        "tidegate_store_free_bytes 104857600",
+        "tidegate_store_min_free_bytes 268435456",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+}

@@ -1,0 +1,85 @@
+//! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
+
+use super::StoreError;
+use crate::model::{Change, Time, shown_size};
+
+/// What of a store does not work.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StoreCondition {
+    /// It stopped after a failure.
+    pub stop: Option<StoreStop>,
+    /// The space on its file system, where that is watched.
+    pub space: Option<FreeBytes>,
+}
+
+/// A store that stopped because a write, or making one durable, failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreStop {
+    /// What failed, and what the system said.
+    pub cause: String,
+    /// When it stopped.
+    pub since: Time,
+    /// When it is opened again; `None` where it is not, because acknowledged state is missing.
+    pub next_try: Option<Time>,
+    /// How often opening it again has failed.
+    pub failed_tries: u32,
+}
+
+/// The space on the file system of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeBytes {
+    /// The bytes that this process may still write.
+    pub free: u64,
+    /// The bytes that must stay free (`store.min_free`).
+    pub limit: u64,
+    /// Whether too little is free for anything new to be taken in.
+    pub is_low: bool,
+}
+
+impl StoreCondition {
+    /// An error where nothing new can be taken in.
+    pub fn check_intake(&self) -> Result<(), StoreError> {
+        if let Some(stop) = &self.stop {
+            return Err(StoreError::Stopped(Box::new(stop.clone())));
+        }
+        match self.space {
+            Some(FreeBytes { free, limit, is_low: true }) => {
+                Err(StoreError::LowSpace { free, limit })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Display for StoreStop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { cause, since, next_try, failed_tries } = self;
+        write!(f, "the store stopped at {since}: {cause}; ")?;
+        match next_try {
+            Some(next) if *failed_tries == 0 => write!(f, "it is opened again at {next}"),
+            Some(next) => write!(
+                f,
+                "it is opened again at {next}, after {failed_tries} tries that failed: what is \
+                 durable is served from memory as far as it is there"
+            ),
+            None => write!(f, "it is not opened again: restore its folder from a copy"),
+        }
+    }
+}
+
+/// What is said where the file system has too little space.
+pub(super) fn low_space(free: u64, limit: u64) -> String {
+    format!(
+        "nothing new is taken in: the file system of the data folder has {} free, and {} must stay \
+         free (store.min_free); reading goes on",
+        shown_size(free),
+        shown_size(limit)
+    )
+}
+
+/// Whether a change brings text that was not kept before. What takes something away, or only moves on
+/// what is known, is stored however little space there is.
+pub(super) fn takes_in(change: &Change) -> bool {
+    let has_text = change.versions.iter().any(|version| version.markup.is_some());
+    change.redacted.is_empty() && (has_text || !change.latest.is_empty() || change.kept.is_some())
+}
