@@ -65,6 +65,7 @@ impl Gate {
             now,
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
+            items: tidegate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
     }

@@ -15,6 +15,7 @@ mod document;
 mod doubts;
 mod enrolment;
 mod extras;
+mod feed_state;
 mod flaws;
 mod gap;
 mod head_history;
@@ -31,6 +32,7 @@ mod policy;
 mod probe;
 mod sharing;
 mod snapshot;
+mod stub;
 mod subscription;
 mod time;
 
@@ -52,6 +54,7 @@ pub use document::{
 pub use doubts::{Doubt, Doubts};
 pub use enrolment::Enrolment;
 pub use extras::{ATOM_NAMESPACE, Extra, SyncExtras, XML_NAMESPACE};
+pub use feed_state::{Character, FeedState};
 pub use flaws::{Flaw, FlawHistory, Flaws};
 pub use gap::Gap;
 pub use head_history::HeadHistory;
@@ -73,8 +76,8 @@ pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
-    Absence, Character, Decision, Evidence, FeedState, Hold, Item, ItemStatus, LedgerEntry, Origin,
-    Revision, Snapshot,
+    Absence, Decision, Evidence, Hold, Item, ItemStatus, LedgerEntry, Origin, Revision, Snapshot,
 };
+pub use stub::{Evictions, Stub};
 pub use subscription::{HubSubscription, HubTrust, Lease, SubscriptionKeys, SubscriptionStanding};
 pub use time::{Tick, Time, TimeError};

@@ -86,6 +86,8 @@ pub struct PollSettings {
     /// The most updates of one item in a day that make a version each
     /// (`publish.versions_per_day`).
     pub versions_per_day: u32,
+    /// The most items that the ledger of a feed keeps (`publish.items`).
+    pub items: usize,
     /// How archives are made and kept (`publish.archive_entries` and what follows it).
     pub archives: archive::Policy,
     /// Where hubs reach this gateway; `None`: none is subscribed to.
@@ -106,6 +108,7 @@ impl Default for PollSettings {
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: crate::model::VERSIONS_PER_DAY,
+            items: crate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
             reach: None,
             node: 0,

@@ -10,6 +10,7 @@ mod confirm_absence;
 mod decide;
 mod doubt;
 mod draft;
+mod evict;
 mod gather;
 mod head;
 mod held;
@@ -27,11 +28,13 @@ mod redact;
 mod redacted_filter;
 mod seal;
 mod shared;
+mod updates;
 mod window;
 
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use doubt::read_before;
+pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, minted_names, unknown_names};
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
 pub use ingest::{look_again, take_in, take_in_shared};
 pub use outdated::{outdated, refreshed};
@@ -65,6 +68,9 @@ pub struct Observation<'a> {
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
+    /// The most items, tombstones included, that the feed's ledger keeps: beyond them the oldest retired
+    /// ones leave it.
+    pub items: usize,
     /// How archives are made and kept.
     pub archives: archive::Policy,
 }

@@ -37,7 +37,7 @@ use self::portable::ExportRecord;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
     FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Revision, Skeleton, Snapshot,
-    SupIdBasis, SyncId, Tick, Time, Update,
+    Stub, SupIdBasis, SyncId, Tick, Time, Update,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -309,6 +309,12 @@ pub trait Store: Send + Sync + 'static {
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
     /// What the ledger has of an item.
     async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError>;
+    /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
+    /// published id is among `names`, in the order of their sync ids. [`Store::known`], [`Store::item`] and
+    /// every view answer nothing of them. A store of which nothing leaves has none.
+    async fn stubs(&self, _feed: &FeedName, _names: &[String]) -> Result<Vec<Stub>, StoreError> {
+        Ok(Vec::new())
+    }
     /// An item's kept versions, newest first, at most `limit`.
     async fn versions(
         &self,

@@ -120,6 +120,7 @@ fn taken(feed: &FeedDocument<'_>) {
             now: NOW.plus(Duration::from_secs(hour * 3600)),
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
+            items: tidegate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         };
         let verdict = record::take_in(&round, feed, BodyPrints::default()).unwrap();

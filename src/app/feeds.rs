@@ -102,7 +102,7 @@ async fn age_all(store: &dyn Store, desk: &AdminService) -> Result<(), CommitErr
             let change = round.snapshot.and_then(|_| record::age(round).change);
             Ok((change, ()))
         };
-        match desk.decide_and_commit(&feed, decide).await {
+        match desk.decide_and_commit(&feed, &[], decide).await {
             // Whoever changed the feed meanwhile has looked at its window as well.
             Ok(()) | Err(CommitError::Conflict(_)) => {}
             Err(CommitError::Fenced) => return Err(CommitError::Fenced),

@@ -94,9 +94,10 @@ impl AdminService {
     pub(super) async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
         &self,
         record: &FeedRecord,
+        names: &[String],
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
-        self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), decide).await
+        self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
     }
 
     /// Takes a new configuration; names what needs a restart.

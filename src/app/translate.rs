@@ -53,6 +53,7 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         allow_private: allow_private(config),
         window: config.publish.window,
         versions_per_day: config.publish.versions_per_day,
+        items: usize::try_from(config.publish.items).unwrap_or(usize::MAX),
         archives: archives(config),
         reach: reach::reach(config, public_url),
         ..PollSettings::default()

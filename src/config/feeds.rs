@@ -6,8 +6,9 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     keys,
 };
-use super::kinds::{Flag, Lasting, List, Maybe, Mistakes, OneOf, Parsed};
+use super::kinds::{Flag, Lasting, List, Maybe, Mistakes, Number, OneOf, Parsed};
 use super::polling::{INTERVALS, Polling, in_order};
+use super::publish::ITEMS;
 use super::section::Section;
 use super::sharing::{circles, known};
 use super::value::ConfigNode;
@@ -100,6 +101,8 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     /// pattern is a regular expression for the parts of a field's text that do not count. The newest
     /// text is served all the same.
     ignore => options.ignore: Ignores, Preset("[]");
+    /// The most items in its complete view, where it differs from `publish.items`.
+    items => options.items: Maybe(Number(ITEMS)), Words("that of `[publish]`", "20000");
     /// How far apart polls are at least and at most.
     min_interval => options.min_interval: Maybe(Lasting(INTERVALS)),
         Words("those of `[polling]`", "\"1h\"");

@@ -13,6 +13,9 @@ use std::time::Duration;
 
 /// What the window and the keeping of tombstones and archives may be, in seconds.
 const KEEPING: RangeInclusive<u64> = 60..=3650 * 86_400;
+/// How many items a feed may keep: no fewer than make sense, and so many that the largest document
+/// fits beside them into a ledger.
+pub(super) const ITEMS: RangeInclusive<u32> = 1000..=150_000;
 /// How long what lost its place may be kept, in seconds: up to a hundred years.
 const VERSIONS_AGE: RangeInclusive<u64> = 3600..=36_525 * 86_400;
 /// The most words in the list of link forms: longer than any right answer, so that every wrong one is
@@ -74,6 +77,11 @@ section! {
         window: Duration = Lasting(KEEPING), Preset("\"30d\"");
         /// How long tombstones are kept; at least the window.
         tombstones: Duration = Lasting(KEEPING), Preset("\"180d\"");
+        /// The most items of a feed in its complete view, tombstones included.
+        ///
+        /// Beyond them the oldest that slid off the publisher's window leave it, and are in the archives
+        /// alone. One that comes back is the same item as before.
+        items: u32 = Number(ITEMS), Preset("100000");
         /// Which views answer 226 with what changed alone, where a client asks for that (`A-IM:
         /// feed`): `"sync"`, or `"all"` for the reader view too.
         ///

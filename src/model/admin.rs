@@ -77,6 +77,8 @@ pub struct FeedOptions {
     pub sharing: SharingOptions,
     /// Whether the upstream's address is secret; where nothing is said, its query tells.
     pub secret: Option<bool>,
+    /// The most items that its ledger keeps, where it differs from the gateway's setting.
+    pub items: Option<u32>,
     /// Rules of judgement that are switched off, which only a replay does.
     #[serde(skip)]
     pub without: Without,

@@ -1,8 +1,8 @@
 //! What one poll adds to the store: all of it or nothing.
 
 use super::{
-    FeedName, FeedState, HeldEntry, LedgerEntry, Markup, Revision, Seal, Skeleton, SyncId, Tick,
-    Time, Version,
+    FeedName, FeedState, HeldEntry, LedgerEntry, Markup, Revision, Seal, Skeleton, Stub, SyncId,
+    Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,11 @@ pub struct Change {
     /// place, under the same addresses, and a deletion stands in its place. Each has a ledger entry
     /// here, and bytes to stand in for those that go: in its version, else in `latest`.
     pub redacted: Vec<SyncId>,
+    /// What is left of items that leave the ledger, and all that is kept of them but in archives. None of
+    /// them changes in this change, and none is in the order.
+    pub evicted: Vec<Stub>,
+    /// Items that had left the ledger and come back: their stubs go. Each has a version here, with bytes.
+    pub reinstated: Vec<SyncId>,
     /// What happened, for people.
     pub events: Vec<Event>,
     /// Segments to seal, in order of their numbers; the last of them is `state.archives.newest`.
@@ -168,6 +173,8 @@ impl Change {
             conflicts: Vec::new(),
             kept: None,
             redacted: Vec::new(),
+            evicted: Vec::new(),
+            reinstated: Vec::new(),
             events: Vec::new(),
             seals: Vec::new(),
         }

@@ -2,12 +2,13 @@
 //! document brings.
 
 use super::error::RoundError;
-use super::judge::{DocumentJudge, ReceivedDocument};
+use super::judge::{DocumentJudge, ReceivedDocument, Wants};
 use super::polling::{PollContext, decide_and_commit};
 use super::walk;
 use crate::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
 use crate::record::Observation;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,9 @@ use url::Url;
 
 /// How long a walk waits for a feed that was not taken in yet, or that is held.
 const WAIT: Duration = Duration::from_secs(10 * 60);
+
+/// How often a step asks for what left the ledger, at most.
+const MAX_WAITS: usize = 8;
 
 /// What a step came to.
 #[derive(Debug)]
@@ -99,10 +103,23 @@ async fn made(
     let now = bench.clock.now();
     let before = walk.clone();
     let bytes = seen.bytes.clone();
-    let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
-        judge.backfill(round, &seen, &before)
-    };
-    let settled = decide_and_commit(bench, feed, now, bytes, decide).await?;
+    let (seen, before) = (Arc::new(seen), Arc::new(before));
+    let mut names = HashSet::new();
+    let mut settled;
+    let mut waits = 0;
+    loop {
+        let (seen, before, asked) = (Arc::clone(&seen), Arc::clone(&before), names.clone());
+        let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
+            judge.backfill(round, &seen, &before, &asked)
+        };
+        let looked_up = (bytes.clone(), names.iter().cloned().collect());
+        settled = decide_and_commit(bench, feed, now, looked_up, decide).await?;
+        match settled.judged.wants.take() {
+            Some(Wants::Stubs(more)) if waits < MAX_WAITS => names.extend(more),
+            _ => break,
+        }
+        waits += 1;
+    }
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {

@@ -3,7 +3,7 @@
 
 use crate::archive;
 use crate::clock::Clock;
-use crate::model::{Change, FeedRecord, FeedState, Revision, Snapshot, Time};
+use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Time};
 use crate::record::Observation;
 use crate::store::{Claim, CommitError, Store, StoreError};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -33,6 +33,8 @@ pub struct DecisionContext {
     pub window: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
+    /// The most items that the ledger of a feed keeps which says nothing else.
+    pub items: usize,
     /// How archives are made and kept.
     pub archives: archive::Policy,
 }
@@ -66,22 +68,42 @@ impl DecisionContext {
             now,
             window: self.window,
             versions_per_day: self.versions_per_day,
+            items: feed
+                .options
+                .items
+                .map_or(self.items, |items| usize::try_from(items).unwrap_or(usize::MAX)),
             archives: self.archives,
         }
     }
 
+    /// The newest snapshot of a feed, with what left its ledger and bears or bore one of these names
+    /// ([`Store::stubs`]). Whatever leaves meanwhile makes it outdated, and a commit over it is refused.
+    pub async fn snapshot(
+        &self,
+        feed: &FeedName,
+        names: &[String],
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(None) };
+        if names.is_empty() || snapshot.state.evictions.count == 0 {
+            return Ok(Some(snapshot));
+        }
+        let stubs = self.store.stubs(feed, names).await?;
+        Ok(Some(snapshot.with_stubs(stubs)))
+    }
+
     /// Decides over the newest snapshot of a feed and commits, anew where the feed changed meanwhile;
     /// answers what was decided. The error is [`CommitError::Conflict`] where it changed under every
-    /// attempt.
+    /// attempt. `names`: of what may have left the ledger, those that the decision is about.
     pub async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
         &self,
         feed: &FeedRecord,
         clock: &dyn Clock,
+        names: &[String],
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
         for _ in 0..MAX_COMMIT_ATTEMPTS {
-            let snapshot = self.store.snapshot(&feed.name).await?;
+            let snapshot = self.snapshot(&feed.name, names).await?;
             let now = clock.now();
             let (change, decided) = decide(&self.observe(feed, snapshot.as_ref(), now))?;
             let Some(change) = change else { return Ok(decided) };

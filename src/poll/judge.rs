@@ -9,7 +9,7 @@ use crate::parse::{self, Limits};
 use crate::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
 use crate::websub::HubLinks;
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use url::Url;
 
 /// The most warnings of a document that are kept for the operator.
@@ -47,6 +47,8 @@ pub struct SharingContext {
     pub issued: Option<Issued>,
     /// The kept bytes of items that are to be fingerprinted anew, where they were asked for.
     pub kept: Option<HashMap<SyncId, Markup>>,
+    /// The names for which what left the feed's ledger was looked up: the snapshot has what was found.
+    pub names: HashSet<String>,
 }
 
 /// What a judgement waits for: nothing was concluded yet.
@@ -58,6 +60,8 @@ pub enum Wants {
     Issued(Vec<SyncId>),
     /// The kept bytes of these items, whose fingerprints were made by another scheme.
     Kept(Vec<SyncId>),
+    /// What left the feed's ledger and bears or bore one of these names.
+    Stubs(Vec<String>),
 }
 
 /// What was concluded from a document.
@@ -86,6 +90,13 @@ pub struct Judged {
     pub lacking: bool,
     /// What it waits for, where nothing was concluded yet.
     pub wants: Option<Wants>,
+}
+
+impl Judged {
+    /// Nothing was concluded yet.
+    fn waits_for(wants: Wants) -> Self {
+        Self { wants: Some(wants), ..Self::default() }
+    }
 }
 
 /// What a document was to a walk through a publisher's older documents.
@@ -127,12 +138,13 @@ pub trait DocumentJudge: Send + Sync + 'static {
     fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
 
     /// Takes in an older document of the publisher, and reads where the walk goes from it. Of the
-    /// feed's own document only the latter.
+    /// feed's own document only the latter. `names`: as [`SharingContext::names`].
     fn backfill(
         &self,
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         walk: &Backfill,
+        names: &HashSet<String>,
     ) -> Result<Judged, JudgeError>;
 
     /// Takes in what missing items' own addresses replied; the document was seen unchanged `same`
@@ -171,10 +183,14 @@ impl DocumentJudge for ParseAndRecord {
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
+        let names = record::unknown_names(round, &[&document], &beside.names);
+        if !names.is_empty() {
+            return Ok(Judged::waits_for(Wants::Stubs(names)));
+        }
         if beside.kept.is_none() {
             let outdated = record::outdated(round.snapshot, &document);
             if !outdated.is_empty() {
-                return Ok(Judged { wants: Some(Wants::Kept(outdated)), ..Judged::default() });
+                return Ok(Judged::waits_for(Wants::Kept(outdated)));
             }
         }
         let ignore = &round.options.ignore;
@@ -184,7 +200,7 @@ impl DocumentJudge for ParseAndRecord {
         let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
         if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
         {
-            return Ok(Judged { wants: Some(Wants::Complete(complete)), ..Judged::default() });
+            return Ok(Judged::waits_for(Wants::Complete(complete)));
         }
         let read = beside.complete.as_ref().map(|complete| self.complete(complete, before));
         let (read, failed) = match read.transpose() {
@@ -200,11 +216,20 @@ impl DocumentJudge for ParseAndRecord {
             Ok(whole) => (whole, failed),
             Err(error) => (None, Some(error.to_string())),
         };
+        if let Some(whole) = &whole {
+            let names = record::unknown_names(round, &[whole], &beside.names);
+            if !names.is_empty() {
+                return Ok(Judged::waits_for(Wants::Stubs(names)));
+            }
+        }
         let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
         let mut verdict = record::take_in_shared(round, &document, &peers, seen.prints)?;
         if beside.issued.is_none() && !verdict.asks.is_empty() {
-            let wants = Some(Wants::Issued(verdict.asks));
-            return Ok(Judged { wants, ..Judged::default() });
+            return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
+        }
+        let names = record::minted_names(round, &verdict, &beside.names);
+        if !names.is_empty() {
+            return Ok(Judged::waits_for(Wants::Stubs(names)));
         }
         let lacking = failed.is_some() || verdict.doubt.is_some();
         let failed = failed.map(|why| {
@@ -240,6 +265,7 @@ impl DocumentJudge for ParseAndRecord {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         walk: &Backfill,
+        names: &HashSet<String>,
     ) -> Result<Judged, JudgeError> {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
@@ -252,8 +278,16 @@ impl DocumentJudge for ParseAndRecord {
             let walked = Walked { signpost, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
         }
+        let unknown = record::unknown_names(round, &[&document], names);
+        if !unknown.is_empty() {
+            return Ok(Judged::waits_for(Wants::Stubs(unknown)));
+        }
         let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
         let backfilled = record::backfill(round, &document, is_gone)?;
+        let minted = record::minted_names(round, &backfilled.verdict, names);
+        if !minted.is_empty() {
+            return Ok(Judged::waits_for(Wants::Stubs(minted)));
+        }
         let (taken, known) = (backfilled.taken, backfilled.known);
         let walked = Walked { signpost, taken, known, bytes: weight(&backfilled.verdict) };
         // The document that polls read is as it was.

@@ -112,6 +112,7 @@ impl Poller {
             claim: Arc::new(RwLock::new(claim)),
             window: parts.settings.window,
             versions_per_day: parts.settings.versions_per_day,
+            items: parts.settings.items,
             archives: parts.settings.archives,
         };
         let bench = PollContext {

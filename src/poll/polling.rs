@@ -201,11 +201,12 @@ async fn unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= now);
     if let Some(same) = same.filter(|_| ripe) {
-        let settled = decide_and_commit(bench, feed, now, Bytes::new(), move |judge, round| {
-            let verdict = judge.look_again(round, same)?;
-            Ok(Judged { verdict, full: true, ..Judged::default() })
-        })
-        .await?;
+        let settled =
+            decide_and_commit(bench, feed, now, (Bytes::new(), Vec::new()), move |judge, round| {
+                let verdict = judge.look_again(round, same)?;
+                Ok(Judged { verdict, full: true, ..Judged::default() })
+            })
+            .await?;
         if settled.committed {
             memory.committed(settled.revision);
         }
@@ -312,12 +313,13 @@ type Decide =
     dyn Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync;
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
-/// `document`: the bytes of what is decided on, where there are such.
+/// `document`: the bytes of what is decided on, where there are such. `names`: those for which what left
+/// the ledger is looked up.
 pub(super) async fn decide_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    document: Bytes,
+    (document, names): (Bytes, Vec<String>),
     decide: impl Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError>
     + Send
     + Sync
@@ -327,11 +329,11 @@ pub(super) async fn decide_and_commit(
     let state = bench.store.state(&feed.name).await?;
     let weight = weigh(state, document).await?;
     let JudgeCost::Large(entries) = weight else {
-        return decided(bench, feed, now, None, decide).await;
+        return decided(bench, feed, (now, names), None, decide).await;
     };
     let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
     bench.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decided(bench, feed, now, Some(turn), decide).await;
+    let settled = decided(bench, feed, (now, names), Some(turn), decide).await;
     bench.attempts.end(&feed.name).await?;
     settled
 }
@@ -351,12 +353,12 @@ async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<JudgeCost, R
 async fn decided(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    now: Time,
+    (now, names): (Time, Vec<String>),
     mut turn: Option<JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
     for _ in 0..MAX_COMMIT_ATTEMPTS {
-        let snapshot = bench.store.snapshot(&feed.name).await?;
+        let snapshot = bench.decisions.snapshot(&feed.name, &names).await?;
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
         let mut settled = CommitProgress::before(judged, before.as_ref());

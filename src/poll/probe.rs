@@ -84,11 +84,13 @@ pub(super) async fn run(
     };
     let (requests, refused, asked_for) = (asking.requests, asking.refused, asking.asked_for);
     let now = bench.clock.now();
-    let settled = decide_and_commit(&bench, &feed, now, Bytes::new(), move |judge, round| {
-        let same = sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
-        judge.answered(round, &replies, same)
-    })
-    .await?;
+    let settled =
+        decide_and_commit(&bench, &feed, now, (Bytes::new(), Vec::new()), move |judge, round| {
+            let same =
+                sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
+            judge.answered(round, &replies, same)
+        })
+        .await?;
     Ok(ProbeResult {
         at: now,
         requests,

@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
-/// What a judgement may wait for, at most: kept bytes, the complete feed, and what other feeds know.
-const MAX_WAITS: usize = 3;
+/// What a judgement may wait for, at most: kept bytes, the complete feed, what other feeds know, and, a few
+/// times over, what left the ledger.
+const MAX_WAITS: usize = 8;
 /// The most looks into other feeds for one document.
 pub const MAX_LOOKS: usize = 50_000;
 /// How many kept versions of an item are looked at, from the newest.
@@ -42,6 +43,7 @@ pub(super) async fn judge_and_commit(
             }
             Some(Wants::Issued(ids)) => beside.issued = Some(issued(bench, feed, ids).await?),
             Some(Wants::Kept(ids)) => beside.kept = Some(kept(bench, feed, ids).await?),
+            Some(Wants::Stubs(names)) => beside.names.extend(names.iter().cloned()),
         }
     }
     let mut settled = judged(bench, feed, now, &seen, &beside).await?;
@@ -57,6 +59,7 @@ async fn judged(
     beside: &SharingContext,
 ) -> Result<CommitProgress, RoundError> {
     let (seen, beside) = (Arc::clone(seen), beside.clone());
+    let names = beside.names.iter().cloned().collect();
     // The complete feed that is read beside it may be the larger one.
     let complete = beside.complete.as_ref().and_then(|complete| complete.as_ref().ok());
     let mut document = seen.bytes.clone();
@@ -66,7 +69,7 @@ async fn judged(
     let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
         judge.take_in(round, &seen, &beside)
     };
-    polling::decide_and_commit(bench, feed, now, document, decide).await
+    polling::decide_and_commit(bench, feed, now, (document, names), decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.

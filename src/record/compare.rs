@@ -239,6 +239,10 @@ impl<'a> ItemComparison<'a> {
     ) -> Option<Self> {
         let entry = document.entries.get(pair.entry)?;
         let known = snapshot.known.get(pair.known)?;
+        // Of what left the ledger nothing is there to compare with.
+        if known.is_evicted() {
+            return None;
+        }
         let bytes = diff::bytes_print(entry);
         // Where something else is ignored than before, the item is looked at anew.
         if bytes == known.bytes && !ignore.is_other {

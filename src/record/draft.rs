@@ -1,12 +1,11 @@
 //! A commit while it is being made.
 
+use super::updates::{count_on, updated};
 use super::{Observation, Verdict, head, last_changed, rate_limited, window};
 use crate::model::{
-    Change, Conflicting, Count, Entry, Event, EventKind, FeedState, HeldEntry, History, ItemStatus,
-    LedgerEntry, Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Update,
-    Version,
+    Change, Conflicting, Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry,
+    Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
 };
-use crate::sync;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ pub(super) struct ChangeDraft<'a> {
     pub(super) state: FeedState,
     tick: Tick,
     /// Changed ledger entries by their index; new ones follow behind the old.
-    known: BTreeMap<usize, LedgerEntry>,
+    pub(super) known: BTreeMap<usize, LedgerEntry>,
     next_index: usize,
     versions: Vec<NewVersion>,
     /// Where the version of an item stands among them.
@@ -408,6 +407,7 @@ impl<'a> ChangeDraft<'a> {
         }
         let made = u32::try_from(self.versions.len()).unwrap_or(u32::MAX);
         let seals = self.seal(made);
+        let evicted = self.evict(&seals);
         if self.shown_changed {
             self.state.render_revision = self.state.render_revision.saturating_add(1);
             // Each archive has a second of its own, and the feed the one after them; the one before
@@ -418,13 +418,9 @@ impl<'a> ChangeDraft<'a> {
                 if self.state.render_revision == 1 { now } else { now.max(later) };
             last_changed::note(&mut self);
         }
-        let (mut living, mut tombstones) = (0_u32, 0_u32);
-        for known in self.ledger().filter(|known| !known.is_discarded()) {
-            let count = if known.is_deleted() { &mut tombstones } else { &mut living };
-            *count = count.saturating_add(1);
-        }
-        self.state.living = living;
-        self.state.tombstones = tombstones;
+        let reinstated = self.reinstated();
+        self.state.evictions.note(evicted.len(), reinstated.len(), now);
+        self.count(&evicted);
         let change = Change {
             feed: self.round.feed.clone(),
             base: self.snapshot.state.revision,
@@ -443,6 +439,8 @@ impl<'a> ChangeDraft<'a> {
                 .collect(),
             kept: self.kept,
             redacted: self.redacted,
+            evicted,
+            reinstated,
             events: self.events,
             seals,
         };
@@ -460,38 +458,3 @@ const SOON: Duration = Duration::from_secs(4 * 24 * 3600);
 const LEAST_LOOK: Duration = Duration::from_secs(15 * 60);
 /// … and no later.
 const MOST_LOOK: Duration = Duration::from_secs(6 * 3600);
-
-/// The first update of a new item (SSE 1.0 section 3.1), in a feed that had its ids before: those who
-/// know them take it for the next update, and in only if it is one more than they have seen.
-pub(super) fn first_history(id: &SyncId, stamp: Stamp, before: u32) -> (Count, History) {
-    let mut made = sync::create(id.clone(), (), stamp, None).winner;
-    if let Ok(above) = Count::new(before).and_then(Count::next) {
-        let stamp = made.history.topmost().stamp.clone();
-        made.updates = above;
-        made.history = History::new(Update { sequence: above, stamp });
-    }
-    (made.updates, made.history)
-}
-
-/// Counts its newest update, which is this gateway's own, `lost` further on.
-fn count_on(known: &mut LedgerEntry, lost: u32) {
-    let on = |count: Count| Count::new(count.value().saturating_add(lost));
-    let mut updates: Vec<Update> = known.history.iter().cloned().collect();
-    let Some(topmost) = updates.first_mut().filter(|_| lost > 0) else { return };
-    let (Ok(sequence), Ok(count)) = (on(topmost.sequence), on(known.updates)) else { return };
-    topmost.sequence = sequence;
-    known.updates = count;
-    if let Some(history) = History::from_newest_first(updates) {
-        known.history = history;
-    }
-}
-
-/// The next update of an item (SSE 1.0 section 3.2), after `lost` ones that are not known any more;
-/// `None` at the end of the numbers.
-fn updated(known: &LedgerEntry, stamp: Stamp, lost: u32) -> Option<(Count, History)> {
-    let mut version = known.version(());
-    version.updates = Count::new(version.updates.value().saturating_add(lost)).ok()?;
-    let mut shared = Shared::new(version);
-    sync::update(&mut shared, (), stamp).ok()?;
-    Some((shared.winner.updates, shared.winner.history))
-}

@@ -3,7 +3,7 @@
 use super::draft::ChangeDraft;
 use super::rate_limited::{DAY, admits, count};
 use crate::diff;
-use crate::model::{Head, Time};
+use crate::model::{FeedDocument, Head, Time};
 use std::time::Duration;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -89,6 +89,21 @@ pub(super) fn tell(draft: &mut ChangeDraft<'_>) {
 pub(super) fn due(draft: &ChangeDraft<'_>) -> Option<Time> {
     let told = &draft.state.told;
     told.made.filter(|_| told.told != told.latest).map(|made| made.since.plus(DAY))
+}
+
+/// What the skeleton says, without the stamp that the gateway replaces.
+pub(super) fn skeleton_print(document: &FeedDocument<'_>) -> u64 {
+    let skeleton = &document.skeleton;
+    let text = skeleton.text.as_str();
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    match &skeleton.slots.updated {
+        Some(stamp) => {
+            hash.update(text.get(..stamp.start).unwrap_or(text).as_bytes());
+            hash.update(text.get(stamp.end..).unwrap_or_default().as_bytes());
+        }
+        None => hash.update(text.as_bytes()),
+    }
+    hash.digest()
 }
 
 #[cfg(test)]

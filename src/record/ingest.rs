@@ -10,8 +10,8 @@ use super::newcomer::{describe, newcomer};
 use super::outline_moves::is_list;
 use super::shared::{self, Discard, DocumentOrder, Peers, SharedSplit};
 use super::{
-    ITEMS_LIMIT, Observation, ObservationError, Verdict, character, head, held, mint, rate_limited,
-    redacted_filter,
+    ITEMS_LIMIT, Observation, ObservationError, Verdict, character, evict, head, held, mint,
+    rate_limited, redacted_filter,
 };
 use crate::identity::{self, MatchedEntry, Matching, Native};
 use crate::judge::{self, JudgeInput, WindowShift};
@@ -284,6 +284,10 @@ impl DocumentIntake<'_> {
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);
         }
+        if known.is_evicted() {
+            self.reinstate(pair, entry);
+            return;
+        }
         let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.same_bytes);
         let mut changes = compared.as_ref().map(ChangedEntry::describe).unwrap_or_default();
         if self.moved.contains(&pair.entry) {
@@ -333,6 +337,18 @@ impl DocumentIntake<'_> {
         if has_new_bytes {
             let markup = crate::parse::own(document, entry);
             self.draft.keep_latest(known.id.clone(), markup);
+        }
+    }
+
+    /// An item that had left the ledger comes back as itself: under its ids, with the next update.
+    fn reinstate(&mut self, pair: MatchedEntry, entry: &Entry<'_>) {
+        let Some(known) = self.draft.item(pair.known).cloned() else { return };
+        let Some(native) = self.names.get(pair.entry) else { return };
+        let like_new = newcomer(entry, native, &known.native, known.id, |_| false, &self.draft);
+        let markup = crate::parse::own(self.scene.document, entry);
+        let said = evict::comes_back(&known.standing);
+        if !self.draft.reinstate(pair.known, like_new, markup, said) {
+            self.ids.remove(&pair.entry);
         }
     }
 
@@ -440,7 +456,7 @@ impl DocumentIntake<'_> {
             added.into_iter().chain(old.iter().cloned()).collect()
         };
         let first = self.draft.round.snapshot.is_none();
-        let skeleton = head_print(document);
+        let skeleton = head::skeleton_print(document);
         let draft = &mut self.draft;
         if draft.round.options.sharing.local {
             // A feed of our own is called what its operator says, whoever shares it.
@@ -463,8 +479,6 @@ impl DocumentIntake<'_> {
         if full {
             if !draft.round.options.sharing.local {
                 draft.state.format = document.format;
-            }
-            if !draft.round.options.sharing.local {
                 head::take_in(draft, &document.head);
             }
             draft.state.says_complete = document.head.complete;
@@ -482,19 +496,4 @@ impl DocumentIntake<'_> {
             }
         }
     }
-}
-
-/// What the skeleton says, without the stamp that the gateway replaces.
-pub(super) fn head_print(document: &FeedDocument<'_>) -> u64 {
-    let skeleton = &document.skeleton;
-    let text = skeleton.text.as_str();
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    match &skeleton.slots.updated {
-        Some(stamp) => {
-            hash.update(text.get(..stamp.start).unwrap_or(text).as_bytes());
-            hash.update(text.get(stamp.end..).unwrap_or_default().as_bytes());
-        }
-        None => hash.update(text.as_bytes()),
-    }
-    hash.digest()
 }

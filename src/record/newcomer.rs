@@ -1,7 +1,8 @@
 //! An entry that becomes an item.
 
-use super::draft::{ChangeDraft, first_history};
+use super::draft::ChangeDraft;
 use super::mint;
+use super::updates::first_history;
 use crate::diff;
 use crate::identity::Native;
 use crate::model::{Entry, ItemStatus, LedgerEntry, Noise, SyncId, Tick};

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec<SyncId> {
     let Some(snapshot) = snapshot else { return Vec::new() };
     let old = snapshot.known.iter().filter(|known| known.noise.scheme != diff::SCHEME);
-    let mut old = old.filter(|known| !known.is_redacted()).peekable();
+    let mut old = old.filter(|known| !known.is_redacted() && !known.is_evicted()).peekable();
     if old.peek().is_none() {
         return Vec::new();
     }

@@ -35,7 +35,7 @@ impl<'a> ChangeDraft<'a> {
                 upstream: self.round.url,
                 items: self
                     .ledger()
-                    .filter(|known| !known.is_discarded())
+                    .filter(|known| !known.is_hidden())
                     .filter(|known| !sealed.is_sealed(known.tick) || (again && !known.is_deleted()))
                     .collect(),
                 borne: living.map(|known| known.published_id.as_str()).collect(),

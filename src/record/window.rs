@@ -24,12 +24,12 @@ pub(super) fn advance<'a>(
     }
 }
 
-/// Lets items leave the window and drops archives of a feed that did not change otherwise; a change
-/// without a tick.
+/// Lets items leave the window and the ledger, and drops archives, of a feed that did not change
+/// otherwise; a change without a tick.
 pub fn age(round: &Observation<'_>) -> Verdict {
     let Some(snapshot) = round.snapshot else { return Verdict::default() };
     let mut draft = ChangeDraft::new(round, snapshot);
-    draft.shown_changed = draft.advance_window();
+    draft.shown_changed = draft.advance_window() | draft.has_surplus();
     // Archives grow old too.
     draft.state_changed = draft.drop_archives(snapshot.state.archives.next);
     if !draft.shown_changed && !draft.state_changed {

@@ -10,7 +10,7 @@ use crate::model::{
 use crate::parse::{self, Limits, ParseError};
 use crate::record::{self, Observation, ObservationError, Verdict};
 use crate::store::{Claim, CommitError, Store, StoreError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -201,6 +201,7 @@ impl Replayed<'_> {
             now,
             window: self.stage.window,
             versions_per_day: self.stage.versions_per_day,
+            items: record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
     }
@@ -232,6 +233,13 @@ impl Replayed<'_> {
                 text.warnings.iter().chain(&document.warnings),
             );
         }
+        let names = record::unknown_names(
+            &self.round(snapshot.as_ref(), now),
+            &[&document],
+            &HashSet::new(),
+        );
+        let stubs = self.stage.store.stubs(&self.stage.feed, &names).await?;
+        let snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
         if unchanged {
             self.same += 1;
             return Ok(Ok(self.look_again(now).await?));

@@ -255,6 +255,7 @@ fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
         ItemStatus::Deleted { since } => ("deleted", Some(*since)),
         ItemStatus::Redacted { since } => ("redacted", Some(*since)),
         ItemStatus::Discarded { since } => ("discarded", Some(*since)),
+        ItemStatus::Evicted { since, .. } => ("evicted", Some(*since)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
-use crate::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, SyncId};
+use crate::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, Stub, SyncId};
 use std::collections::{HashMap, HashSet};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
@@ -29,6 +29,7 @@ pub(super) fn check(
     seals::check(change, before).map_err(|what| invalid(change, what))?;
     touched(change, &known).map_err(|what| invalid(change, what))?;
     conflicts(change, &known).map_err(|what| invalid(change, what))?;
+    evicted(change, &known).map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store, each item once.
     let mut asked = HashMap::new();
@@ -44,6 +45,11 @@ pub(super) fn check(
         if !stored(&version.id)? {
             let what = format!("the version of {} has no bytes to keep", version.id);
             return Err(invalid(change, what));
+        }
+    }
+    for stub in &change.evicted {
+        if !stored(&stub.id)? {
+            return Err(invalid(change, format!("{} leaves, which is not known", stub.id)));
         }
     }
     for conflicting in &change.conflicts {
@@ -201,6 +207,32 @@ fn conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<
         }
     }
     Ok(())
+}
+
+/// What leaves the ledger changes in nothing else, and what comes back has bytes.
+fn evicted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
+    let shown = change.order.iter().flatten();
+    let sealed = change.seals.iter().flat_map(|seal| &seal.items);
+    let mut used: HashSet<&SyncId> = if change.evicted.is_empty() {
+        HashSet::new()
+    } else {
+        shown.chain(sealed).chain(known.keys().copied()).collect()
+    };
+    for Stub { id, .. } in &change.evicted {
+        if !used.insert(id) {
+            return Err(format!("{id} leaves the ledger and changes, or leaves twice"));
+        }
+    }
+    for id in &change.reinstated {
+        let version = change.versions.iter().find(|version| version.id == *id);
+        if version.is_none_or(|version| version.markup.is_none()) {
+            return Err(format!("{id} comes back to the ledger without a version and its bytes"));
+        }
+    }
+    match known.values().find(|known| known.is_evicted()) {
+        Some(known) => Err(format!("the ledger says of {} that it left", known.id)),
+        None => Ok(()),
+    }
 }
 
 fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {

@@ -5,6 +5,7 @@ mod archives;
 mod carry;
 mod cases;
 mod conflicts;
+mod evicted;
 mod kept;
 mod limits;
 pub(in crate::store) mod make;

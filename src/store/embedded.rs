@@ -24,6 +24,7 @@ mod records;
 mod redact;
 mod request;
 mod shared;
+mod stubs;
 mod supersede;
 #[cfg(test)]
 mod tests;

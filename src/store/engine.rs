@@ -76,6 +76,10 @@ classes! {
     Kept kept 23
     /// What is in conflict with current versions, by item.
     Conflicts conflicts 25
+    /// What is left of items that left the ledger.
+    Stubs stubs 29
+    /// These by the hashes of their names; the values are empty.
+    StubNames stub_names 30
     /// Subscriptions of the hub, by id.
     Subscriptions subscriptions 24
     /// Since when the present orders and skeletons are in force.

@@ -17,7 +17,7 @@ pub use super::purge_mark::PurgeMark;
 use super::{ClosedEpoch, KeptVersion, lineage};
 use crate::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, HeldEntry, LedgerEntry,
-    Markup, PollState, Skeleton, SyncId, Tick, Time, Version,
+    Markup, PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
 };
 use crate::websub::Subscription;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,8 @@ pub enum ExportRecord {
     Held(FeedName, Vec<HeldEntry>),
     /// An item of a feed.
     Item(FeedName, Box<CarriedItem>),
+    /// What is left of an item that left a feed's ledger.
+    Stub(FeedName, Box<Stub>),
     /// What happened in a feed, oldest first.
     Event(FeedName, Box<Event>),
     /// An archive of a feed, by its number; without content where it was dropped.
@@ -88,6 +90,7 @@ impl ExportRecord {
             | Self::Order(feed, ..)
             | Self::Held(feed, _)
             | Self::Item(feed, _)
+            | Self::Stub(feed, _)
             | Self::Event(feed, _)
             | Self::Archive(feed, ..)
             | Self::State(feed, _) => Some(feed),

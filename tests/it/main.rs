@@ -16,6 +16,7 @@ mod documents;
 mod doors_kill;
 mod e2e;
 mod endpoints;
+mod evicted;
 mod fuzz_smoke;
 mod gateway;
 mod history;

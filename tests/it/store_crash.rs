@@ -177,6 +177,8 @@ fn change(number: u64, revision: u64) -> Change {
         kept: None,
         seals: seals(revision),
         redacted: Vec::new(),
+        evicted: Vec::new(),
+        reinstated: Vec::new(),
         events: vec![event(revision)],
     }
 }

@@ -85,7 +85,10 @@ impl AdminService {
                 self.gathered.rests(&record.name);
                 return Ok(());
             }
-            let snapshot = self.store.snapshot(&record.name).await?;
+            let offered = found.iter().flat_map(|source| &source.items);
+            let offered = offered.map(|item| item.shared.winner.id.to_string());
+            let offered: Vec<String> = offered.collect();
+            let snapshot = decisions.snapshot(&record.name, &offered).await?;
             let round = decisions.observe(record, snapshot.as_ref(), self.clock.now());
             let offered: Vec<AggregateSource<'_>> = found.iter().map(SourceNews::offered).collect();
             let (verdict, left_out) = record::gather(&round, sources, &offered);

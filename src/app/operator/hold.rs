@@ -17,7 +17,7 @@ impl AdminService {
         record: &FeedRecord,
         decision: Decision,
     ) -> Result<(), OperatorError> {
-        self.decide_and_commit(record, |round| match record::decide(round, decision).change {
+        self.decide_and_commit(record, &[], |round| match record::decide(round, decision).change {
             None => {
                 let nothing = format!("nothing of the feed {} is held", record.name);
                 Err(OperatorError::Conflict(nothing))

@@ -20,7 +20,7 @@ impl AdminService {
                 format!("the feed {feed} is an aggregate: make the item in one of its sources");
             return Err(OperatorError::Conflict(said));
         }
-        self.decide_and_commit(&record, |round| {
+        self.decide_and_commit(&record, &[], |round| {
             let (verdict, acted) = local::act(round, act).map_err(OperatorError::Item)?;
             Ok((verdict.change, acted))
         })
@@ -62,7 +62,7 @@ impl AdminService {
             return Ok(());
         }
         let decide = |round: &Observation<'_>| Ok((local::open(round).change, ()));
-        match self.decide_and_commit(record, decide).await {
+        match self.decide_and_commit(record, &[], decide).await {
             Err(CommitError::Conflict(_)) => Ok(()),
             done => Ok(done?),
         }

@@ -19,8 +19,10 @@ impl AdminService {
     ) -> Result<Redacted, OperatorError> {
         let record = self.record(feed).await?;
         let why = reason.as_deref().unwrap_or(REASON);
+        // What left the complete view is in archives still.
+        let names = [item.to_string()];
         let (tick, before) = self
-            .decide_and_commit(&record, |round| match record::redact(round, item, why) {
+            .decide_and_commit(&record, &names, |round| match record::redact(round, item, why) {
                 Redaction::Unknown => Err(OperatorError::UnknownItem(feed.clone())),
                 Redaction::Before => Ok((None, (None, true))),
                 Redaction::Commit(verdict) => {

@@ -42,6 +42,7 @@ fn blank() -> FeedState {
         current: 0,
         living: 0,
         tombstones: 0,
+        evictions: crate::model::Evictions::default(),
         sync_ids_issued: 0,
         archives: crate::model::Chain::default(),
         deltas_from: 0,

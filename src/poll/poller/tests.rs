@@ -24,6 +24,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
         window: settings.window,
         versions_per_day: settings.versions_per_day,
+        items: settings.items,
         archives: settings.archives,
     };
     let poller = Poller {

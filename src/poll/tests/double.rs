@@ -285,6 +285,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         current: 1,
         living: 1,
         tombstones: 0,
+        evictions: crate::model::Evictions::default(),
         sync_ids_issued: 1,
         archives: Chain::default(),
         deltas_from: 0,
@@ -390,6 +391,7 @@ impl DocumentJudge for JudgeDouble {
         _: &Observation<'_>,
         _: &ReceivedDocument,
         _: &Backfill,
+        _: &std::collections::HashSet<String>,
     ) -> Result<Judged, JudgeError> {
         Err(JudgeError::Unreadable("nobody walks here".to_owned()))
     }

@@ -2,7 +2,6 @@
 
 use super::super::draft::ChangeDraft;
 use super::super::head;
-use super::super::ingest::head_print;
 use super::super::{Observation, Verdict};
 use crate::model::{Format, Snapshot, Time};
 use crate::parse::{self, Limits};
@@ -28,7 +27,7 @@ pub(in crate::record) fn begin(draft: &mut ChangeDraft<'_>) {
     let text = document(draft.round, draft.state.format == Format::Opml);
     // Only a fault of this program can bring about that it cannot be read.
     let Ok(document) = parse::document(&text, None, &Limits::default()) else { return };
-    let print = head_print(&document);
+    let print = head::skeleton_print(&document);
     if print == draft.state.head && draft.round.snapshot.is_some() {
         return;
     }

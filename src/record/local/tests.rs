@@ -76,6 +76,7 @@ impl Bench {
             now: crate::clock::Clock::now(&self.clock),
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
+            items: crate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
     }

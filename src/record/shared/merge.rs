@@ -154,9 +154,12 @@ impl<'m, 'd> Merging<'m, 'd> {
             }
             return;
         }
+        if known.is_some_and(|known| known.is_evicted() && offer.is_known_to(known)) {
+            return;
+        }
         match found {
             // What was discarded is as good as unknown, but for its place and its ids.
-            Some(back) if back.1.is_discarded() => self.add(offer, Some(back)),
+            Some(back) if back.1.is_hidden() => self.add(offer, Some(back)),
             Some((index, known)) => self.update(index, &known, offer),
             None => self.add(offer, None),
         }
@@ -273,18 +276,22 @@ impl<'m, 'd> Merging<'m, 'd> {
         known.bytes = offer.body.print();
         known.standing = self.standing(said.version.deleted, offer.is_listed);
         let mut words = history_words(&said.version);
-        if back.is_some() {
+        let returns = back.as_ref().is_some_and(|(_, old)| old.is_evicted());
+        if returns {
+            words.push_str(", after it had left the complete view");
+        } else if back.is_some() {
             words.push_str(", after it was discarded");
         }
         let (kind, reason) = if said.version.deleted {
-            (EventKind::Deleted, format!("{} that it is deleted, {words}", shares(&offer.origin)))
+            (EventKind::Deleted, format!("{} that it is deleted, {words}", offer.describe_origin()))
         } else {
-            (EventKind::Created, format!("{} it, {words}", shares(&offer.origin)))
+            let kind = if returns { EventKind::Returned } else { EventKind::Created };
+            (kind, format!("{} it, {words}", offer.describe_origin()))
         };
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
         let conflicts = self.bounded(id, conflicts);
         let markup = offer.body.markup();
-        let words = EventDetails::new(kind, reason);
+        let words = EventDetails { makes_version: true, ..EventDetails::new(kind, reason) };
         let at = back.map(|(at, _)| at);
         let index = self.draft.incorporate(at, known, Some(markup), conflicts, words);
         self.fresh.insert(id.clone(), index);
@@ -486,13 +493,5 @@ impl<'m, 'd> Merging<'m, 'd> {
         if is_other {
             self.draft.keep_latest(known.id.clone(), offer.body.markup());
         }
-    }
-}
-
-/// Who shares an item, in words.
-fn shares(origin: &Origin) -> String {
-    match origin {
-        Origin::Feed(feed) => format!("the feed {feed} has"),
-        _ => "its publisher shares".to_owned(),
     }
 }

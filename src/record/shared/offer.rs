@@ -1,7 +1,8 @@
 //! What somebody offers to a merge.
 
 use crate::diff;
-use crate::model::{Entry, FeedDocument, Incoming, Markup, Origin};
+use crate::model::{Entry, FeedDocument, Incoming, LedgerEntry, Markup, Origin};
+use crate::sync;
 use std::borrow::Cow;
 
 /// A version that somebody offers.
@@ -19,6 +20,25 @@ pub(in crate::record) struct Offer<'a> {
     pub(in crate::record) is_listed: bool,
     /// Whether the item is its own from now on: the one that it came from is none of ours any more.
     pub(in crate::record) takes_over: bool,
+}
+
+impl Offer<'_> {
+    /// Whether an item that left the ledger had this version already, so that it does not come back: it
+    /// does where its publisher shows it as current again.
+    pub(super) fn is_known_to(&self, left: &LedgerEntry) -> bool {
+        let version = &self.said.version;
+        let is_same = version.updates == left.updates && !version.deleted;
+        let is_back = self.is_listed && is_same && left.standing.left_alive();
+        !is_back && sync::is_subsumed(version, &left.version(()))
+    }
+
+    /// Who shares the item, in words.
+    pub(super) fn describe_origin(&self) -> String {
+        match &self.origin {
+            Origin::Feed(feed) => format!("the feed {feed} has"),
+            _ => "its publisher shares".to_owned(),
+        }
+    }
 }
 
 /// What an offered version is.

@@ -100,6 +100,8 @@ impl Gate {
             conflicts: Vec::new(),
             kept: None,
             redacted: Vec::new(),
+            evicted: Vec::new(),
+            reinstated: Vec::new(),
         };
         self.store.commit(&self.claim, change).await.unwrap();
     }
@@ -318,6 +320,8 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
                 conflicts: Vec::new(),
                 kept: None,
                 redacted: Vec::new(),
+                evicted: Vec::new(),
+                reinstated: Vec::new(),
             };
             store.commit(&claim, change).await.unwrap();
         }

@@ -120,6 +120,8 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
                 same!(past(&name, select, time(seconds)));
             }
         }
+        let names = ["i", "i.1", "j", "ä"].map(|name| format!("urn:{name}"));
+        same!(stubs(&name, &names));
         same!(events(&name, usize::MAX));
         same!(archives(&name, usize::MAX));
         for note in one.archives(&name, usize::MAX).await.unwrap() {

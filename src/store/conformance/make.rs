@@ -286,6 +286,14 @@ impl Draft {
         self
     }
 
+    /// An item leaves the ledger.
+    pub(super) fn evict(mut self, name: &str) -> Self {
+        let known = self.before.get(&id(name)).unwrap();
+        self.change.evicted.push(Stub::new(known, known.history.clone(), self.tick.time()));
+        self.shown();
+        self
+    }
+
     /// An order of the reader view.
     pub(in crate::store) fn order(mut self, names: &[&str]) -> Self {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());

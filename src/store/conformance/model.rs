@@ -19,6 +19,7 @@ pub(super) enum Act {
     Ripe,
     Touch,
     Latest(usize),
+    Evict,
 }
 
 /// What a commit does to archives.
@@ -58,6 +59,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => Just(Act::Ripe),
         1 => Just(Act::Touch),
         2 => (0..9_000usize).prop_map(Act::Latest),
+        2 => Just(Act::Evict),
     ];
     let acts = vec((0..ITEMS.len(), act), 0..4);
     let order = proptest::option::of(vec(0..ITEMS.len(), 0..4));
@@ -98,8 +100,28 @@ impl Told {
     }
 
     fn ledger(&self) -> HashMap<SyncId, LedgerEntry> {
-        let known = self.changes.iter().flat_map(|change| &change.known);
-        known.map(|known| (known.id.clone(), known.clone())).collect()
+        let mut ledger = HashMap::new();
+        for change in &self.changes {
+            change.evicted.iter().for_each(|stub| drop(ledger.remove(&stub.id)));
+            ledger.extend(change.known.iter().map(|known| (known.id.clone(), known.clone())));
+        }
+        ledger
+    }
+
+    /// What left and is not back, in order of sync id.
+    fn stubs(&self) -> BTreeMap<SyncId, Stub> {
+        let mut stubs = BTreeMap::new();
+        for change in &self.changes {
+            stubs.extend(change.evicted.iter().map(|stub| (stub.id.clone(), stub.clone())));
+            change.reinstated.iter().for_each(|id| drop(stubs.remove(id)));
+        }
+        stubs
+    }
+
+    /// The changes since the item left, newest first.
+    fn since_it_left(&self, id: &SyncId) -> impl Iterator<Item = &Change> {
+        let leaves = |change: &&Change| change.evicted.iter().any(|stub| stub.id == *id);
+        self.changes.iter().rev().take_while(move |change| !leaves(change))
     }
 
     fn order(&self) -> Vec<SyncId> {
@@ -108,7 +130,7 @@ impl Told {
 
     fn item(&self, id: &SyncId) -> Option<Item> {
         let known = self.ledger().remove(id)?;
-        let bytes = self.changes.iter().rev().find_map(|change| {
+        let bytes = self.since_it_left(id).find_map(|change| {
             let version = change.versions.iter().find(|version| version.id == *id);
             let latest = change.latest.iter().find(|(latest, _)| latest == id);
             let version = version.and_then(|version| version.markup.as_ref());
@@ -127,7 +149,7 @@ impl Told {
 
     fn versions(&self, id: &SyncId) -> Vec<VersionNote> {
         let mut notes = Vec::new();
-        for change in self.changes.iter().rev() {
+        for change in self.since_it_left(id) {
             for version in change.versions.iter().filter(|version| version.id == *id) {
                 let known = change.known.iter().find(|known| known.id == *id).unwrap();
                 notes.push(note(known, version, change.state.updated_at));
@@ -157,8 +179,10 @@ impl Told {
 fn seal(change: &mut Change, mut ledger: HashMap<SyncId, LedgerEntry>) {
     ledger.extend(change.known.iter().map(|known| (known.id.clone(), known.clone())));
     let chain = &mut change.state.archives;
+    let leaves = |id: &SyncId| change.evicted.iter().any(|stub| stub.id == *id);
     let items: Vec<SyncId> = ledger
         .into_values()
+        .filter(|known| !leaves(&known.id))
         .filter(|known| !chain.is_sealed(known.tick))
         .map(|known| known.id)
         .collect();
@@ -213,6 +237,10 @@ impl Model {
                 words.map(|word| format!("{word:x}")).collect::<String>()
             };
             let exists = ledger.contains_key(&id(name));
+            let stays = told.order().contains(&id(name)) || order.is_some();
+            if told.stubs().contains_key(&id(name)) {
+                draft.change.reinstated.push(id(name));
+            }
             draft = match act {
                 Act::Version(length) => draft.item(name, &text(length)),
                 _ if !exists => draft.item(name, "first"),
@@ -220,6 +248,8 @@ impl Model {
                 Act::Ripe => draft.ripe(name),
                 Act::Touch => draft.touch(name, ItemStatus::Retired { since: time(self.seconds) }),
                 Act::Latest(length) => draft.latest(name, &text(length)),
+                Act::Evict if stays => draft.ripe(name),
+                Act::Evict => draft.evict(name),
             };
         }
         if let Some(order) = order {
@@ -318,8 +348,13 @@ impl Model {
             assert_eq!(view(Select::After(middle)).await, told.items(Some(middle)));
             let current: Vec<_> = told.order().iter().filter_map(|id| told.item(id)).collect();
             assert_eq!(view(Select::Current).await, current);
+            let names: Vec<String> = ITEMS.iter().map(|name| format!("urn:{name}")).collect();
+            let stubs: Vec<Stub> = told.stubs().into_values().collect();
+            assert_eq!(store.stubs(&name, &names).await.unwrap(), stubs);
             for item in ITEMS {
                 let item = id(item);
+                let stub = store.stubs(&name, &[item.to_string()]).await.unwrap().pop();
+                assert_eq!(stub, told.stubs().remove(&item));
                 assert_eq!(store.item(&name, &item).await.unwrap(), told.item(&item));
                 let versions = store.versions(&name, &item, usize::MAX).await.unwrap();
                 assert_eq!(versions, told.versions(&item));
@@ -402,7 +437,9 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                 model.records.remove(&name);
                 model.polls.remove(&name);
                 let told = model.feeds.entry(name).or_default();
-                let updates = told.ledger().values().map(|known| known.updates.value()).max();
+                let known = told.ledger().into_values();
+                let known = known.chain(told.stubs().into_values().map(Stub::into_known));
+                let updates = known.map(|known| known.updates.value()).max();
                 *told = Told {
                     floor: told.floor.max(told.revision()),
                     updates_before: updates.unwrap_or(0).max(told.updates_before),

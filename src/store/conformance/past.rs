@@ -93,6 +93,7 @@ async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<Strin
             ItemStatus::Deleted { .. } => " deleted",
             ItemStatus::Redacted { .. } => " redacted",
             ItemStatus::Discarded { .. } => " discarded",
+            ItemStatus::Evicted { .. } => " evicted",
         };
         assert_eq!(winner.deleted, standing == " deleted");
         format!("{}.{}{standing} {}", winner.id, winner.updates.value(), winner.data.card.title)

@@ -96,6 +96,26 @@ pub(super) fn by_tick_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
     SyncId::new(std::str::from_utf8(id).ok()?).ok()
 }
 
+/// What the keys of the stubs begin with that are found under a name.
+pub(super) fn stub_names(feed_name: &FeedName, name: &str) -> Vec<u8> {
+    let mut key = feed(feed_name);
+    key.extend_from_slice(&xxhash_rust::xxh3::xxh3_128(name.as_bytes()).to_be_bytes());
+    key
+}
+
+/// The key of a stub in the index by name.
+pub(super) fn stub_name(feed: &FeedName, name: &str, id: &SyncId) -> Vec<u8> {
+    let mut key = stub_names(feed, name);
+    key.extend_from_slice(id.as_str().as_bytes());
+    key
+}
+
+/// The sync id at the end of a key of the index by name.
+pub(super) fn stub_name_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
+    let id = key.get(feed(name).len() + size_of::<u128>()..)?;
+    SyncId::new(std::str::from_utf8(id).ok()?).ok()
+}
+
 /// The key of an event.
 pub(super) fn event(name: &FeedName, number: u64) -> Vec<u8> {
     let mut key = feed(name);

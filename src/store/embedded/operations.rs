@@ -4,11 +4,11 @@ use super::request::Touches;
 use super::shared::StoreShared;
 use super::transfer::ExportAbandoned;
 use super::{EmbeddedStore, READS, Records};
-use super::{archives, conflicts, past, plan, prune, read, transfer};
+use super::{archives, conflicts, past, plan, prune, read, stubs, transfer};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Snapshot, SupIdBasis, SyncId,
-    Time,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Snapshot, Stub, SupIdBasis,
+    SyncId, Time,
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
@@ -88,6 +88,11 @@ impl Store for EmbeddedStore {
     async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
         let id = id.clone();
         self.of_feed(feed, move |records, feed, _| past::known(records, feed, &id)).await
+    }
+
+    async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<Stub>, StoreError> {
+        let names = names.to_vec();
+        self.of_feed(feed, move |records, feed, _| stubs::find(records, feed, &names)).await
     }
 
     async fn versions(

@@ -4,7 +4,7 @@ use super::archives::{self, Segment};
 use super::records::Records;
 use super::shared::StoreShared;
 use super::supersede::{SupersededRecords, older};
-use super::{conflicts, keys, redact};
+use super::{conflicts, keys, redact, stubs};
 use crate::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Time,
 };
@@ -125,6 +125,7 @@ pub(super) fn plan(
     conflicts::plan(records, change, &mut writes)?;
     items(records, prepared, &mut writes)?;
     redact::redact(records, change, &mut writes)?;
+    stubs::plan(records, change, &mut writes)?;
     let next_event = events(records, feed, &change.events, place.next_event, &mut writes)?;
     let state = StateRecord { state: change.state.clone(), next_event };
     records.put(&mut writes, Class::States, keys::feed(feed), &state)?;

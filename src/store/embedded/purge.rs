@@ -20,6 +20,8 @@ const REST: &[Class] = &[
     Class::Bodies,
     Class::Latest,
     Class::Conflicts,
+    Class::Stubs,
+    Class::StubNames,
     Class::Events,
     Class::Kept,
     Class::Histories,

@@ -6,7 +6,7 @@ use super::keys;
 use super::records::Records;
 use crate::model::{
     Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
-    Markup, PollState, Skeleton, Snapshot, SyncId, Time,
+    Markup, PollState, Skeleton, Snapshot, Stub, SyncId, Time,
 };
 use crate::store::engine::Class;
 use crate::store::engine::{KeyOrder, beginning_with};
@@ -52,6 +52,8 @@ pub(super) fn subscriptions(records: &Records) -> Result<Vec<Subscription>, Stor
 /// cannot be read does not count: it is about to go.
 pub(super) fn most_updates(records: &Records, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
     let known = values::<LedgerEntry>(records, Class::Ledger, &keys::feed(feed)).flatten();
+    let left = values::<Stub>(records, Class::Stubs, &keys::feed(feed)).flatten();
+    let known = known.chain(left.map(Stub::into_known));
     known.map(|known| purge_mark::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
 }
 

@@ -4,8 +4,8 @@ use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::committer::CommittedFeed;
 use super::records::Records;
 use super::shared::StoreShared;
-use super::{archives, keys, open, past, read};
-use crate::model::{FeedName, FeedState, LedgerEntry, Tick, Time};
+use super::{archives, keys, open, past, read, stubs};
+use crate::model::{FeedName, FeedState, LedgerEntry, Stub, Tick, Time};
 use crate::store::engine::{Class, Writes};
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
 use crate::store::portable::{CarriedItem, ExportRecord, Fit};
@@ -119,6 +119,9 @@ fn feed(
         let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
         let item = CarriedItem { known, newest, conflicts, versions };
         hand!(ExportRecord::Item(name.clone(), Box::new(item)));
+    }
+    for entry in records.scan::<Stub>(Class::Stubs, &keys::feed(name)) {
+        hand!(ExportRecord::Stub(name.clone(), Box::new(entry?.1)));
     }
     let mut events = read::events(records, name, usize::MAX)?;
     while let Some(event) = events.pop() {
@@ -235,6 +238,7 @@ impl Importer {
                 records.put(writes, Class::Kept, keys::feed(feed), kept)?;
             }
             ExportRecord::Item(feed, item) => self::item(records, feed, item, writes)?,
+            ExportRecord::Stub(feed, stub) => stubs::put(records, feed, stub, writes)?,
             ExportRecord::Event(feed, event) => {
                 records.put(writes, Class::Events, keys::event(feed, self.next_event), &**event)?;
                 self.next_event += 1;

@@ -12,6 +12,8 @@ pub(in crate::store) struct Fit {
     feed: Option<FeedName>,
     done: HashSet<FeedName>,
     items: HashSet<SyncId>,
+    /// Those among them that left the ledger.
+    stubs: HashSet<SyncId>,
     ordered: Option<(Time, Vec<SyncId>)>,
     framed: Option<Time>,
     archive: Option<u64>,
@@ -81,6 +83,15 @@ impl Fit {
                 };
                 return Err(unfit(format!("the item {} of the feed {feed} {fault}", known.id)));
             }
+            ExportRecord::Stub(feed, stub) => {
+                if !self.items.insert(stub.id.clone()) {
+                    return Err(unfit(format!(
+                        "the item {} of the feed {feed} is in it twice",
+                        stub.id
+                    )));
+                }
+                self.stubs.insert(stub.id.clone());
+            }
             ExportRecord::Archive(feed, note, archive) => {
                 if Some(note.number) <= self.archive {
                     return Err(unfit(format!("the archives of the feed {feed} are not in order")));
@@ -101,7 +112,8 @@ impl Fit {
                     return Err(unfit(format!("the feed {feed} has the last of all revisions")));
                 }
                 let order = self.ordered.take().map(|(_, order)| order).unwrap_or_default();
-                if let Some(unknown) = order.iter().find(|id| !self.items.contains(*id)) {
+                let is_there = |id: &SyncId| self.items.contains(id) && !self.stubs.contains(id);
+                if let Some(unknown) = order.iter().find(|id| !is_there(id)) {
                     return Err(unfit(format!("the feed {feed} shows the unknown item {unknown}")));
                 }
                 self.done.insert(feed.clone());

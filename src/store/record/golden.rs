@@ -103,3 +103,4 @@ fn fixed<S: Strategy>(strategy: S, seed: u8) -> S::Value {
 
 mod admin;
 mod files;
+mod ledger;

@@ -2,8 +2,8 @@
 
 use super::Record;
 use crate::model::{
-    Attempt, Event, FeedRecord, HeldEntry, LedgerEntry, Markup, PollState, Skeleton, SyncId, Time,
-    Version,
+    Attempt, Event, FeedRecord, HeldEntry, LedgerEntry, Markup, PollState, Skeleton, Stub, SyncId,
+    Time, Version,
 };
 use crate::store::{LoggedChange, VersionNote};
 use crate::websub::Subscription;
@@ -15,6 +15,7 @@ impl Record for LedgerEntry {}
 impl Record for Markup {}
 impl Record for PollState {}
 impl Record for Skeleton {}
+impl Record for Stub {}
 impl Record for Subscription {}
 impl Record for VersionNote {}
 /// What is kept of a feed's held documents.

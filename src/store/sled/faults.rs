@@ -130,6 +130,8 @@ async fn change(store: &EmbeddedStore, text: &str) -> Change {
         kept: None,
         seals: Vec::new(),
         redacted: Vec::new(),
+        evicted: Vec::new(),
+        reinstated: Vec::new(),
         events: Vec::new(),
     }
 }

@@ -69,6 +69,7 @@ impl Gate {
             now: self.now,
             window: Duration::from_secs(400 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
+            items: tidegate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }
     }

@@ -85,6 +85,7 @@ impl Gate {
             now,
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
+            items: tidegate::record::ITEMS_KEPT,
             archives: tidegate::archive::Policy::default(),
         });
         let change = verdict.change.take();

@@ -4,7 +4,7 @@ pub mod gateways;
 pub mod process;
 pub mod sharing;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
@@ -75,6 +75,7 @@ pub struct Gate {
     pub url: String,
     pub options: FeedOptions,
     pub versions_per_day: u32,
+    pub items: usize,
     pub now: Time,
     pub window: Duration,
     pub archives: tidegate::archive::Policy,
@@ -100,6 +101,7 @@ impl Gate {
             url: SITE.to_owned(),
             options: FeedOptions::default(),
             versions_per_day: VERSIONS_PER_DAY,
+            items: tidegate::record::ITEMS_KEPT,
             now: Time::from_unix(START + 400 * 24 * HOUR),
             window: Duration::from_secs(30 * 24 * 3600),
             archives: tidegate::archive::Policy::default(),
@@ -122,6 +124,7 @@ impl Gate {
             snapshot,
             now: self.now,
             versions_per_day: self.versions_per_day,
+            items: self.items,
             window: self.window,
             archives: self.archives,
         }
@@ -142,6 +145,9 @@ impl Gate {
         let decoded = parse::decode_as(bytes, None, before, &limits).unwrap();
         let mut document = parse::document(&decoded.text, None, &limits).unwrap();
         decoded.describe(&mut document);
+        let names =
+            record::unknown_names(&self.round(snapshot.as_ref()), &[&document], &HashSet::new());
+        let snapshot = self.with_stubs(snapshot, &names).await;
         let mut kept = HashMap::new();
         for id in record::outdated(snapshot.as_ref(), &document) {
             let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
@@ -152,6 +158,11 @@ impl Gate {
         let verdict = record::take_in(&self.round(snapshot.as_ref()), &document, prints).unwrap();
         self.commit(&verdict).await;
         verdict
+    }
+
+    async fn with_stubs(&self, snapshot: Option<Snapshot>, names: &[String]) -> Option<Snapshot> {
+        let stubs = self.store.stubs(&self.feed, names).await.unwrap();
+        snapshot.map(|snapshot| snapshot.with_stubs(stubs))
     }
 
     pub async fn posts(&mut self, posts: &[Post]) -> Verdict {
@@ -184,7 +195,8 @@ impl Gate {
 
     /// Redacts the item of that sync id.
     pub async fn redact_item(&mut self, id: &SyncId) -> Redaction {
-        let snapshot = self.store.snapshot(&self.feed).await.unwrap().unwrap();
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
         let done = record::redact(&self.round(Some(&snapshot)), id, "by court order");
         if let Redaction::Commit(verdict) = &done {
             self.commit(verdict).await;
@@ -197,6 +209,9 @@ impl Gate {
         let limits = Limits::default();
         let document = parse::document(text, None, &limits).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let names =
+            record::unknown_names(&self.round(snapshot.as_ref()), &[&document], &HashSet::new());
+        let snapshot = self.with_stubs(snapshot, &names).await;
         let round = self.round(snapshot.as_ref());
         let is_gone = |id: &str| gone.contains(&id);
         let backfilled = record::backfill(&round, &document, is_gone).unwrap();

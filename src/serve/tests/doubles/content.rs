@@ -56,6 +56,7 @@ pub(in crate::serve::tests) fn state(format: Format) -> FeedState {
         current: 2,
         living: 3,
         tombstones: 1,
+        evictions: Evictions::default(),
         next_decision_at: None,
         sync_ids_issued: 4,
         archives: Chain::default(),

@@ -135,6 +135,7 @@ pub(super) fn feed() -> FeedRecord {
                 conflicts: ConflictPolicy::Prefer(by("gate.example")),
             },
             secret: Some(true),
+            items: Some(20_000),
             without: Without::default(),
         },
         enrolment: Enrolment {

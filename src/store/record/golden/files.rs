@@ -5,6 +5,7 @@
 
 use super::admin::feed as feed_record;
 use super::admin::{history_record, identity, poll, subscription};
+use super::ledger::{conflicts, stub};
 use super::*;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::{LoggedChange, VersionNote};
@@ -16,11 +17,11 @@ pub(super) fn at(seconds: i64) -> Time {
     Time::from_unix(1_795_191_605 + seconds)
 }
 
-fn id(text: &str) -> SyncId {
+pub(super) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
-fn history() -> History {
+pub(super) fn history() -> History {
     let by = |by: &str| EndpointId::new(by).unwrap();
     let update = |sequence, stamp| Update { sequence: Count::new(sequence).unwrap(), stamp };
     History::from_newest_first([
@@ -39,7 +40,7 @@ fn context() -> Context {
     }
 }
 
-fn markup(xml: &str) -> Markup {
+pub(super) fn markup(xml: &str) -> Markup {
     Markup {
         format: Format::Atom10,
         xml: xml.to_owned(),
@@ -226,6 +227,7 @@ fn state() -> StateRecord {
         current: 10,
         living: 11,
         tombstones: 12,
+        evictions: Evictions { count: 14, since: Some(at(81)), latest: Some(at(82)) },
         sync_ids_issued: 13,
         archives: Chain {
             sealed: Some(Tick::at(at(29))),
@@ -381,6 +383,7 @@ specimens! {
     history_1: "history-1.hex", history_record(), HistoryRecord;
     identity_1: "identity-1.hex", identity(), IdentityRecord;
     attempt_1: "attempt-1.hex", attempt(), Attempt;
+    stub_1: "stub-1.hex", stub(), Stub;
 }
 
 /// The number of each variant is part of the layout.
@@ -398,6 +401,7 @@ fn variants_keep_their_numbers() {
         ItemStatus::Deleted { since },
         ItemStatus::Redacted { since },
         ItemStatus::Discarded { since },
+        ItemStatus::Evicted { since, deleted: true },
     ]);
     let feed = Origin::Feed(FeedName::new("news").unwrap());
     numbers(&[Origin::Observed, Origin::Upstream, Origin::Local, feed]);
@@ -413,19 +417,6 @@ fn variants_keep_their_numbers() {
     numbers(&[Deletions::Safe, Deletions::Eager, Deletions::Off]);
     numbers(&[FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
     numbers(&[FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
-}
-
-fn conflicts() -> Vec<Version<Markup>> {
-    let by = EndpointId::new("JEO2000").unwrap();
-    let update = Update { sequence: Count::ONE, stamp: Stamp::Both { when: at(1), by } };
-    vec![Version {
-        id: id("gate.example.abc"),
-        updates: Count::ONE,
-        deleted: true,
-        noconflicts: Some(false),
-        history: History::new(update),
-        data: markup("<entry/>"),
-    }]
 }
 
 fn attempt() -> Attempt {

@@ -1,0 +1,213 @@
+//! What leaves the ledger, so that a feed does not grow without bound, and how it comes back.
+//!
+//! Beyond `publish.items` the oldest retired items leave, once an archive has their last state. Each
+//! leaves a stub, which no snapshot has. So whoever judges a document asks the store first for the stubs
+//! of what the snapshot does not know ([`unknown_names`]): these stand among what is known then, and come
+//! back as themselves.
+
+use super::draft::{ChangeDraft, EventDetails};
+use super::{Observation, Verdict, mint};
+use crate::identity;
+use crate::model::{
+    EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Markup, Origin, Seal, Stub, SyncId,
+    Tick,
+};
+use crate::sync;
+use std::collections::{HashMap, HashSet};
+
+/// The most items of which nobody says otherwise that the ledger of a feed has, tombstones included.
+pub const ITEMS_KEPT: usize = 100_000;
+/// The most items that leave with one commit; the rest go with the next ones.
+pub const EVICTED_AT_ONCE: usize = 10_000;
+
+/// The names of what documents list and the snapshot does not know, as far as they were not asked for:
+/// the store has to be asked for their stubs before anything is judged. None where nothing ever left the
+/// ledger.
+pub fn unknown_names(
+    round: &Observation<'_>,
+    documents: &[&FeedDocument<'_>],
+    asked: &HashSet<String>,
+) -> Vec<String> {
+    let Some(snapshot) = round.snapshot.filter(|snapshot| snapshot.state.evictions.count > 0)
+    else {
+        return Vec::new();
+    };
+    let natives: HashSet<&str> =
+        snapshot.known.iter().map(|known| known.native_shown.as_str()).collect();
+    let ids: HashSet<&SyncId> = snapshot.known.iter().map(|known| &known.id).collect();
+    // A name that a document has more than once may be that of several items.
+    let mut listed: HashMap<String, u32> = HashMap::new();
+    let mut names = Vec::new();
+    for document in documents {
+        let mut times: HashMap<String, u32> = HashMap::new();
+        for entry in &document.entries {
+            *times.entry(identity::native(entry).shown).or_default() += 1;
+            let shared = entry.shared().map(|said| said.id()).filter(|id| !ids.contains(id));
+            names.extend(shared.map(SyncId::to_string));
+        }
+        for (name, times) in times {
+            let most = listed.entry(name).or_default();
+            *most = times.max(*most);
+        }
+    }
+    for held in &snapshot.kept {
+        listed.entry(identity::native(&held.entry).shown).or_insert(1);
+    }
+    for (name, times) in listed {
+        if times == 1 && natives.contains(name.as_str()) {
+            continue;
+        }
+        // What would be made of it, where it is new.
+        let id = mint::sync_id(round.endpoint, round.feed, &name, &HashSet::new());
+        names.extend(id.ok().map(|id| id.to_string()));
+        names.push(name);
+    }
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| !asked.contains(name));
+    names
+}
+
+/// The sync ids that a verdict gives to new items, as far as they were not asked for: an item that left
+/// may have had one, and it is never given out twice.
+pub fn minted_names(
+    round: &Observation<'_>,
+    verdict: &Verdict,
+    asked: &HashSet<String>,
+) -> Vec<String> {
+    let snapshot = round.snapshot.filter(|snapshot| snapshot.state.evictions.count > 0);
+    let (Some(snapshot), Some(change)) = (snapshot, &verdict.change) else { return Vec::new() };
+    let is_new = |known: &&LedgerEntry| {
+        snapshot.known.binary_search_by(|there| there.id.cmp(&known.id)).is_err()
+    };
+    let minted = change.known.iter().filter(is_new).map(|known| known.id.to_string());
+    minted.filter(|name| !asked.contains(name)).collect()
+}
+
+impl ChangeDraft<'_> {
+    /// Whether this commit could let items leave the ledger.
+    pub(super) fn has_surplus(&self) -> bool {
+        !self.surplus(&[]).is_empty()
+    }
+
+    /// Lets the oldest retired items beyond the limit leave the ledger: nothing that this commit changes
+    /// or seals, that a reader is shown, that waits, is in conflict, or was made here.
+    pub(super) fn evict(&mut self, seals: &[Seal]) -> Vec<Stub> {
+        if !self.shown_changed {
+            return Vec::new();
+        }
+        let now = self.round.now;
+        let leaving = self.surplus(seals);
+        let leaving = leaving.into_iter().filter_map(|at| self.snapshot.known.get(at));
+        let stubs: Vec<Stub> = leaving.map(|known| Stub::new(known, cut(known), now)).collect();
+        // Who is behind this learns that it is out of sync, and reads the complete feed.
+        let last = stubs.iter().map(|stub| stub.tick).max();
+        for start in [&mut self.state.window_start, &mut self.state.complete_start] {
+            *start = (*start).max(last);
+        }
+        stubs
+    }
+
+    /// Where the items stand that are to leave.
+    fn surplus(&self, seals: &[Seal]) -> Vec<usize> {
+        if self.state.hold.is_some() || self.round.options.sharing.local {
+            return Vec::new();
+        }
+        let all = self.ledger().filter(|known| !known.is_hidden()).count();
+        let over = all.saturating_sub(self.round.items).min(EVICTED_AT_ONCE);
+        if over == 0 {
+            return Vec::new();
+        }
+        let order = self.order.as_deref().unwrap_or(self.old_order());
+        let stays: HashSet<&SyncId> =
+            seals.iter().flat_map(|seal| &seal.items).chain(order).chain(self.brought()).collect();
+        let chain = &self.snapshot.state.archives;
+        let may_leave = |(at, known): &(usize, &LedgerEntry)| {
+            matches!(known.standing, ItemStatus::Retired { .. })
+                && known.conflicts == 0
+                && known.origin != Origin::Local
+                && known.noise.waiting.is_none()
+                && chain.is_sealed(known.tick)
+                && !self.known.contains_key(at)
+                && !stays.contains(&known.id)
+        };
+        let old = self.snapshot.known.iter().enumerate().filter(may_leave);
+        let mut old: Vec<(Tick, usize)> = old.map(|(at, known)| (known.tick, at)).collect();
+        if old.len() > over {
+            old.select_nth_unstable(over);
+            old.truncate(over);
+        }
+        old.sort_unstable();
+        old.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Takes an item back that had left the ledger, as `like_new` has it but for its ids and its updates,
+    /// of which it has one more. Answers false where it can be updated no further.
+    pub(super) fn reinstate(
+        &mut self,
+        at: usize,
+        like_new: LedgerEntry,
+        markup: Markup,
+        said: EventDetails,
+    ) -> bool {
+        self.change(at, |item| {
+            let old = item.clone();
+            *item = LedgerEntry {
+                native: old.native,
+                native_shown: old.native_shown,
+                published_id: old.published_id,
+                aliases: old.aliases,
+                updates: old.updates,
+                history: old.history,
+                noconflicts: old.noconflicts,
+                sse091: old.sse091,
+                tick: old.tick,
+                first_seen: old.first_seen,
+                standing: old.standing,
+                ..like_new
+            };
+        });
+        let is_made = self.update(at, ItemStatus::Current, Some(markup), said);
+        if !is_made {
+            self.known.remove(&at);
+        }
+        is_made
+    }
+
+    /// The items that had left the ledger and come back in this commit.
+    pub(super) fn reinstated(&self) -> Vec<SyncId> {
+        let left = |at: &usize| self.snapshot.known.get(*at).filter(|known| known.is_evicted());
+        self.known.keys().filter_map(left).map(|known| known.id.clone()).collect()
+    }
+
+    /// Counts what lives and what is a tombstone, without what leaves.
+    pub(super) fn count(&mut self, evicted: &[Stub]) {
+        let (mut living, mut tombstones) = (0_u32, 0_u32);
+        for known in self.ledger().filter(|known| !known.is_hidden()) {
+            let count = if known.is_deleted() { &mut tombstones } else { &mut living };
+            *count = count.saturating_add(1);
+        }
+        for stub in evicted {
+            let count = if stub.deleted { &mut tombstones } else { &mut living };
+            *count = count.saturating_sub(1);
+        }
+        (self.state.living, self.state.tombstones) = (living, tombstones);
+    }
+}
+
+/// What is told of an item that comes back to the ledger.
+pub(super) fn comes_back(left: &ItemStatus) -> EventDetails {
+    let (kind, reason) = if left.left_alive() {
+        (EventKind::Returned, "it is in the document again after it had left the complete view")
+    } else {
+        (EventKind::Undeleted, "it is in the document again, long after it was deleted")
+    };
+    EventDetails { makes_version: true, ..EventDetails::new(kind, reason) }
+}
+
+/// Of a history what conflicts are detected by, and what the next update counts on from.
+fn cut(known: &LedgerEntry) -> History {
+    let mut history = known.history.clone();
+    sync::truncate(&mut history, 1);
+    history
+}

@@ -1,0 +1,98 @@
+//! What leaves the ledger leaves everything but archives, and is found by its names.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+
+on_every_store! {
+    a_stub_is_found_by_every_name
+    nothing_else_is_left_of_it
+    an_eviction_that_contradicts_itself_is_refused
+}
+
+/// A feed with two items, of which `b` is in no order.
+async fn begun(bench: &impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let change = Draft::on(&*store, "news", 1).await.item("a", "A").item("b", "B").order(&["a"]);
+    store.commit(&claim, change.done()).await.unwrap();
+}
+
+async fn found(store: &dyn Store, names: &[&str]) -> Vec<SyncId> {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let stubs = store.stubs(&feed("news"), &names).await.unwrap();
+    stubs.into_iter().map(|stub| stub.id).collect()
+}
+
+async fn a_stub_is_found_by_every_name(bench: impl Bench) {
+    begun(&bench).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut change = Draft::on(&*store, "news", 2).await.evict("b").done();
+    for stub in &mut change.evicted {
+        stub.aliases = vec!["urn:once".to_owned(), "urn:twice".to_owned()];
+        stub.published_id = "urn:twice".to_owned();
+    }
+    let stub = change.evicted.clone();
+    store.commit(&claim, change).await.unwrap();
+    drop(store);
+    let bench = bench.reopen().await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for name in ["b", "urn:b", "urn:once", "urn:twice"] {
+        assert_eq!(found(&*store, &[name]).await, [id("b")], "{name}");
+    }
+    assert_eq!(found(&*store, &["a", "urn:a", "urn:other"]).await, []);
+    let all = ["urn:once".to_owned(), "b".to_owned()];
+    assert_eq!(store.stubs(&feed("news"), &all).await.unwrap(), stub);
+    assert_eq!(store.stubs(&feed("other"), &all).await.unwrap(), []);
+
+    let mut change = Draft::on(&*store, "news", 3).await.item("b", "again").done();
+    change.reinstated.push(id("b"));
+    store.commit(&claim, change).await.unwrap();
+    assert_eq!(found(&*store, &["b", "urn:b", "urn:once", "urn:twice"]).await, []);
+    assert_eq!(store.versions(&feed("news"), &id("b"), 9).await.unwrap().len(), 1);
+}
+
+async fn nothing_else_is_left_of_it(bench: impl Bench) {
+    begun(&bench).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let news = feed("news");
+    let version = Draft::on(&*store, "news", 2).await.item("b", &"long ".repeat(9_000)).done();
+    store.commit(&claim, version).await.unwrap();
+    let latest = Draft::on(&*store, "news", 3).await.latest("b", "newest").done();
+    store.commit(&claim, latest).await.unwrap();
+    let change = Draft::on(&*store, "news", 4).await.evict("b").done();
+    store.commit(&claim, change).await.unwrap();
+    assert_eq!(found(&*store, &["b"]).await, [id("b")]);
+    assert_eq!(ids(&store.view(&news, Select::All).await.unwrap().unwrap()), ["a"]);
+    assert_eq!(store.known(&news, &id("b")).await.unwrap(), None);
+    assert_eq!(store.item(&news, &id("b")).await.unwrap(), None);
+    assert_eq!(store.versions(&news, &id("b"), 9).await.unwrap(), []);
+    assert_eq!(store.holdings(&news).await.unwrap().versions, 1);
+    store.purge_feed(&news).await.unwrap();
+    assert_eq!(found(&*store, &["b", "urn:b"]).await, []);
+}
+
+async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
+    begun(&bench).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let evict = Draft::on(&*store, "news", 2).await.evict("b").done();
+    let stub = evict.evicted[0].clone();
+    let other = Stub { id: id("c"), ..stub.clone() };
+    let version = Draft::on(&*store, "news", 2).await.item("b", "newer").done();
+    let touched = Draft::on(&*store, "news", 2).await;
+    let since = time(2);
+    let touched = touched.touch("b", ItemStatus::Evicted { since, deleted: false }).done();
+    for (what, change) in [
+        ("twice", Change { evicted: vec![stub.clone(), stub.clone()], ..evict.clone() }),
+        ("unknown", Change { evicted: vec![other], ..evict.clone() }),
+        ("shown", Change { order: Some(vec![id("b")]), ..evict.clone() }),
+        ("changed", Change { evicted: vec![stub], ..version }),
+        ("back without a version", Change { reinstated: vec![id("b")], ..evict.clone() }),
+        ("still in the ledger", touched),
+    ] {
+        let refused = store.commit(&claim, change).await;
+        let is_invalid = matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. })));
+        assert!(is_invalid, "{what}: {refused:?}");
+    }
+    store.commit(&claim, evict).await.unwrap();
+}

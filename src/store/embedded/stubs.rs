@@ -1,0 +1,104 @@
+//! What is left of items that left the ledger: a record for each, found by its sync id, and by the hashes
+//! of its names. A snapshot never reads them.
+
+use super::keys;
+use super::records::Records;
+use crate::model::{Change, FeedName, Stub, SyncId};
+use crate::store::StoreError;
+use crate::store::engine::{Class, Writes};
+use crate::store::record::HeadRecord;
+use std::collections::BTreeMap;
+
+/// The most stubs that are answered of one name. Native ids that many items bore are no names.
+const OF_A_NAME: usize = 64;
+
+/// The stubs whose sync id, native id, former native ids or published id is among these, in the order of
+/// their sync ids.
+pub(super) fn find(
+    records: &Records,
+    feed: &FeedName,
+    names: &[String],
+) -> Result<Vec<Stub>, StoreError> {
+    let mut found: BTreeMap<SyncId, Stub> = BTreeMap::new();
+    for name in names {
+        if let Ok(id) = SyncId::new(name)
+            && !found.contains_key(&id)
+            && let Some(stub) = records.record(Class::Stubs, &keys::item(feed, &id))?
+        {
+            found.insert(id, stub);
+        }
+        let prefix = keys::stub_names(feed, name);
+        for entry in records.entries(Class::StubNames, &prefix).take(OF_A_NAME) {
+            let (key, _) = entry?;
+            let id = keys::stub_name_id(feed, &key);
+            let id =
+                id.ok_or_else(|| records.damaged(Class::StubNames, &key, "it names no item"))?;
+            if found.contains_key(&id) {
+                continue;
+            }
+            let stub: Stub = records.expected(Class::Stubs, &keys::item(feed, &id))?;
+            // Two names may have one hash.
+            if stub.names().any(|of| of == name) {
+                found.insert(id, stub);
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The entries that a change of a feed's ledger sets and removes for what leaves it and what comes back.
+pub(super) fn plan(
+    records: &Records,
+    change: &Change,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    let feed = &change.feed;
+    for stub in &change.evicted {
+        forget_item(records, feed, &stub.id, writes)?;
+        put(records, feed, stub, writes)?;
+    }
+    for id in &change.reinstated {
+        let key = keys::item(feed, id);
+        let stub: Stub = records.expected(Class::Stubs, &key)?;
+        for name in stub.names() {
+            writes.insert((Class::StubNames, keys::stub_name(feed, name, id)), None);
+        }
+        writes.insert((Class::Stubs, key), None);
+    }
+    Ok(())
+}
+
+/// The entries of a stub.
+pub(super) fn put(
+    records: &Records,
+    feed: &FeedName,
+    stub: &Stub,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    for name in stub.names() {
+        let key = keys::stub_name(feed, name, &stub.id);
+        writes.insert((Class::StubNames, key), Some(Vec::new()));
+    }
+    records.put(writes, Class::Stubs, keys::item(feed, &stub.id), stub)
+}
+
+/// Takes out everything that is kept of an item but what archives have.
+fn forget_item(
+    records: &Records,
+    feed: &FeedName,
+    id: &SyncId,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    let key = keys::item(feed, id);
+    let head: HeadRecord = records.expected(Class::Heads, &key)?;
+    writes.insert((Class::ByTick, keys::by_tick(feed, head.tick, id)), None);
+    for class in [Class::Versions, Class::Bodies] {
+        for (version, _) in records.sizes(class, &key)? {
+            writes.insert((class, version), None);
+        }
+    }
+    for class in [Class::Ledger, Class::Heads, Class::Latest, Class::Conflicts] {
+        writes.insert((class, key.clone()), None);
+    }
+    Ok(())
+}

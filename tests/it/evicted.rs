@@ -1,0 +1,198 @@
+//! A feed that has more items than it may keep: the oldest leave its ledger and its complete view, and
+//! come back as themselves.
+
+use crate::support::{Gate, Post, kinds, post};
+use std::collections::HashSet;
+use tidegate::model::{EventKind, ItemStatus, SyncId};
+use tidegate::store::{Select, Store};
+
+/// Items that the publisher lists at a time.
+const LISTED: u32 = 5;
+/// Items that the gateway keeps.
+const KEPT: usize = 20;
+
+/// A gateway behind a publisher who has published a post a day until `last`, and lists the newest.
+async fn after(last: u32) -> Gate {
+    let mut gate = Gate::new().await;
+    gate.items = KEPT;
+    for day in LISTED..=last {
+        publish(&mut gate, listed(day)).await;
+    }
+    gate
+}
+
+/// The posts that the publisher lists on a day, the newest first.
+fn listed(day: u32) -> Vec<Post> {
+    (day - LISTED + 1..=day).rev().map(post).collect()
+}
+
+async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate::record::Verdict {
+    gate.later(24);
+    gate.posts(&posts).await
+}
+
+/// The stub of the post of a day, where it left.
+async fn stub(gate: &Gate, day: u32) -> Option<tidegate::model::Stub> {
+    gate.store.stubs(&gate.feed, &[post(day).id]).await.unwrap().pop()
+}
+
+#[tokio::test]
+async fn the_oldest_retired_items_leave_and_the_ledger_is_bounded() {
+    let gate = after(60).await;
+    let (snapshot, state) = (gate.snapshot().await, gate.store_state().await);
+    assert!(snapshot.known.len() <= KEPT + 1, "{}", snapshot.known.len());
+    assert_eq!(snapshot.known.len(), usize::try_from(state.living).unwrap());
+    assert_eq!(state.evictions.count, 60 - u64::from(state.living));
+    assert!(state.evictions.since < state.evictions.latest);
+    assert_eq!(gate.items(Select::All).await.len(), snapshot.known.len());
+    assert_eq!(gate.reader().await.len(), usize::try_from(LISTED).unwrap());
+    // It is the oldest that left, and nothing of them is in a view.
+    let days: HashSet<String> =
+        snapshot.known.iter().map(|known| known.native_shown.clone()).collect();
+    assert!(!days.contains(&post(1).id) && days.contains(&post(60).id));
+    let left = stub(&gate, 1).await.unwrap();
+    assert_eq!(gate.store.item(&gate.feed, &left.id).await.unwrap(), None);
+    assert_eq!(gate.store.known(&gate.feed, &left.id).await.unwrap(), None);
+    assert_eq!(gate.store.versions(&gate.feed, &left.id, 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_archive_has_what_left() {
+    let gate = after(40).await;
+    let left = stub(&gate, 1).await.unwrap();
+    let mut found = false;
+    for note in gate.store.archives(&gate.feed, 999).await.unwrap() {
+        let archive = gate.store.archive(&gate.feed, &note.id).await.unwrap().unwrap();
+        found |= archive.items.iter().any(|item| item.shared.winner.id == left.id);
+    }
+    assert!(found);
+}
+
+#[tokio::test]
+async fn since_rises_past_what_left() {
+    let gate = after(60).await;
+    let (left, state) = (stub(&gate, 1).await.unwrap(), gate.store_state().await);
+    assert!(state.complete_start > Some(left.tick));
+    // Whatever changed since then is in the complete view.
+    let start = state.complete_start.unwrap();
+    let all = gate.items(Select::All).await;
+    assert_eq!(gate.items(Select::After(start)).await.len(), all.len());
+    assert!(state.window_start >= Some(start) && state.window_start <= state.tick);
+}
+
+#[tokio::test]
+async fn what_left_comes_back_as_itself() {
+    let mut gate = after(30).await;
+    let left = stub(&gate, 2).await.unwrap();
+    let before = gate.store_state().await;
+    let mut posts = listed(30);
+    posts.push(post(2));
+    let verdict = publish(&mut gate, posts.clone()).await;
+    assert_eq!(kinds(&verdict), [EventKind::Returned]);
+    let known = gate.known(&left.published_id).await;
+    assert_eq!((&known.id, known.standing), (&left.id, ItemStatus::Current));
+    assert_eq!(known.updates.value(), left.updates.value() + 1);
+    assert_eq!(known.first_seen, left.first_seen);
+    let state = gate.store_state().await;
+    assert_eq!(Some(known.tick), state.tick);
+    assert!(state.tick > before.tick);
+    assert_eq!(stub(&gate, 2).await, None);
+    assert_eq!(gate.reader().await.last().unwrap().1, "The story of day 2");
+    // A second look finds nothing new, and it leaves again.
+    assert_eq!(kinds(&publish(&mut gate, posts).await), []);
+    for day in 31..=60 {
+        publish(&mut gate, listed(day)).await;
+    }
+    let again = stub(&gate, 2).await.unwrap();
+    assert_eq!((again.id, again.updates.value()), (left.id, left.updates.value() + 1));
+}
+
+#[tokio::test]
+async fn what_left_comes_back_under_an_id_that_it_had_before() {
+    let mut gate = Gate::new().await;
+    gate.items = KEPT;
+    for day in LISTED..=30 {
+        // The first post gets another id after a while, and has slid off when it would leave.
+        let posts = listed(day).into_iter().map(|post| match post.day {
+            5 if day > 7 => Post { id: "urn:renamed".to_owned(), ..post },
+            _ => post,
+        });
+        publish(&mut gate, posts.collect()).await;
+    }
+    for name in ["urn:renamed", &post(5).id] {
+        let found = gate.store.stubs(&gate.feed, &[name.to_owned()]).await.unwrap();
+        assert_eq!(found.len(), 1, "{name}");
+    }
+    let left = stub(&gate, 5).await.unwrap();
+    let mut posts = listed(30);
+    posts.push(post(5));
+    let verdict = publish(&mut gate, posts).await;
+    assert_eq!(kinds(&verdict), [EventKind::Rekeyed, EventKind::Returned]);
+    assert_eq!(gate.known(&left.published_id).await.id, left.id);
+}
+
+#[tokio::test]
+async fn no_sync_id_is_given_out_twice() {
+    let mut gate = Gate::new().await;
+    gate.items = KEPT;
+    let mut ids: HashSet<SyncId> = HashSet::new();
+    for day in LISTED..=50 {
+        publish(&mut gate, listed(day)).await;
+        // The ids of posts that left are in use: that of a fifth comes again, as another's.
+        let known = gate.snapshot().await.known;
+        ids.extend(known.into_iter().map(|known| known.id));
+    }
+    assert_eq!(ids.len(), 50);
+    assert_eq!(gate.store_state().await.sync_ids_issued, 50);
+}
+
+#[tokio::test]
+async fn an_older_document_brings_nothing_back_that_left() {
+    let mut gate = after(40).await;
+    let taken = gate.backfill(&crate::support::atom(crate::support::SITE, &[post(3)]), &[]).await;
+    assert_eq!((taken.taken, taken.known), (0, 1));
+    assert!(stub(&gate, 3).await.is_some());
+}
+
+#[tokio::test]
+async fn the_text_of_what_left_can_be_redacted() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await.unwrap();
+    gate.redact_item(&left.id).await;
+    assert_eq!(stub(&gate, 3).await, None);
+    let known = gate.known(&left.published_id).await;
+    assert!(known.is_redacted());
+    for note in gate.store.archives(&gate.feed, 999).await.unwrap() {
+        let archive = gate.store.archive(&gate.feed, &note.id).await.unwrap().unwrap();
+        assert!(!format!("{archive:?}").contains("day 3,"));
+    }
+    // And it does not come back, however long its publisher lists it.
+    let mut posts = listed(40);
+    posts.push(post(3));
+    assert_eq!(kinds(&publish(&mut gate, posts).await), []);
+}
+
+#[tokio::test]
+async fn what_was_there_before_the_limit_leaves_without_a_poll() {
+    let mut gate = after(KEPT as u32).await;
+    gate.items = 10;
+    gate.later(24);
+    assert!(gate.age().await.change.is_some());
+    assert_eq!(gate.snapshot().await.known.len(), 10);
+    assert!(gate.age().await.change.is_none());
+}
+
+#[tokio::test]
+async fn a_copy_knows_what_left() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await.unwrap();
+    gate.restore().await;
+    assert_eq!(stub(&gate, 3).await, Some(left));
+}
+
+#[tokio::test]
+async fn a_purge_leaves_nothing_of_it() {
+    let gate = after(40).await;
+    gate.store.purge_feed(&gate.feed).await.unwrap();
+    assert!(stub(&gate, 3).await.is_none());
+}
