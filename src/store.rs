@@ -41,6 +41,7 @@ use crate::model::{
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -260,6 +261,18 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
+/// Reads a feed at one revision, whatever is committed meanwhile. What it sees is kept until it is dropped.
+#[async_trait]
+pub trait FeedReader: Send + Sync {
+    /// The feed's state.
+    fn state(&self) -> &FeedState;
+    /// Items with their bytes, and the skeleton; `None` before the first skeleton, and where the feed was
+    /// purged meanwhile.
+    async fn view(self: Arc<Self>, select: Select) -> Result<Option<View>, StoreError>;
+    /// The ledger and the order; `None` where the feed was purged meanwhile.
+    async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError>;
+}
+
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -295,8 +308,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;
+    /// The feed as it stands, to be read as it is now whatever is committed until the reader is dropped;
+    /// `None` where nothing was committed yet.
+    async fn reader(&self, feed: &FeedName) -> Result<Option<Arc<dyn FeedReader>>, StoreError>;
     /// The state, ledger and order, at one revision.
-    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError>;
+    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        match self.reader(feed).await? {
+            Some(reader) => reader.snapshot().await,
+            None => Ok(None),
+        }
+    }
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
     /// without reading the ledger.
     async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
@@ -304,7 +325,12 @@ pub trait Store: Send + Sync + 'static {
         Ok(conflicts.unwrap_or_default().into_keys().collect())
     }
     /// Items with their bytes, state and skeleton, at one revision.
-    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError>;
+    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        match self.reader(feed).await? {
+            Some(reader) => reader.view(select).await,
+            None => Ok(None),
+        }
+    }
     /// One item with its bytes.
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError>;
     /// What the ledger has of an item.

@@ -19,7 +19,7 @@ use crate::model::{
     SyncId, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
-use crate::store::{Select, Store, StoreError, View};
+use crate::store::{FeedReader, Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
@@ -40,8 +40,6 @@ const ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
 const PAST_BYTES: u64 = 8 * 1024 * 1024;
 /// How many keys of last good renditions are remembered.
 const LAST_KEYS: u64 = 16 * 1024;
-/// How often a view is read again because the feed changed while it was being read.
-const READS: usize = 4;
 
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,19 +85,6 @@ impl RenditionKey {
             revision: state.revision,
             render: state.render_revision,
         }
-    }
-}
-
-/// Why something cannot be read as of a revision.
-enum ReadFailure {
-    /// The feed has changed since: it is in this state now.
-    Moved(Box<FeedState>),
-    Missing(NoDocument),
-}
-
-impl<E: Into<NoDocument>> From<E> for ReadFailure {
-    fn from(why: E) -> Self {
-        Self::Missing(why.into())
     }
 }
 
@@ -210,7 +195,7 @@ impl RenditionCache {
         let press = if usual { &self.renditions } else { &self.since };
         let make = || {
             let (shelf, record) = (Arc::clone(self), record.clone());
-            async move { shelf.build(&record, wish, state).await }
+            async move { shelf.build(&record, wish).await }
         };
         let rendition = press.get(key.clone(), ask, make).await?;
         if usual {
@@ -272,13 +257,8 @@ impl RenditionCache {
         Err(problem)
     }
 
-    async fn build(
-        &self,
-        record: &FeedRecord,
-        wish: ViewRequest,
-        state: FeedState,
-    ) -> Result<Rendition, NoDocument> {
-        let (plan, view, deleted) = self.read(record, wish, state).await?;
+    async fn build(&self, record: &FeedRecord, wish: ViewRequest) -> Result<Rendition, NoDocument> {
+        let (plan, view, deleted) = self.read(record, wish).await?;
         let mut document = self.document(record, wish, view, &deleted);
         let state = &document.view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
@@ -335,33 +315,16 @@ impl RenditionCache {
         place
     }
 
-    /// Reads everything that the view shows, all at one revision. In Atom deletions stand as
-    /// `at:deleted-entry` in the reader view and, beside the tombstones, in the sync view.
+    /// Reads everything that the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in the reader view and, beside the tombstones, in
+    /// the sync view.
     async fn read(
         &self,
         record: &FeedRecord,
         wish: ViewRequest,
-        mut state: FeedState,
     ) -> Result<(ReadPlan, View, Vec<Item>), NoDocument> {
-        for _ in 0..READS {
-            let plan = plan(wish, &state)?;
-            match self.read_at(record, wish, plan, state.revision).await {
-                Ok((view, deleted)) => return Ok((plan, view, deleted)),
-                Err(ReadFailure::Moved(now)) => state = *now,
-                Err(ReadFailure::Missing(missing)) => return Err(missing),
-            }
-        }
-        Err(restless())
-    }
-
-    async fn read_at(
-        &self,
-        record: &FeedRecord,
-        wish: ViewRequest,
-        plan: ReadPlan,
-        revision: Revision,
-    ) -> Result<(View, Vec<Item>), ReadFailure> {
-        let mut view = self.view(record, plan.select(), revision).await?;
+        let reader = self.store.reader(&record.name).await?.ok_or_else(NoDocument::yet)?;
+        let plan = plan(wish, reader.state())?;
+        let mut view = viewed(&reader, plan.select()).await?;
         let state = &view.state;
         let is_deleted = |item: &&Item| item.shared.winner.deleted;
         let mut deleted: Vec<Item> = match wish.kind {
@@ -370,77 +333,54 @@ impl RenditionCache {
             // Deletions stay until an archive has them, and as long as the window is at least.
             ViewKind::Reader | ViewKind::Complete => {
                 let since = state.window_start.min(state.archives.sealed);
-                self.view(record, ReadPlan::Window { since }.select(), revision).await?.items
+                viewed(&reader, ReadPlan::Window { since }.select()).await?.items
             }
         };
         deleted.retain(|item| is_deleted(&item));
         if is_told_whole(wish, state) {
-            view.items = self.listed(record, revision).await?;
+            view.items = listed(&reader).await?;
         }
         if !deleted.is_empty() {
-            deleted = self.publishable_tombstones(record, revision, deleted).await?;
+            deleted = publishable_tombstones(&reader, deleted).await?;
         }
-        Ok((view, deleted))
+        Ok((plan, view, deleted))
     }
+}
 
-    /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
-    /// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
-    async fn publishable_tombstones(
-        &self,
-        record: &FeedRecord,
-        revision: Revision,
-        mut deleted: Vec<Item>,
-    ) -> Result<Vec<Item>, ReadFailure> {
-        let ledger = self.ledger(record, revision).await?;
-        // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
-        let looking = tokio::task::spawn_blocking(move || {
-            let living = ledger.known.iter().filter(|known| !known.is_deleted());
-            let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
-            deleted.retain(|item| !borne.contains(item.published_id.as_str()));
-            deleted
-        });
-        Ok(looking.await.map_err(|_| StoreError::Closed)?)
-    }
+async fn viewed(reader: &Arc<dyn FeedReader>, select: Select) -> Result<View, NoDocument> {
+    Arc::clone(reader).view(select).await?.ok_or_else(NoDocument::yet)
+}
 
-    /// Everything that a list has, in its order. What changed is told with all that it may stand in: an
-    /// outline on its own would seem to have moved to the root.
-    async fn listed(
-        &self,
-        record: &FeedRecord,
-        revision: Revision,
-    ) -> Result<Vec<Item>, ReadFailure> {
-        let mut items = self.view(record, Select::All, revision).await?.items;
-        let ledger = self.ledger(record, revision).await?;
-        let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
-        let place = |item: &Item| places.get(&item.shared.winner.id).copied();
-        items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
-        Ok(items)
-    }
+async fn ledger(reader: &Arc<dyn FeedReader>) -> Result<Snapshot, NoDocument> {
+    Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)
+}
 
-    async fn view(
-        &self,
-        record: &FeedRecord,
-        select: Select,
-        revision: Revision,
-    ) -> Result<View, ReadFailure> {
-        let view = self.store.view(&record.name, select).await?.ok_or_else(NoDocument::yet)?;
-        match view.state.revision == revision {
-            true => Ok(view),
-            false => Err(ReadFailure::Moved(Box::new(view.state))),
-        }
-    }
+/// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
+/// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
+async fn publishable_tombstones(
+    reader: &Arc<dyn FeedReader>,
+    mut deleted: Vec<Item>,
+) -> Result<Vec<Item>, NoDocument> {
+    let ledger = ledger(reader).await?;
+    // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
+    let looking = tokio::task::spawn_blocking(move || {
+        let living = ledger.known.iter().filter(|known| !known.is_deleted());
+        let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
+        deleted.retain(|item| !borne.contains(item.published_id.as_str()));
+        deleted
+    });
+    Ok(looking.await.map_err(|_| StoreError::Closed)?)
+}
 
-    async fn ledger(
-        &self,
-        record: &FeedRecord,
-        revision: Revision,
-    ) -> Result<Snapshot, ReadFailure> {
-        let ledger = self.store.snapshot(&record.name).await?.ok_or_else(NoDocument::yet)?;
-        match ledger.state.revision == revision {
-            true => Ok(ledger),
-            false => Err(ReadFailure::Moved(Box::new(ledger.state))),
-        }
-    }
+/// Everything that a list has, in its order. What changed is told with all that it may stand in: an
+/// outline on its own would seem to have moved to the root.
+async fn listed(reader: &Arc<dyn FeedReader>) -> Result<Vec<Item>, NoDocument> {
+    let mut items = viewed(reader, Select::All).await?.items;
+    let ledger = ledger(reader).await?;
+    let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
+    let place = |item: &Item| places.get(&item.shared.winner.id).copied();
+    items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
+    Ok(items)
 }
 
 /// Whether a view tells deletions as RFC 6721 does.
@@ -459,8 +399,4 @@ fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
 
 fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
     ReadPlan::new(wish.kind, wish.seen, state).map_err(NoDocument::Told)
-}
-
-fn restless() -> NoDocument {
-    NoDocument::Failed(format!("the feed changed {READS} times while it was being read"))
 }

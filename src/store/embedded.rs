@@ -1,8 +1,9 @@
 //! A store within this process: what a feed's records mean, written once over a database
 //! ([`super::engine`]).
 //!
-//! Writes go to one committer, which groups them ([`committer`]); a reader sees a feed at one durable
-//! revision ([`shared`]). After a write that may not have become durable, nothing is acknowledged,
+//! Writes go to one committer, which groups them ([`committer`]); a large one comes in portions that nobody
+//! sees until its last ([`write`]). A reader sees a feed at one durable revision, whatever is committed
+//! meanwhile ([`pins`], [`undo`]). After a write that may not have become durable, nothing is acknowledged,
 //! published or answered any more.
 //!
 //! On disk the committer has a thread of its own, and reads run on blocking threads, a bounded number at
@@ -16,10 +17,12 @@ mod keys;
 mod open;
 mod operations;
 mod past;
+mod pins;
 mod plan;
 mod prune;
 mod purge;
 mod read;
+mod reader;
 mod records;
 mod redact;
 mod request;
@@ -29,11 +32,13 @@ mod supersede;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod undo;
+mod write;
 
-pub(super) use self::open::{Found, check_format, inspect};
+pub(super) use self::open::{Found, inspect};
 pub(super) use self::records::Records;
 
-use self::committer::Committer;
+use self::committer::{CommitGroup, Committer};
 use self::open::Opened;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{Published, StoreShared, broken};
@@ -41,6 +46,7 @@ use super::engine::MemoryEngine;
 use super::{Epoch, FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -54,11 +60,15 @@ const REQUESTS: usize = 1024;
 pub struct EmbeddedStore {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
-    fence: u64,
     clock: Arc<dyn Clock>,
-    shared: Arc<StoreShared>,
     /// The space on its file system, where that is watched.
     space: Option<Arc<FreeSpace>>,
+    inner: Arc<StoreInner>,
+}
+
+/// What a request takes with it, which may go on when nobody waits for it any more.
+struct StoreInner {
+    shared: Arc<StoreShared>,
     reads: Arc<Semaphore>,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
@@ -139,11 +149,11 @@ impl EmbeddedStore {
     /// Closes a store in memory and opens another over the same content, with the claim given out anew:
     /// what a restart is to a store on disk.
     pub fn reopen(&self) -> Result<Self, StoreError> {
-        if self.blocks {
-            let path = self.opened()?.records.engine().path().to_owned();
+        if self.inner.blocks {
+            let path = self.inner.opened()?.records.engine().path().to_owned();
             return Err(StoreError::InUse { path });
         }
-        let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take();
+        let open = self.inner.open.write().unwrap_or_else(PoisonError::into_inner).take();
         let records = open.ok_or(StoreError::Closed)?.records;
         let clock = Arc::clone(&self.clock);
         Self::over_memory(records, (None, None), clock)
@@ -170,20 +180,15 @@ impl EmbeddedStore {
         let opened = open::begin(&records, found, endpoint, sup_ids)?;
         let place = place(&opened)?;
         let Opened { endpoint, sup_ids, fence, committed, floors, sealed } = opened;
-        let feeds = committed.iter().map(|(feed, committed)| {
-            let published = Published::new(committed.state.clone());
-            (feed.clone(), published)
-        });
-        let shared = Arc::new(StoreShared::new(feeds.collect(), sealed.0));
+        let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
+        let shared = Arc::new(StoreShared::new(feeds.collect(), fence, sealed.0));
         let committer = Committer {
             records: records.clone(),
             shared: Arc::clone(&shared),
             place: Arc::clone(&place),
             clock: Arc::clone(&clock),
-            committed,
+            cleaning: BTreeMap::new(),
             floors,
-            fence,
-            mark: super::lineage::mark(),
             sealed,
             importing: None,
         };
@@ -201,8 +206,8 @@ impl EmbeddedStore {
         let reads = Arc::new(Semaphore::new(READS as usize));
         let open = RwLock::new(Some(OpenStore { records, writer, place }));
         let committer = Mutex::new(thread);
-        let space = None;
-        Ok(Self { endpoint, sup_ids, fence, clock, shared, space, reads, blocks, open, committer })
+        let inner = Arc::new(StoreInner { shared, reads, blocks, open, committer });
+        Ok(Self { endpoint, sup_ids, clock, space: None, inner })
     }
 
     /// Takes nothing new in while the file system has too little space.
@@ -211,24 +216,28 @@ impl EmbeddedStore {
         self.space = Some(space);
         self
     }
+}
 
+impl StoreInner {
     fn opened(&self) -> Result<OpenStore, StoreError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.clone().ok_or(StoreError::Closed)
     }
 
     /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.
-    async fn read<T: Send + 'static>(
+    async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        read: impl FnOnce(&Records, &StoreShared) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        read: impl FnOnce(&Records, &Arc<StoreShared>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         if !self.blocks {
             let records = self.opened()?.records;
+            self.shared.health()?;
             return read(&records, &self.shared);
         }
         let permit = Arc::clone(&self.reads).acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Closed)?;
         let records = self.opened()?.records;
+        self.shared.health()?;
         let shared = Arc::clone(&self.shared);
         let reading = tokio::task::spawn_blocking(move || {
             let answer = read(&records, &shared);
@@ -239,7 +248,7 @@ impl EmbeddedStore {
         });
         reading.await.unwrap_or_else(|error| {
             let source = std::io::Error::other(error);
-            Err(StoreError::Io { doing: "read", source })
+            Err(StoreError::Io { doing: "read", source }.into())
         })
     }
 
@@ -251,10 +260,11 @@ impl EmbeddedStore {
     ) -> Result<T, StoreError> {
         let feed = feed.clone();
         self.read(move |records, shared| {
-            shared.reading(&feed, |state| read(records, &feed, state).map(Some))
+            let Some(pin) = shared.pin(&feed)? else { return Ok(T::default()) };
+            let found = read(&records.at(pin.head.write), &feed, &pin.head.state);
+            if pin.is_purged() { Ok(T::default()) } else { found }
         })
         .await
-        .map(Option::unwrap_or_default)
     }
 
     /// Reads over all feeds.
@@ -269,7 +279,7 @@ impl EmbeddedStore {
     async fn ask<T: Send + 'static, E: WriteError>(
         &self,
         touches: Touches,
-        work: impl FnOnce(&mut Committer, &mut committer::CommitGroup) -> Result<T, E> + Send + 'static,
+        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let (reply, answer) = oneshot::channel();
         let request = CommitRequest::new(touches, work, reply);
@@ -280,13 +290,44 @@ impl EmbeddedStore {
                     return Err(broken().into());
                 }
             }
-            Writer::Here(committer) => {
-                let mut committer = committer.lock().map_err(|_| broken())?;
-                committer.serve(vec![request]);
-            }
+            Writer::Here(committer) => serve_here(&committer, request)?,
         }
         // Whether a request that the committer took with it was carried out is unknown.
         answer.await.unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+    }
+
+    /// The same, for whoever may block.
+    fn ask_blocking<T: Send + 'static, E: WriteError>(
+        &self,
+        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let (reply, answer) = oneshot::channel();
+        let request = CommitRequest::new(Touches::Feed, work, reply);
+        match self.opened()?.writer {
+            Writer::Thread(requests) => {
+                requests.blocking_send(request).map_err(|_| broken())?;
+                answer.blocking_recv().unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+            }
+            Writer::Here(committer) => {
+                serve_here(&committer, request)?;
+                let mut answer = answer;
+                answer.try_recv().unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+            }
+        }
+    }
+
+    /// Does `work` to its end, also where nobody waits for it any more.
+    async fn to_the_end<T: Send + 'static, E: WriteError>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        if !self.blocks {
+            return work.await;
+        }
+        tokio::spawn(work).await.unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(Unanswered(StoreError::Io { doing: "write", source }).into())
+        })
     }
 
     /// Takes what goes when the store is closed: the rest is to be run where blocking is allowed.
@@ -296,6 +337,14 @@ impl EmbeddedStore {
         let shared = Arc::clone(&self.shared);
         Some(move || close(open, thread, &shared))
     }
+}
+
+/// Has a request served by a committer that has no thread of its own.
+fn serve_here(committer: &Mutex<Committer>, request: CommitRequest) -> Result<(), StoreError> {
+    let mut committer = committer.lock().map_err(|_| broken())?;
+    committer.serve(vec![request]);
+    while committer.clean() {}
+    Ok(())
 }
 
 /// Waits for the committer, lets go of the database and notes what the store has reached. Blocks.
@@ -313,7 +362,7 @@ fn close(open: OpenStore, committer: Option<JoinHandle<()>>, shared: &StoreShare
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        if let Some(rest) = self.take() {
+        if let Some(rest) = self.inner.take() {
             rest();
         }
     }

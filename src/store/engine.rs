@@ -94,6 +94,41 @@ classes! {
     ArchiveIds archive_ids 17
     /// Blocks of archives; written once but for redaction.
     Segments segments 18
+    /// What records were before a write that took their place, while somebody may need that.
+    Undo undo 27
+    /// Feeds with a write that is under way, and its number.
+    Unfinished unfinished 31
+}
+
+impl Class {
+    /// Where the content of a feed stands: everything that a purge removes, and that readers see as of a
+    /// write (`embedded::undo`).
+    pub(super) const CONTENT: &[Self] = &[
+        Self::Skeletons,
+        Self::Orders,
+        Self::Ledger,
+        Self::Heads,
+        Self::ByTick,
+        Self::Versions,
+        Self::Bodies,
+        Self::Latest,
+        Self::Conflicts,
+        Self::Stubs,
+        Self::StubNames,
+        Self::Events,
+        Self::Kept,
+        Self::Histories,
+        Self::PastOrders,
+        Self::PastSkeletons,
+        Self::Archives,
+        Self::ArchiveIds,
+        Self::Segments,
+    ];
+
+    /// Whether the class is content of feeds.
+    pub(super) fn is_content(self) -> bool {
+        Self::CONTENT.contains(&self)
+    }
 }
 
 /// A class and a key.
@@ -121,6 +156,19 @@ pub(super) struct Portion {
     pub(super) has_more: bool,
 }
 
+/// The most bytes of a value that come with its size.
+pub(super) const HEAD_BYTES: usize = 10;
+
+/// How much a value takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ValueSize {
+    pub(super) key: Vec<u8>,
+    /// In bytes.
+    pub(super) size: usize,
+    /// The first bytes of the value, at most [`HEAD_BYTES`].
+    pub(super) head: Bytes,
+}
+
 /// A database.
 pub(super) trait Engine: Send + Sync + 'static {
     /// The folder, or what stands for it in messages.
@@ -136,8 +184,7 @@ pub(super) trait Engine: Send + Sync + 'static {
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError>;
 
     /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
-    /// empty ([`is_empty`]). Nothing that a reader reads changes while it reads: the store has gates for
-    /// that.
+    /// empty ([`is_empty`]).
     fn portion(
         &self,
         class: Class,
@@ -153,13 +200,16 @@ pub(super) trait Engine: Send + Sync + 'static {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, usize)>, StoreError>;
+    ) -> Result<Vec<ValueSize>, StoreError>;
 
     /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
+    /// Nobody reads some of it and some of what was before. It may take several kilobytes of memory an
+    /// entry: whoever calls keeps to a few thousand.
     fn apply(&self, writes: Writes) -> Result<(), StoreError>;
 
-    /// Removes what has keys that begin with `prefix`, entry by entry. Not durable yet.
-    fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError>;
+    /// Removes entries whose keys begin with `prefix`, one by one, at most `limit`; whether there may be
+    /// more. Not durable yet.
+    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError>;
 
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;

@@ -7,12 +7,11 @@ mod faults;
 mod folder;
 mod private;
 mod recovery_check;
-mod redo;
 
 use self::barrier::{Barrier, FlushAndSync};
 use self::engine::SledEngine;
 use self::folder::{Mark, Reached, StoreFolder};
-use super::embedded::{EmbeddedStore, Found, Records, StorePlace, check_format, inspect};
+use super::embedded::{EmbeddedStore, Found, Records, StorePlace, inspect};
 use super::{Epoch, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
@@ -72,20 +71,14 @@ fn open(
     })
 }
 
-/// Carries out what is in the redo log, reads what is kept in memory, and checks that the store has
-/// everything up to its mark and up to `reached`.
+/// Undoes what was not finished, reads what is kept in memory, and checks that the store has everything
+/// up to its mark and up to `reached`.
 fn inspect_folder(
     engine: SledEngine,
     mark: Option<&Mark>,
     reached: Epoch,
 ) -> Result<(Records, Found), StoreError> {
-    let engine = Arc::new(engine);
-    let records = Records::of(Arc::clone(&engine) as Arc<dyn super::engine::Engine>);
-    // A store of a newer program is left as it is, and so is what is no store.
-    if check_format(&records)? {
-        redo::carry_out(&engine)?;
-    }
-    drop(engine);
+    let records = Records::of(Arc::new(engine));
     let found = inspect(&records)?;
     match (mark, &found.identity) {
         (None, _) => {}

@@ -9,6 +9,7 @@ use crate::record::{self, AggregateSource, Credit};
 use crate::render;
 use crate::store::{CommitError, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// What an aggregate has seen of its sources: since the start of the process, for whatever is
 /// offered twice changes nothing.
@@ -123,20 +124,23 @@ impl AdminService {
             return Ok(Some(SourceNews::unchanged(name, *seen, current)));
         }
         let seen = seen.map(|(seen, _)| seen);
-        let Some(shown) = self.store.view(name, Select::Current).await? else { return Ok(None) };
+        let Some(reader) = self.store.reader(name).await? else { return Ok(None) };
+        let shown = Arc::clone(&reader).view(Select::Current).await?;
         let select = seen.and_then(|seen| seen.tick).map_or(Select::All, Select::After);
-        let Some(View { state, skeleton, mut items }) = self.store.view(name, select).await? else {
+        let changed = Arc::clone(&reader).view(select).await?;
+        let ledger = reader.snapshot().await?;
+        let (Some(shown), Some(View { state, skeleton, mut items }), Some(ledger)) =
+            (shown, changed, ledger)
+        else {
             return Ok(None);
         };
-        // Between the two the source may have changed; the next look sees it again then.
         let state = SourceState {
-            revision: state.revision.min(shown.state.revision),
-            tick: state.tick.min(shown.state.tick),
-            render: state.render_revision.min(shown.state.render_revision),
+            revision: state.revision,
+            tick: state.tick,
+            render: state.render_revision,
             format: state.format,
         };
-        let known = self.store.snapshot(name).await?.map(|snapshot| snapshot.known);
-        let known = known.unwrap_or_default();
+        let known = ledger.known;
         let is_made =
             |known: &&LedgerEntry| matches!(known.origin, Origin::Observed | Origin::Local);
         let there: HashSet<SyncId> =

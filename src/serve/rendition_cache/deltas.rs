@@ -1,7 +1,7 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
-use super::{RenditionCache, RenditionKey, ViewRequest, plan, restless};
-use crate::model::{FeedRecord, FeedState, Item};
+use super::{RenditionCache, RenditionKey, ViewRequest, plan};
+use crate::model::{FeedRecord, FeedState, Item, Revision};
 use crate::render::ViewKind;
 use crate::serve::client::Client;
 use crate::serve::delta::{self, Point, TagScope};
@@ -82,7 +82,7 @@ impl RenditionCache {
         let ask = self.ask(record, wish, &state, client, false);
         let make = || {
             let (shelf, record) = (Arc::clone(self), record.clone());
-            async move { shelf.build_delta(&record, wish, base, state).await }
+            async move { shelf.build_delta(&record, wish, base, state.revision).await }
         };
         let kept = self.deltas.get(key, ask, make).await;
         let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
@@ -94,12 +94,12 @@ impl RenditionCache {
         record: &FeedRecord,
         wish: ViewRequest,
         base: Point,
-        state: FeedState,
+        revision: Revision,
     ) -> Result<MaybeDelta, NoDocument> {
-        let revision = state.revision;
-        let (whole, mut view, mut deleted) = self.read(record, wish, state).await?;
+        let (whole, mut view, mut deleted) = self.read(record, wish).await?;
         if view.state.revision != revision {
-            return Err(restless());
+            let why = "the feed changed since the document that the delta leads to";
+            return Err(NoDocument::Failed(why.to_owned()));
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).

@@ -37,12 +37,12 @@ pub(super) struct Feed {
 pub(super) struct TestStore {
     endpoint: EndpointId,
     pub(super) records: Mutex<Vec<FeedRecord>>,
-    pub(super) feeds: Mutex<BTreeMap<FeedName, Feed>>,
+    pub(super) feeds: Arc<Mutex<BTreeMap<FeedName, Feed>>>,
     pub(super) listings: AtomicUsize,
-    pub(super) views: AtomicUsize,
+    pub(super) views: Arc<AtomicUsize>,
     /// How often an item was read.
     pub(super) items: AtomicUsize,
-    pub(super) snapshots: AtomicUsize,
+    pub(super) snapshots: Arc<AtomicUsize>,
     /// On which threads states were read, each time.
     pub(super) states: Mutex<Vec<ThreadId>>,
     /// A state waits here; closed: nobody waits.
@@ -57,8 +57,8 @@ pub(super) struct TestStore {
     /// How many views wait, and how many waited at once at most. As in a real store, who leaves stops
     /// no read.
     pub(super) reading: Arc<(AtomicUsize, AtomicUsize)>,
-    /// Raises the revision behind the reader's back this many times.
-    pub(super) restless: AtomicUsize,
+    /// Changes the feed behind the reader's back this many times.
+    pub(super) restless: Arc<AtomicUsize>,
     /// The change log.
     pub(super) log: TestLog,
 }
@@ -103,11 +103,11 @@ impl TestStore {
         Self {
             endpoint: endpoint(),
             records: Mutex::new(records),
-            feeds: Mutex::new(named),
+            feeds: Arc::new(Mutex::new(named)),
             listings: AtomicUsize::new(0),
-            views: AtomicUsize::new(0),
+            views: Arc::default(),
             items: AtomicUsize::new(0),
-            snapshots: AtomicUsize::new(0),
+            snapshots: Arc::default(),
             states: Mutex::default(),
             state_gate,
             broken: AtomicBool::new(false),
@@ -115,7 +115,7 @@ impl TestStore {
             gate: Arc::new(gate),
             gated: None,
             reading: Arc::default(),
-            restless: AtomicUsize::new(0),
+            restless: Arc::default(),
             log: TestLog::default(),
         }
     }
@@ -140,10 +140,7 @@ impl TestStore {
 
     /// Changes the state of a feed, as a commit does.
     pub(super) fn edit(&self, feed: &str, edit: impl FnOnce(&mut Feed)) {
-        let mut feeds = self.feeds.lock().unwrap();
-        let feed = feeds.get_mut(&name(feed)).unwrap();
-        edit(feed);
-        feed.state.revision.0 += 1;
+        edit_in(&self.feeds, &name(feed), edit);
     }
 
     fn works(&self) -> Result<(), StoreError> {
@@ -167,6 +164,83 @@ impl TestStore {
     fn in_memory(&self, feed: &FeedName) -> Result<Option<Feed>, StoreError> {
         self.works()?;
         Ok(self.feeds.lock().unwrap().get(feed).cloned())
+    }
+}
+
+fn edit_in(feeds: &Mutex<BTreeMap<FeedName, Feed>>, feed: &FeedName, edit: impl FnOnce(&mut Feed)) {
+    let mut feeds = feeds.lock().unwrap();
+    let feed = feeds.get_mut(feed).unwrap();
+    edit(feed);
+    feed.state.revision.0 += 1;
+}
+
+/// A feed as it was, and what of the store counts and disturbs its reading.
+struct TestReader {
+    name: FeedName,
+    feed: Feed,
+    feeds: Arc<Mutex<BTreeMap<FeedName, Feed>>>,
+    views: Arc<AtomicUsize>,
+    snapshots: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+    gated: Option<&'static str>,
+    reading: Arc<(AtomicUsize, AtomicUsize)>,
+    restless: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl FeedReader for TestReader {
+    fn state(&self) -> &FeedState {
+        &self.feed.state
+    }
+
+    async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {
+        self.snapshots.fetch_add(1, Ordering::SeqCst);
+        let feed = self.feed.clone();
+        let known = feed.items.iter().map(known).collect();
+        let contested = feed.items.iter().filter(|item| !item.shared.conflicts.is_empty());
+        let contested =
+            contested.map(|item| (item.shared.winner.id.clone(), item.shared.conflicts.clone()));
+        Ok(Some(Snapshot {
+            state: feed.state,
+            known,
+            order: feed.order,
+            kept: Vec::new(),
+            archives: Vec::new(),
+            conflicts: contested.collect(),
+        }))
+    }
+
+    async fn view(self: Arc<Self>, select: Select) -> Result<Option<View>, StoreError> {
+        self.views.fetch_add(1, Ordering::SeqCst);
+        if !self.gate.is_closed() && self.gated.is_none_or(|gated| gated == self.name.as_str()) {
+            let (gate, reading) = (Arc::clone(&self.gate), Arc::clone(&self.reading));
+            let read = tokio::spawn(async move {
+                let now = reading.0.fetch_add(1, Ordering::SeqCst) + 1;
+                reading.1.fetch_max(now, Ordering::SeqCst);
+                if let Ok(permit) = gate.acquire().await {
+                    permit.forget();
+                }
+                reading.0.fetch_sub(1, Ordering::SeqCst);
+            });
+            read.await.unwrap();
+        }
+        let still =
+            self.restless.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        if still.is_ok() {
+            edit_in(&self.feeds, &self.name, |_| {});
+        }
+        let feed = self.feed.clone();
+        let all = feed.items;
+        let items = match select {
+            Select::Current => {
+                let find =
+                    |id: &SyncId| all.iter().find(|item| item.shared.winner.id == *id).cloned();
+                feed.order.iter().filter_map(find).collect()
+            }
+            Select::After(tick) => all.into_iter().filter(|item| item.tick > tick).collect(),
+            Select::All => all,
+        };
+        Ok(Some(View { state: feed.state, skeleton: feed.skeleton, items }))
     }
 }
 
@@ -207,21 +281,19 @@ impl Store for TestStore {
         }
         Ok(self.in_memory(feed)?.map(|feed| feed.state))
     }
-    async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        self.snapshots.fetch_add(1, Ordering::SeqCst);
-        let Some(feed) = self.feed(feed)? else { return Ok(None) };
-        let known = feed.items.iter().map(known).collect();
-        let contested = feed.items.iter().filter(|item| !item.shared.conflicts.is_empty());
-        let contested =
-            contested.map(|item| (item.shared.winner.id.clone(), item.shared.conflicts.clone()));
-        Ok(Some(Snapshot {
-            state: feed.state,
-            known,
-            order: feed.order,
-            kept: Vec::new(),
-            archives: Vec::new(),
-            conflicts: contested.collect(),
-        }))
+    async fn reader(&self, feed: &FeedName) -> Result<Option<Arc<dyn FeedReader>>, StoreError> {
+        let Some(found) = self.feed(feed)? else { return Ok(None) };
+        Ok(Some(Arc::new(TestReader {
+            name: feed.clone(),
+            feed: found,
+            feeds: Arc::clone(&self.feeds),
+            views: Arc::clone(&self.views),
+            snapshots: Arc::clone(&self.snapshots),
+            gate: Arc::clone(&self.gate),
+            gated: self.gated,
+            reading: Arc::clone(&self.reading),
+            restless: Arc::clone(&self.restless),
+        })))
     }
     async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
         let items = self.feed(feed)?.map(|feed| feed.items).unwrap_or_default();
@@ -229,38 +301,6 @@ impl Store for TestStore {
         let mut ids: Vec<SyncId> = contested.map(|item| item.shared.winner.id.clone()).collect();
         ids.sort();
         Ok(ids)
-    }
-    async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
-        self.views.fetch_add(1, Ordering::SeqCst);
-        if !self.gate.is_closed() && self.gated.is_none_or(|gated| gated == feed.as_str()) {
-            let (gate, reading) = (Arc::clone(&self.gate), Arc::clone(&self.reading));
-            let read = tokio::spawn(async move {
-                let now = reading.0.fetch_add(1, Ordering::SeqCst) + 1;
-                reading.1.fetch_max(now, Ordering::SeqCst);
-                if let Ok(permit) = gate.acquire().await {
-                    permit.forget();
-                }
-                reading.0.fetch_sub(1, Ordering::SeqCst);
-            });
-            read.await.unwrap();
-        }
-        let still =
-            self.restless.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-        if still.is_ok() {
-            self.edit(feed.as_str(), |_| {});
-        }
-        let Some(feed) = self.feed(feed)? else { return Ok(None) };
-        let all = feed.items;
-        let items = match select {
-            Select::Current => {
-                let find =
-                    |id: &SyncId| all.iter().find(|item| item.shared.winner.id == *id).cloned();
-                feed.order.iter().filter_map(find).collect()
-            }
-            Select::After(tick) => all.into_iter().filter(|item| item.tick > tick).collect(),
-            Select::All => all,
-        };
-        Ok(Some(View { state: feed.state, skeleton: feed.skeleton, items }))
     }
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         self.items.fetch_add(1, Ordering::SeqCst);

@@ -7,7 +7,8 @@ use crate::model::*;
 use crate::store::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 const FEEDS: [&str; 3] = ["a", "a-b", "ab"];
 const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];
@@ -49,6 +50,12 @@ pub(super) enum Step {
     Purge {
         feed: usize,
     },
+    /// Somebody begins to read a feed.
+    Hold {
+        feed: usize,
+    },
+    /// Who reads longest is done.
+    Release,
     Reopen,
 }
 
@@ -76,8 +83,39 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => (feed(), 0..9u32).prop_map(|(feed, failures)| Step::Checkpoint { feed, failures }),
         1 => feed().prop_map(|feed| Step::PutFeed { feed }),
         1 => feed().prop_map(|feed| Step::Purge { feed }),
+        3 => feed().prop_map(|feed| Step::Hold { feed }),
+        2 => Just(Step::Release),
         1 => Just(Step::Reopen),
     ]
+}
+
+/// Who reads a feed, and what it was when he began; nothing once it was purged.
+struct Holder {
+    feed: FeedName,
+    reader: Arc<dyn FeedReader>,
+    seen: [Option<View>; 2],
+    ledger: Option<Snapshot>,
+}
+
+impl Holder {
+    async fn new(store: &dyn Store, feed: FeedName) -> Option<Self> {
+        let reader = store.reader(&feed).await.unwrap()?;
+        let (seen, ledger) = Self::read(&reader).await;
+        assert_eq!(Some(reader.state()), store.state(&feed).await.unwrap().as_ref());
+        Some(Self { feed, reader, seen, ledger })
+    }
+
+    async fn read(reader: &Arc<dyn FeedReader>) -> ([Option<View>; 2], Option<Snapshot>) {
+        let all = Arc::clone(reader).view(Select::All).await.unwrap();
+        let current = Arc::clone(reader).view(Select::Current).await.unwrap();
+        ([all, current], Arc::clone(reader).snapshot().await.unwrap())
+    }
+
+    /// What was committed since is not seen.
+    async fn sees_the_same(&self) {
+        let (seen, ledger) = Self::read(&self.reader).await;
+        assert_eq!((&seen, &ledger), (&self.seen, &self.ledger));
+    }
 }
 
 /// A feed as the list of what was done to it since it was last purged.
@@ -371,6 +409,7 @@ impl Model {
 pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     let mut bench = B::new();
     let mut model = Model::default();
+    let mut holders: VecDeque<Holder> = VecDeque::new();
     for step in steps {
         let (store, claim) = (bench.store(), bench.claim().await);
         match step {
@@ -434,6 +473,9 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
             Step::Purge { feed } => {
                 let name = super::make::feed(FEEDS[feed]);
                 store.purge_feed(&name).await.unwrap();
+                for holder in holders.iter_mut().filter(|holder| holder.feed == name) {
+                    (holder.seen, holder.ledger) = ([None, None], None);
+                }
                 model.records.remove(&name);
                 model.polls.remove(&name);
                 let told = model.feeds.entry(name).or_default();
@@ -446,13 +488,22 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     ..Told::default()
                 };
             }
+            Step::Hold { feed } => {
+                let feed = super::make::feed(FEEDS[feed]);
+                holders.extend(Holder::new(&*store, feed).await);
+            }
+            Step::Release => drop(holders.pop_front()),
             Step::Reopen => {
+                holders.clear();
                 drop(store);
                 bench = bench.reopen().await;
                 model.opening += 1;
             }
         }
         model.agrees_with(&*bench.store()).await;
+        for holder in &holders {
+            holder.sees_the_same().await;
+        }
     }
     (bench, model)
 }

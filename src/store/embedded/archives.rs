@@ -3,97 +3,95 @@
 
 use super::keys;
 use super::past;
+use super::plan::Portions;
 use super::read;
 use super::records::Records;
-use super::shared::StoreShared;
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Change, FeedName, FeedState, Item, LedgerEntry,
-    Markup, Revision, Skeleton, Snapshot, SyncId,
+    Markup, Skeleton, Snapshot, SyncId,
 };
 use crate::store::engine::{Class, Writes};
 use crate::store::limits::{BLOCK, DROPPED_REMEMBERED};
 use crate::store::record::{ArchiveNumber, ArchiveRecord, SegmentRecord};
-use crate::store::{StoreError, assemble, seals};
+use crate::store::{CommitError, StoreError, assemble, seals};
 use std::collections::{HashMap, HashSet};
 
-/// An archive as a commit writes it: sealed, or with text taken out.
-pub(super) struct Segment {
-    note: ArchiveNote,
-    blocks: Vec<Vec<u8>>,
-}
-
-/// The archives that a change seals or redacts, from what is stored of its base. Nothing where the
-/// feed is at another revision: such a change is refused.
-pub(super) fn prepare(
+/// Plans what a checked change does to its feed's archives: those that it takes text out of, those that it
+/// seals, and those that it drops. Answers how many bytes are kept afterwards.
+pub(super) fn plan(
     records: &Records,
-    shared: &StoreShared,
     change: &Change,
-) -> Result<Vec<Segment>, StoreError> {
-    if change.seals.is_empty() && change.redacted.is_empty() {
-        return Ok(Vec::new());
-    }
-    if change.base == Revision(0) {
-        return sealed(records, change, false);
-    }
-    let segments = shared.reading(&change.feed, |state| {
-        if state.revision != change.base {
-            return Ok(None);
+    before: Option<&FeedState>,
+    portions: &mut Portions<'_, '_>,
+) -> Result<u64, CommitError> {
+    let feed = &change.feed;
+    let mut bytes = before.map_or(0, |state| state.archives.bytes);
+    let mut put = |note: &ArchiveNote, blocks: Vec<Vec<u8>>| {
+        let (writes, old) = segment(records, feed, note, blocks)?;
+        bytes = bytes.saturating_sub(old).saturating_add(note.bytes);
+        portions.add(writes)
+    };
+    if let Some(state) = before.filter(|_| !change.redacted.is_empty()) {
+        let borne = borne(records, change)?;
+        for number in state.archives.first..state.archives.next {
+            let Some((note, count)) = note(records, feed, number)? else { continue };
+            let mut archive = content(records, feed, number, count)?;
+            let mut hit = false;
+            for id in &change.redacted {
+                hit |= archive.redact(id, change.state.updated_at, &borne);
+            }
+            if hit {
+                let blocks = blocks(records, feed, &archive)?;
+                let shown = change.state.updated_at;
+                put(&seals::redacted(&note, &archive, shown, size(&blocks)), blocks)?;
+            }
         }
-        let mut segments = redacted(records, change, state)?;
-        segments.extend(sealed(records, change, true)?);
-        Ok(Some(segments))
-    })?;
-    Ok(segments.unwrap_or_default())
-}
-
-/// The segments that a change seals. `stored`: items may be those of the store.
-pub(super) fn sealed(
-    records: &Records,
-    change: &Change,
-    stored: bool,
-) -> Result<Vec<Segment>, StoreError> {
+    }
     let source = ChangedState::of(change);
-    let mut segments = Vec::with_capacity(change.seals.len());
     for seal in &change.seals {
-        let Some(skeleton) = source.skeleton(records, stored)? else { continue };
+        let Some(skeleton) = source.skeleton(records)? else { continue };
         let mut items = Vec::with_capacity(seal.items.len());
         for id in &seal.items {
-            // What is not known is refused when the change is checked.
-            items.extend(source.item(records, id, stored)?);
+            items.extend(source.item(records, id)?);
         }
         let archive = Archive::new(seal.upstream.clone(), skeleton, items);
-        let blocks = blocks(records, &change.feed, &archive)?;
-        let note = seals::note(seal, &archive, &change.state, size(&blocks));
-        segments.push(Segment { note, blocks });
+        let blocks = blocks(records, feed, &archive)?;
+        put(&seals::note(seal, &archive, &change.state, size(&blocks)), blocks)?;
     }
-    Ok(segments)
+    let first = change.state.archives.first;
+    for number in before.map_or(first, |state| state.archives.first)..first {
+        let mut writes = Writes::new();
+        if let Some((old, count)) = note(records, feed, number)? {
+            bytes = bytes.saturating_sub(old.bytes);
+            remove_blocks(feed, number, count, &mut writes);
+            put_note(records, feed, &ArchiveNote { dropped: true, ..old }, 0, &mut writes)?;
+        }
+        forget(records, feed, number, &mut writes)?;
+        portions.add(writes)?;
+    }
+    Ok(bytes)
 }
 
-/// The archives that text is taken out of.
-fn redacted(
+/// The entries of an archive, and how many bytes it took before.
+fn segment(
     records: &Records,
-    change: &Change,
-    state: &FeedState,
-) -> Result<Vec<Segment>, StoreError> {
-    let mut segments = Vec::new();
-    if change.redacted.is_empty() {
-        return Ok(segments);
+    feed: &FeedName,
+    new: &ArchiveNote,
+    blocks: Vec<Vec<u8>>,
+) -> Result<(Writes, u64), StoreError> {
+    let mut writes = Writes::new();
+    let old = note(records, feed, new.number)?;
+    if let Some((_, count)) = &old {
+        remove_blocks(feed, new.number, *count, &mut writes);
     }
-    let borne = borne(records, change)?;
-    for number in state.archives.first..state.archives.next {
-        let Some((note, count)) = note(records, &change.feed, number)? else { continue };
-        let mut archive = content(records, &change.feed, number, count)?;
-        let mut hit = false;
-        for id in &change.redacted {
-            hit |= archive.redact(id, change.state.updated_at, &borne);
-        }
-        if hit {
-            let blocks = blocks(records, &change.feed, &archive)?;
-            let note = seals::redacted(&note, &archive, change.state.updated_at, size(&blocks));
-            segments.push(Segment { note, blocks });
-        }
+    let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+    for (block, value) in (0_u32..).zip(blocks) {
+        writes.insert((Class::Segments, keys::block(feed, new.number, block)), Some(value));
     }
-    Ok(segments)
+    let id = keys::archive_id(feed, &new.id);
+    records.put(&mut writes, Class::ArchiveIds, id, &ArchiveNumber(new.number))?;
+    put_note(records, feed, new, count, &mut writes)?;
+    Ok((writes, old.map_or(0, |(old, _)| old.bytes)))
 }
 
 /// The published ids of the items that live when a change is made, but for those that it redacts.
@@ -128,25 +126,19 @@ impl<'a> ChangedState<'a> {
         }
     }
 
-    fn skeleton(&self, records: &Records, stored: bool) -> Result<Option<Skeleton>, StoreError> {
+    fn skeleton(&self, records: &Records) -> Result<Option<Skeleton>, StoreError> {
         match &self.change.skeleton {
             Some(skeleton) => Ok(Some(skeleton.clone())),
-            None if stored => read::skeleton(records, &self.change.feed),
-            None => Ok(None),
+            None => read::skeleton(records, &self.change.feed),
         }
     }
 
-    fn item(
-        &self,
-        records: &Records,
-        id: &SyncId,
-        stored: bool,
-    ) -> Result<Option<Item>, StoreError> {
+    fn item(&self, records: &Records, id: &SyncId) -> Result<Option<Item>, StoreError> {
         let known = self.known.get(id).copied();
         if let (Some(known), Some(markup)) = (known, self.markup.get(id)) {
             return Ok(Some(assemble(known.clone(), (*markup).clone(), Vec::new())));
         }
-        let item = if stored { read::item(records, &self.change.feed, id)? } else { None };
+        let item = read::item(records, &self.change.feed, id)?;
         Ok(item.map(|mut item| {
             if let Some(markup) = self.markup.get(id) {
                 item.shared.winner.data = (*markup).clone();
@@ -171,45 +163,6 @@ fn blocks(
 
 fn size(blocks: &[Vec<u8>]) -> u64 {
     u64::try_from(blocks.iter().map(Vec::len).sum::<usize>()).unwrap_or(u64::MAX)
-}
-
-/// Plans what a checked change does to its feed's archives, and notes in its state what they take.
-pub(super) fn plan(
-    records: &Records,
-    change: &mut Change,
-    segments: &[Segment],
-    before: Option<&FeedState>,
-    writes: &mut Writes,
-) -> Result<(), StoreError> {
-    let feed = change.feed.clone();
-    let mut bytes = before.map_or(0, |state| state.archives.bytes);
-    for segment in segments {
-        let number = segment.note.number;
-        if let Some((old, count)) = note(records, &feed, number)? {
-            bytes = bytes.saturating_sub(old.bytes);
-            remove_blocks(&feed, number, count, writes);
-        }
-        bytes = bytes.saturating_add(segment.note.bytes);
-        for (block, value) in (0_u32..).zip(&segment.blocks) {
-            let place = (Class::Segments, keys::block(&feed, number, block));
-            writes.insert(place, Some(value.clone()));
-        }
-        let id = keys::archive_id(&feed, &segment.note.id);
-        records.put(writes, Class::ArchiveIds, id, &ArchiveNumber(number))?;
-        let count = u32::try_from(segment.blocks.len()).unwrap_or(u32::MAX);
-        put_note(records, &feed, &segment.note, count, writes)?;
-    }
-    let first = change.state.archives.first;
-    for number in before.map_or(first, |state| state.archives.first)..first {
-        if let Some((old, count)) = note(records, &feed, number)? {
-            bytes = bytes.saturating_sub(old.bytes);
-            remove_blocks(&feed, number, count, writes);
-            put_note(records, &feed, &ArchiveNote { dropped: true, ..old }, 0, writes)?;
-        }
-        forget(records, &feed, number, writes)?;
-    }
-    change.state.archives.bytes = bytes;
-    Ok(())
 }
 
 /// Forgets the archive that was dropped so long before `number` that its address need not be

@@ -1,19 +1,22 @@
 //! Who writes. It groups what is waiting, applies each all or nothing, passes one barrier for all of
 //! them, and only then publishes and answers.
 
-use super::plan::{ChangeTarget, plan};
+use super::pins::Pins;
+use super::plan::PlannedCommit;
 use super::records::Records;
 use super::request::{CommitRequest, PendingAnswer, Touches};
-use super::shared::{Gate, StoreShared};
-use super::{StorePlace, archives, keys, open, prune, purge, read, transfer};
+use super::shared::{Published, StoreShared};
+use super::undo::{Cleaning, Keep, LAST};
+use super::{StorePlace, keys, open, prune, purge, read, transfer};
 use crate::clock::Clock;
-use crate::model::{Attempt, FeedName, FeedRecord, FeedState, PollState, Revision, Time};
+use crate::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
 use crate::store::engine::{Class, Writes};
 use crate::store::portable::ExportRecord;
 use crate::store::purge_mark::PurgeMark;
-use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, check, lineage};
+use crate::store::record::StateRecord;
+use crate::store::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
 use crate::websub::Subscription;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,25 +27,15 @@ const GROUP_LIMIT: usize = 256;
 /// How far apart groups begin while more than one request comes at a time.
 const GROUP_EVERY: Duration = Duration::from_millis(20);
 
-/// A feed as the committer has it; never behind what is published.
-pub(super) struct CommittedFeed {
-    pub(super) state: FeedState,
-    /// The number of its next event.
-    pub(super) next_event: u64,
-}
-
 /// Who writes.
 pub(super) struct Committer {
     pub(super) records: Records,
     pub(super) shared: Arc<StoreShared>,
     pub(super) place: Arc<dyn StorePlace>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) committed: HashMap<FeedName, CommittedFeed>,
+    /// Feeds of which is kept what records were before.
+    pub(super) cleaning: BTreeMap<FeedName, Cleaning>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
-    /// The fence of this process's claim.
-    pub(super) fence: u64,
-    /// Tells this opening of the store from all others.
-    pub(super) mark: Option<u32>,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
     /// What is being taken in from another store.
@@ -55,8 +48,10 @@ pub(super) struct CommitGroup {
     epoch: Epoch,
     changes: u32,
     at: Time,
-    /// Feeds to publish.
-    feeds: BTreeSet<FeedName>,
+    /// Feeds to publish, each with its new head; `None` where it was purged.
+    feeds: BTreeMap<FeedName, Option<StateRecord>>,
+    /// Feeds that nobody may read until then.
+    shut: Vec<Arc<Pins>>,
     wrote: bool,
     /// Epochs came from another store.
     reached: bool,
@@ -80,6 +75,7 @@ impl Committer {
             }
             last = Some((Instant::now(), group.len()));
             self.serve(group);
+            while self.clean() && requests.is_empty() {}
         }
         if self.shared.health().is_ok() {
             self.pass();
@@ -88,15 +84,16 @@ impl Committer {
 
     /// Does what is asked for, passes one barrier for all of it, and answers.
     pub(super) fn serve(&mut self, requests: Vec<CommitRequest>) {
-        let gates = self.gates(&requests);
+        let is_listed = requests.iter().any(|request| request.touches == Touches::Lists);
+        let gate = Arc::clone(&self.shared.lists);
         // A gate is poisoned only where the committer panicked, which ends it.
-        let shut: Vec<_> =
-            gates.iter().map(|gate| gate.write().unwrap_or_else(PoisonError::into_inner)).collect();
+        let shut = is_listed.then(|| gate.write().unwrap_or_else(PoisonError::into_inner));
         let mut group = CommitGroup {
             epoch: Epoch(self.sealed.0.0 + 1),
             changes: 0,
             at: self.clock.now().max(self.sealed.1),
-            feeds: BTreeSet::new(),
+            feeds: BTreeMap::new(),
+            shut: Vec::new(),
             wrote: false,
             reached: false,
         };
@@ -105,94 +102,135 @@ impl Committer {
         let answers: Vec<PendingAnswer> =
             requests.into_iter().map(|request| request.apply(self, &mut group, &health)).collect();
         if group.wrote && health().is_ok() && self.pass() {
-            self.publish(&group);
+            self.publish(&mut group);
         }
+        group.shut.iter().for_each(|pins| pins.open());
         drop(shut);
         for answer in answers {
             answer(&health);
         }
     }
 
-    /// The gates of everything that the requests may touch, each once.
-    fn gates(&self, requests: &[CommitRequest]) -> Vec<Gate> {
-        let mut feeds = BTreeSet::new();
-        let mut lists = false;
-        for request in requests {
-            match &request.touches {
-                Touches::Feed(feed) => drop(feeds.insert(feed)),
-                Touches::Lists => lists = true,
-                Touches::FeedAndLists(feed) => {
-                    feeds.insert(feed);
-                    lists = true;
-                }
-            }
+    /// Writes a portion of a change that is not committed yet: the first of the write `write`, or one more.
+    pub(super) fn portion(
+        &mut self,
+        claim: &Claim,
+        (feed, base): (&FeedName, u64),
+        mut writes: Writes,
+        is_first: bool,
+        group: &mut CommitGroup,
+    ) -> Result<(), CommitError> {
+        self.shared.claimed(claim)?;
+        if is_first {
+            writes.insert((Class::Unfinished, keys::feed(feed)), Some(Vec::new()));
         }
-        let feeds = feeds.into_iter().filter_map(|feed| self.shared.published(feed));
-        let lists = lists.then(|| Arc::clone(&self.shared.lists));
-        feeds.map(|published| published.gate).chain(lists).collect()
+        let write = base + 1;
+        self.keep(feed, write);
+        let done = self.records.write(writes, write, Keep::Before);
+        self.wrote(done, group);
+        Ok(())
     }
 
-    fn claimed(&self, claim: &Claim) -> Result<(), CommitError> {
-        let ours = claim.shard == 0 && claim.fence == self.fence;
-        if ours { Ok(()) } else { Err(CommitError::Fenced) }
+    /// Writes entries as they are stored: of a change that is undone.
+    pub(super) fn put_back(
+        &mut self,
+        writes: Writes,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        self.write(writes, group);
+        Ok(())
     }
 
     /// Commits a change.
     pub(super) fn commit(
         &mut self,
         claim: &Claim,
-        prepared: &mut super::plan::Prepared,
+        planned: PlannedCommit,
         group: &mut CommitGroup,
     ) -> Result<Committed, CommitError> {
-        self.claimed(claim)?;
-        let feed = prepared.change.feed.clone();
-        let before = self.committed.get(&feed);
-        let state = before.map(|committed| &committed.state);
-        check::check(&prepared.change, state, |id| {
-            Ok(state.is_some() && self.records.contains(Class::Heads, &keys::item(&feed, id))?)
-        })?;
-        if archives::is_given(&self.records, &prepared.change)? {
-            let what = "it gives an archive an id that another has".to_owned();
-            return Err(check::invalid(&prepared.change, what));
+        self.shared.claimed(claim)?;
+        let PlannedCommit { feed, mut writes, is_begun, base, head, tick, versions } = planned;
+        let published = self.shared.published(&feed);
+        let now = published.as_ref().map_or((Revision(0), 0), |published| {
+            (published.head.state.revision, published.head.write)
+        });
+        if now != base {
+            return Err(CommitError::Conflict(now.0));
         }
-        let mut base = prepared.change.base;
-        let floor = self.floors.get(&feed);
-        if let Some(floor) = floor {
-            if state.is_none() {
-                base = floor.revision;
-            }
-            floor.lift(&mut prepared.change, state.is_none());
-            // What it seals bears the lifted ticks. Nothing was sealed before; but the document around
-            // the entries may be that of an earlier change, where this is not the first.
-            // Text is taken out of archives only where a tick was committed; nothing is lifted then.
-            if prepared.change.redacted.is_empty() {
-                let stored = state.is_some();
-                prepared.segments = archives::sealed(&self.records, &prepared.change, stored)?;
+        let revision = head.state.revision;
+        self.records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
+        if is_begun {
+            writes.insert((Class::Unfinished, keys::feed(&feed)), None);
+        }
+        if let Some(tick) = tick {
+            let announced = LoggedChange { feed: feed.clone(), tick, revision, versions };
+            let key = keys::log(group.epoch.0, group.changes);
+            self.records.put(&mut writes, Class::Log, key, &(group.at, announced))?;
+            if self.floors.contains_key(&feed) {
+                writes.insert((Class::Floors, keys::feed(&feed)), None);
             }
         }
-        let revision = Revision(base.0 + 1);
-        prepared.change.state.revision = revision;
-        lineage::go_on(&mut prepared.change, state, self.mark);
-        let place = ChangeTarget {
-            revision,
-            next_event: before.map_or(0, |committed| committed.next_event),
-            epoch: (group.epoch.0, group.changes),
-            at: group.at,
-        };
-        let (mut writes, next_event) = plan(&self.records, prepared, state, &place)?;
-        let ticked = prepared.change.tick.is_some();
-        if ticked && floor.is_some() {
-            writes.insert((Class::Floors, keys::feed(&feed)), None);
-        }
-        self.write(writes, group);
-        if ticked {
+        self.change(&feed, writes, is_begun, head, group);
+        if tick.is_some() {
             self.floors.remove(&feed);
             group.changes += 1;
         }
-        group.feeds.insert(feed.clone());
-        self.committed
-            .insert(feed, CommittedFeed { state: prepared.change.state.clone(), next_event });
-        Ok(Committed { revision, epoch: ticked.then_some(group.epoch) })
+        Ok(Committed { revision, epoch: tick.is_some().then_some(group.epoch) })
+    }
+
+    /// Writes to a feed's content: in place where nobody reads it, with what was there before otherwise,
+    /// or where the change has portions already.
+    fn change(
+        &mut self,
+        feed: &FeedName,
+        writes: Writes,
+        is_begun: bool,
+        head: StateRecord,
+        group: &mut CommitGroup,
+    ) {
+        let pins = self.shared.published(feed).map(|published| published.pins);
+        let is_read = pins.as_ref().is_some_and(|pins| is_begun || !pins.try_shut());
+        let keep = if is_begun || is_read { Keep::Before } else { Keep::Nothing };
+        if keep == Keep::Before {
+            self.keep(feed, head.write);
+        } else {
+            group.shut.extend(pins);
+        }
+        let done = self.records.write(writes, head.write, keep);
+        self.wrote(done, group);
+        group.feeds.insert(feed.clone(), Some(head));
+    }
+
+    /// Notes that what records were before the write `write` is kept.
+    fn keep(&mut self, feed: &FeedName, write: u64) {
+        let cleaning = self.cleaning.entry(feed.clone()).or_default();
+        cleaning.newest = cleaning.newest.max(write);
+    }
+
+    /// Takes out a portion of what is kept and nobody needs any more; whether there was any.
+    pub(super) fn clean(&mut self) -> bool {
+        if self.shared.health().is_err() {
+            return false;
+        }
+        let due = self.cleaning.iter().find_map(|(feed, cleaning)| {
+            let published = self.shared.published(feed);
+            let until = published.map_or(LAST, |published| {
+                published.head.write.min(published.pins.earliest().unwrap_or(LAST))
+            });
+            cleaning.is_due(until).then(|| (feed.clone(), until))
+        });
+        let Some((feed, until)) = due else { return false };
+        let Some(cleaning) = self.cleaning.get_mut(&feed) else { return false };
+        let cleaned = cleaning.portion(&self.records, &feed, until).and_then(|(writes, is_all)| {
+            self.records.engine().apply(writes)?;
+            Ok(is_all)
+        });
+        match cleaned {
+            Ok(true) => drop(self.cleaning.remove(&feed)),
+            Ok(false) => {}
+            Err(error) => self.shared.fail(&error),
+        }
+        true
     }
 
     /// Writes poll states.
@@ -202,7 +240,7 @@ impl Committer {
         states: &[PollState],
         group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
-        self.claimed(claim)?;
+        self.shared.claimed(claim)?;
         let mut writes = Writes::new();
         for state in states {
             self.records.put(&mut writes, Class::Polls, keys::feed(&state.feed), state)?;
@@ -215,12 +253,15 @@ impl Committer {
     pub(super) fn prune(
         &mut self,
         claim: &Claim,
-        gone: &prune::PruneRequest,
+        feed: &FeedName,
+        mut writes: Writes,
         group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
-        self.claimed(claim)?;
-        let writes = prune::remove(&self.records, gone)?;
-        self.write(writes, group);
+        self.shared.claimed(claim)?;
+        let Some(published) = self.shared.published(feed) else { return Ok(()) };
+        let head = StateRecord { write: published.head.write + 1, ..published.head };
+        self.records.put(&mut writes, Class::States, keys::feed(feed), &head)?;
+        self.change(feed, writes, false, head, group);
         Ok(())
     }
 
@@ -231,7 +272,7 @@ impl Committer {
         before: Time,
         group: &mut CommitGroup,
     ) -> Result<usize, CommitError> {
-        self.claimed(claim)?;
+        self.shared.claimed(claim)?;
         let (writes, epochs) = prune::trim(&self.records, before, self.sealed.0)?;
         self.write(writes, group);
         Ok(epochs)
@@ -245,10 +286,10 @@ impl Committer {
         end: bool,
         group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
-        self.claimed(claim)?;
+        self.shared.claimed(claim)?;
         let mut importer = match self.importing.take() {
             Some(importer) => importer,
-            None if self.committed.is_empty() && open::is_empty(&self.records)? => {
+            None if self.shared.names().is_empty() && open::is_empty(&self.records)? => {
                 transfer::Importer::default()
             }
             None => {
@@ -259,12 +300,12 @@ impl Committer {
         for piece in pieces {
             let mut writes = Writes::new();
             let came = importer.piece(&self.records, piece, &mut writes)?;
-            self.write(writes, group);
+            let done = self.records.write(writes, transfer::IMPORT, Keep::Nothing);
+            self.wrote(done, group);
             match came {
                 transfer::ImportedRecord::Part => {}
-                transfer::ImportedRecord::Feed(feed, committed) => {
-                    self.committed.insert(feed.clone(), *committed);
-                    group.feeds.insert(feed);
+                transfer::ImportedRecord::Feed(feed, head) => {
+                    group.feeds.insert(feed, Some(*head));
                 }
                 transfer::ImportedRecord::Floor(feed, floor) => {
                     self.floors.insert(feed, floor);
@@ -330,41 +371,54 @@ impl Committer {
         Ok(())
     }
 
-    /// Forgets a feed.
+    /// Forgets a feed; the marks that it leaves, where it had commits. The rest of it is to be swept.
     pub(super) fn purge(
         &mut self,
         feed: &FeedName,
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
-        let state = self.committed.get(feed).map(|committed| &committed.state);
-        let floor = state.map(|state| {
+    ) -> Result<Option<PurgeMark>, StoreError> {
+        let published = self.shared.published(feed);
+        let floor = published.map(|Published { head, .. }| {
             // Where the name of this gateway cannot be read, its updates of others' items do not count.
             let own = open::identity(&self.records).ok().flatten().map(|own| own.endpoint);
-            let updates = read::most_updates(&self.records, feed, own.as_ref());
-            PurgeMark::under(state, updates, self.floors.get(feed))
+            let records = self.records.at(head.write);
+            let updates = read::most_updates(&records, feed, own.as_ref());
+            PurgeMark::under(&head.state, updates, self.floors.get(feed))
         });
         self.write(purge::forget(&self.records, feed, floor.as_ref())?, group);
-        self.shared.health()?;
-        let Some(floor) = floor else { return Ok(()) };
-        self.committed.remove(feed);
-        self.floors.insert(feed.clone(), floor);
-        group.feeds.insert(feed.clone());
-        // A half-removed feed must never be found without the note that it is being removed.
-        if !self.pass() {
-            return self.shared.health();
+        if let Some(floor) = floor {
+            self.floors.insert(feed.clone(), floor);
+            group.feeds.insert(feed.clone(), None);
         }
-        let swept = purge::sweep(&self.records, feed, &floor);
+        Ok(floor)
+    }
+
+    /// Removes a portion of a feed that was forgotten; whether that is all.
+    pub(super) fn sweep(
+        &mut self,
+        feed: &FeedName,
+        floor: &PurgeMark,
+        group: &mut CommitGroup,
+    ) -> Result<bool, StoreError> {
+        self.cleaning.remove(feed);
+        let swept = purge::sweep(&self.records, feed, floor);
+        group.wrote = true;
         swept.inspect_err(|error| self.shared.fail(error))
     }
 
-    /// Applies writes. What a database that fails in a write has done is unknown: the store stops, and
-    /// the answer is decided by its health, as for its whole group.
+    /// Applies writes as they are stored.
     fn write(&mut self, writes: Writes, group: &mut CommitGroup) {
-        if writes.is_empty() {
-            return;
+        if !writes.is_empty() {
+            let done = self.records.engine().apply(writes);
+            self.wrote(done, group);
         }
+    }
+
+    /// Notes that something was written. What a database that fails in a write has done is unknown: the
+    /// store stops, and the answer is decided by its health, as for its whole group.
+    fn wrote(&mut self, done: Result<(), StoreError>, group: &mut CommitGroup) {
         group.wrote = true;
-        if let Err(error) = self.records.engine().apply(writes) {
+        if let Err(error) = done {
             self.shared.fail(&error);
         }
     }
@@ -375,9 +429,9 @@ impl Committer {
         passed.inspect_err(|error| self.shared.fail(error)).is_ok()
     }
 
-    fn publish(&mut self, group: &CommitGroup) {
-        for feed in &group.feeds {
-            self.shared.publish(feed, self.committed.get(feed).map(|committed| &committed.state));
+    fn publish(&mut self, group: &mut CommitGroup) {
+        for (feed, head) in std::mem::take(&mut group.feeds) {
+            self.shared.publish(&feed, head);
         }
         if group.changes > 0 {
             self.sealed = (group.epoch, group.at);

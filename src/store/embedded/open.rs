@@ -1,8 +1,8 @@
 //! Opening a store: whose it is, whether it is whole, and everything that is kept in memory.
 
-use super::committer::CommittedFeed;
 use super::read::last_logged;
 use super::records::Records;
+use super::undo::{self, Cleaning, LAST};
 use super::{keys, purge};
 use crate::model::{EndpointId, FeedName, SupIdBasis, Time};
 use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
@@ -23,7 +23,7 @@ pub(in crate::store) struct Opened {
     pub(in crate::store) endpoint: EndpointId,
     pub(super) sup_ids: SupIdBasis,
     pub(in crate::store) fence: u64,
-    pub(super) committed: HashMap<FeedName, CommittedFeed>,
+    pub(super) committed: HashMap<FeedName, StateRecord>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// The last closed epoch, and when it was closed.
     pub(in crate::store) sealed: (Epoch, Time),
@@ -33,7 +33,7 @@ pub(in crate::store) struct Opened {
 pub(in crate::store) struct Found {
     /// Whose store it is; `None` where it is new.
     pub(in crate::store) identity: Option<IdentityRecord>,
-    committed: HashMap<FeedName, CommittedFeed>,
+    committed: HashMap<FeedName, StateRecord>,
     floors: HashMap<FeedName, PurgeMark>,
     /// Purged feeds whose data was not all removed.
     sweeping: Vec<(FeedName, PurgeMark)>,
@@ -49,7 +49,8 @@ pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> 
     Ok(Found { identity, committed: states(records)?, floors, sweeping, sealed })
 }
 
-/// Decides whose store it is, raises the fence and mends an unfinished purge. Durable on return.
+/// Decides whose store it is, raises the fence, ends an unfinished purge and undoes unfinished writes.
+/// Durable on return.
 pub(super) fn begin(
     records: &Records,
     found: Found,
@@ -73,8 +74,9 @@ pub(super) fn begin(
         (None, None) => endpoint::random()?,
     };
     for (feed, floor) in sweeping {
-        purge::sweep(records, &feed, &floor)?;
+        while !purge::sweep(records, &feed, &floor)? {}
     }
+    undo_unfinished(records, &committed)?;
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
@@ -90,8 +92,37 @@ pub(super) fn begin(
     Ok(Opened { endpoint, sup_ids, fence, committed, floors, sealed })
 }
 
+/// Undoes every write that was not finished, and takes out what nobody looks behind any more.
+fn undo_unfinished(
+    records: &Records,
+    committed: &HashMap<FeedName, StateRecord>,
+) -> Result<(), StoreError> {
+    let all = || beginning_with(&[]);
+    while let Some((key, _)) = records.first(Class::Unfinished, all(), KeyOrder::Ascending)? {
+        let feed = name(records, Class::Unfinished, &key)?;
+        let last = committed.get(&feed).map_or(0, |head| head.write);
+        tracing::info!(feed = %feed, "a change that was not finished is undone");
+        undo::roll_back::<StoreError>(records, &feed, last, &mut |writes| {
+            records.engine().apply(writes)
+        })?;
+    }
+    while let Some((key, _)) = records.first(Class::Undo, all(), KeyOrder::Ascending)? {
+        let feed = keys::feed_of(&key)
+            .ok_or_else(|| records.damaged(Class::Undo, &key, "it names no feed"))?;
+        let mut cleaning = Cleaning::default();
+        loop {
+            let (writes, is_all) = cleaning.portion(records, &feed, LAST)?;
+            records.engine().apply(writes)?;
+            if is_all {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks that this program reads the format of the store; whether there is one.
-pub(in crate::store) fn check_format(records: &Records) -> Result<bool, StoreError> {
+fn check_format(records: &Records) -> Result<bool, StoreError> {
     let Some(format) = records.get(Class::Gateway, FORMAT_KEY)? else { return Ok(false) };
     let damaged = |what| records.damaged(Class::Gateway, FORMAT_KEY, what);
     let format = <[u8; 4]>::try_from(&*format).map(u32::from_be_bytes);
@@ -126,13 +157,12 @@ pub(super) fn is_empty(records: &Records) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn states(records: &Records) -> Result<HashMap<FeedName, CommittedFeed>, StoreError> {
+fn states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreError> {
     records
         .scan::<StateRecord>(Class::States, &[])
         .map(|entry| {
-            let (key, record) = entry?;
-            let StateRecord { state, next_event } = record;
-            Ok((name(records, Class::States, &key)?, CommittedFeed { state, next_event }))
+            let (key, head) = entry?;
+            Ok((name(records, Class::States, &key)?, head))
         })
         .collect()
 }

@@ -1,201 +1,233 @@
-//! From a change to the entries it sets and removes.
+//! From a change to the entries it sets and removes: in one piece, or in portions where it is large.
 
-use super::archives::{self, Segment};
 use super::records::Records;
-use super::shared::StoreShared;
-use super::supersede::{SupersededRecords, older};
-use super::{conflicts, keys, redact, stubs};
+use super::undo::{PORTION, Sink};
+use super::{archives, conflicts, keys, redact, stubs, supersede};
 use crate::model::{
-    Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Time,
+    Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
 };
-use crate::store::engine::{Class, Writes};
-use crate::store::engine::{KeyOrder, beginning_with};
-use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT};
-use crate::store::record::{HeadRecord, StateRecord};
-use crate::store::{LoggedChange, StoreError, VersionNote, note};
-use std::collections::HashMap;
+use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::store::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
+use crate::store::record::{FloorRecord, HeadRecord, StateRecord};
+use crate::store::{CommitError, StoreError, VersionNote, check, lineage, note};
+use std::collections::{HashMap, HashSet};
 
-/// A change whose large values are encoded already, off the committer's thread.
-pub(super) struct Prepared {
-    /// The change; its bytes are still there but no longer needed.
-    pub(super) change: Change,
-    kept: Option<Vec<u8>>,
-    pub(super) skeleton: Option<Vec<u8>>,
-    pub(super) order: Option<Vec<u8>>,
-    pub(super) bodies: HashMap<SyncId, Vec<u8>>,
-    latest: HashMap<SyncId, Vec<u8>>,
-    /// What becomes of that which these take the place of.
-    older: SupersededRecords,
-    /// The archives that the change seals or takes text out of.
-    pub(super) segments: Vec<Segment>,
+/// The entries of the largest change that is written in one piece, and the bytes of its values.
+const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
+/// The bytes of values in a portion, about.
+const PORTION_BYTES: usize = 2 * 1024 * 1024;
+
+/// A change that is ready to be committed: what is left to write, and what its commit notes.
+pub(super) struct PlannedCommit {
+    pub(super) feed: FeedName,
+    /// The entries that were not handed over yet.
+    pub(super) writes: Writes,
+    /// Whether any were.
+    pub(super) is_begun: bool,
+    /// The feed as it was: its revision and the number of its last write.
+    pub(super) base: (Revision, u64),
+    /// The feed as it is afterwards.
+    pub(super) head: StateRecord,
+    pub(super) tick: Option<Tick>,
+    /// How many versions it makes.
+    pub(super) versions: u32,
 }
 
-/// Encodes and compresses the large values of a change, and what they take the place of.
-pub(super) fn prepare(
+/// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
+/// one who changes the feed; `records` are as of its last write. Portions of a large change go to `sink`,
+/// and are nothing without the commit.
+pub(super) fn plan(
     records: &Records,
-    shared: &StoreShared,
-    change: Change,
-) -> Result<Prepared, StoreError> {
-    let segments = archives::prepare(records, shared, &change)?;
-    let body = |id: &SyncId, markup: &Markup| {
-        let what = || format!("the item {id} of the feed {}", change.feed);
-        Ok::<_, StoreError>((id.clone(), records.encoded(markup, what)?))
-    };
-    let bodies = change
-        .versions
-        .iter()
-        .filter_map(|version| version.markup.as_ref().map(|markup| body(&version.id, markup)))
-        .collect::<Result<_, _>>()?;
-    let latest =
-        change.latest.iter().map(|(id, markup)| body(id, markup)).collect::<Result<_, _>>()?;
-    let skeleton = change
-        .skeleton
-        .as_ref()
-        .map(|skeleton| {
-            let what = || format!("the document around the entries of {}", change.feed);
-            records.encoded(skeleton, what)
-        })
-        .transpose()?;
+    before: Option<&StateRecord>,
+    mark: Option<u32>,
+    mut change: Change,
+    sink: &mut Sink<'_, CommitError>,
+) -> Result<PlannedCommit, CommitError> {
+    let state = before.map(|head| &head.state);
+    let feed = change.feed.clone();
+    check::check(&change, state, |id| records.contains(Class::Heads, &keys::item(&feed, id)))?;
+    if archives::is_given(records, &change)? {
+        let what = "it gives an archive an id that another has".to_owned();
+        return Err(check::invalid(&change, what));
+    }
+    let mut base = change.base;
+    let floor: Option<FloorRecord> = records.record(Class::Floors, &keys::feed(&feed))?;
+    if let Some(FloorRecord { floor, .. }) = floor {
+        if state.is_none() {
+            base = floor.revision;
+        }
+        floor.lift(&mut change, state.is_none());
+    }
+    change.state.revision = Revision(base.0 + 1);
+    lineage::go_on(&mut change, state, mark);
+
+    // A redaction looks at everything that is planned, and is made for few items.
+    let is_whole = !change.redacted.is_empty();
+    let mut portions =
+        Portions { writes: Writes::new(), bytes: 0, is_whole, is_begun: false, sink };
+    let archived = archives::plan(records, &change, state, &mut portions)?;
+    change.state.archives.bytes = archived;
+    let change = &change;
+    documents(records, change, state, &mut portions)?;
+    let next_event = before.map_or(0, |head| head.next_event);
+    let next_event = events(records, &feed, &change.events, next_event, &mut portions.writes)?;
+    items(records, change, &mut portions)?;
+    redact::redact(records, change, &mut portions.writes)?;
+    stubs::plan(records, change, &mut portions)?;
+    let write = before.map_or(0, |head| head.write);
+    Ok(PlannedCommit {
+        writes: portions.writes,
+        is_begun: portions.is_begun,
+        base: (state.map_or(Revision(0), |state| state.revision), write),
+        head: StateRecord { state: change.state.clone(), next_event, write: write + 1 },
+        tick: change.tick,
+        versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
+        feed,
+    })
+}
+
+/// The entries of a change, handed over in portions once they are too many for one piece.
+pub(super) struct Portions<'a, 's> {
+    /// Those that were not handed over yet.
+    pub(super) writes: Writes,
+    bytes: usize,
+    /// Nothing is handed over.
+    is_whole: bool,
+    is_begun: bool,
+    sink: &'a mut Sink<'s, CommitError>,
+}
+
+impl Portions<'_, '_> {
+    /// Takes entries that no other part of the change touches.
+    pub(super) fn add(&mut self, mut writes: Writes) -> Result<(), CommitError> {
+        let bytes = writes.values().flatten().map(Vec::len).sum::<usize>();
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.writes.append(&mut writes);
+        let (entries, bytes) = if self.is_begun { (PORTION, PORTION_BYTES) } else { WHOLE };
+        if self.is_whole || (self.writes.len() < entries && self.bytes < bytes) {
+            return Ok(());
+        }
+        self.is_begun = true;
+        self.bytes = 0;
+        let mut portion = (Writes::new(), 0_usize);
+        for (key, value) in std::mem::take(&mut self.writes) {
+            portion.1 = portion.1.saturating_add(value.as_ref().map_or(0, Vec::len));
+            portion.0.insert(key, value);
+            if portion.0.len() >= PORTION || portion.1 >= PORTION_BYTES {
+                (self.sink)(std::mem::take(&mut portion).0)?;
+            }
+        }
+        self.writes = portion.0;
+        Ok(())
+    }
+}
+
+/// What a feed has one of, and those before it.
+fn documents(
+    records: &Records,
+    change: &Change,
+    before: Option<&FeedState>,
+    portions: &mut Portions<'_, '_>,
+) -> Result<(), CommitError> {
+    let feed = &change.feed;
+    let mut writes = Writes::new();
+    let skeleton = change.skeleton.as_ref().map(|skeleton| {
+        records.encoded(skeleton, || format!("the document around the entries of {feed}"))
+    });
     let order = change
         .order
         .as_ref()
-        .map(|order| {
-            let what = || format!("the order of the feed {}", change.feed);
-            records.encoded(order, what)
-        })
-        .transpose()?;
-    let kept = change
-        .kept
-        .as_ref()
-        .map(|kept| {
-            let what = || format!("what is kept of held documents of the feed {}", change.feed);
-            records.encoded(kept, what)
-        })
-        .transpose()?;
-    let older = SupersededRecords::default();
-    let mut prepared = Prepared { change, skeleton, order, kept, bodies, latest, older, segments };
-    let found = shared.reading(&prepared.change.feed, |state| {
-        // A change over another revision is refused, whatever is prepared for it.
-        let agrees = state.revision == prepared.change.base;
-        if agrees { self::older(records, &prepared, state).map(Some) } else { Ok(None) }
-    })?;
-    prepared.older = found.unwrap_or_default();
-    Ok(prepared)
-}
-
-/// Where a change goes: what the committer decides.
-pub(super) struct ChangeTarget {
-    /// The feed's revision after it.
-    pub(super) revision: Revision,
-    /// The number of the feed's next event.
-    pub(super) next_event: u64,
-    /// The open epoch, and the next free place in it.
-    pub(super) epoch: (u64, u32),
-    /// When that epoch is closed.
-    pub(super) at: Time,
-}
-
-/// The entries that a checked change sets and removes, and the number of the feed's next event.
-pub(super) fn plan(
-    records: &Records,
-    prepared: &mut Prepared,
-    before: Option<&FeedState>,
-    place: &ChangeTarget,
-) -> Result<(Writes, u64), StoreError> {
-    let mut writes = Writes::new();
-    let Prepared { change, segments, .. } = prepared;
-    archives::plan(records, change, segments, before, &mut writes)?;
-    let prepared = &*prepared;
-    let change = &prepared.change;
-    let feed = &change.feed;
-    let single = [
-        (Class::Skeletons, &prepared.skeleton),
-        (Class::Orders, &prepared.order),
-        (Class::Kept, &prepared.kept),
-    ];
+        .map(|order| records.encoded(order, || format!("the order of the feed {feed}")));
+    let kept = change.kept.as_ref().filter(|_| change.state.hold.is_some()).map(|kept| {
+        records.encoded(kept, || format!("what is kept of held documents of the feed {feed}"))
+    });
+    let (skeleton, order) = (skeleton.transpose()?, order.transpose()?);
+    supersede::documents(records, change, before, (&order, &skeleton), &mut writes)?;
+    let single =
+        [(Class::Skeletons, skeleton), (Class::Orders, order), (Class::Kept, kept.transpose()?)];
     for (class, value) in single {
         if let Some(value) = value {
-            writes.insert((class, keys::feed(feed)), Some(value.clone()));
+            writes.insert((class, keys::feed(feed)), Some(value));
         }
     }
     if change.state.hold.is_none() {
         writes.insert((Class::Kept, keys::feed(feed)), None);
     }
-    prepared.older.plan(records, change, &mut writes)?;
     conflicts::plan(records, change, &mut writes)?;
-    items(records, prepared, &mut writes)?;
-    redact::redact(records, change, &mut writes)?;
-    stubs::plan(records, change, &mut writes)?;
-    let next_event = events(records, feed, &change.events, place.next_event, &mut writes)?;
-    let state = StateRecord { state: change.state.clone(), next_event };
-    records.put(&mut writes, Class::States, keys::feed(feed), &state)?;
-    if let Some(tick) = change.tick {
-        let announced = LoggedChange {
-            feed: feed.clone(),
-            tick,
-            revision: place.revision,
-            versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
-        };
-        let key = keys::log(place.epoch.0, place.epoch.1);
-        records.put(&mut writes, Class::Log, key, &(place.at, announced))?;
-    }
-    Ok((writes, next_event))
+    portions.add(writes)
+}
+
+/// What a change says of an item.
+struct ChangedItem<'a> {
+    known: &'a LedgerEntry,
+    version: Option<&'a NewVersion>,
+    latest: Option<&'a Markup>,
+    is_redacted: bool,
 }
 
 /// Ledger entries, versions, newest bytes and the index by tick.
-fn items(records: &Records, prepared: &Prepared, writes: &mut Writes) -> Result<(), StoreError> {
-    let change = &prepared.change;
-    let feed = &change.feed;
-    let mut heads: HashMap<&SyncId, HeadRecord> = HashMap::new();
+fn items(
+    records: &Records,
+    change: &Change,
+    portions: &mut Portions<'_, '_>,
+) -> Result<(), CommitError> {
     let versions: HashMap<&SyncId, &NewVersion> =
         change.versions.iter().map(|version| (&version.id, version)).collect();
-
+    let latest: HashMap<&SyncId, &Markup> =
+        change.latest.iter().map(|(id, markup)| (id, markup)).collect();
+    let redacted: HashSet<&SyncId> = change.redacted.iter().collect();
     for known in &change.known {
-        let key = keys::item(feed, &known.id);
-        records.put(writes, Class::Ledger, key.clone(), known)?;
+        let id = &known.id;
+        let (version, latest) = (versions.get(id).copied(), latest.get(id).copied());
+        let item = ChangedItem { known, version, latest, is_redacted: redacted.contains(id) };
+        portions.add(self::item(records, change, &item)?)?;
+    }
+    Ok(())
+}
 
-        let old: Option<HeadRecord> = records.record(Class::Heads, &key)?;
-        let new = versions.get(&known.id);
-        let moved = old.as_ref().is_none_or(|old| old.tick != known.tick);
-        if new.is_none() && !moved {
-            continue;
-        }
+fn item(records: &Records, change: &Change, item: &ChangedItem<'_>) -> Result<Writes, StoreError> {
+    let ChangedItem { known, version, latest, .. } = item;
+    let (feed, mut writes) = (&change.feed, Writes::new());
+    let key = keys::item(feed, &known.id);
+    records.put(&mut writes, Class::Ledger, key.clone(), *known)?;
+
+    let old: Option<HeadRecord> = records.record(Class::Heads, &key)?;
+    let is_moved = old.as_ref().is_none_or(|old| old.tick != known.tick);
+    if version.is_none() && latest.is_none() && !is_moved {
+        return Ok(writes);
+    }
+    if is_moved {
         if let Some(old) = &old {
             writes.insert((Class::ByTick, keys::by_tick(feed, old.tick, &known.id)), None);
         }
         let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
         writes.insert(place, Some(Vec::new()));
-        let mut head = old.unwrap_or_else(|| HeadRecord::new(known.tick));
-        head.tick = known.tick;
-        if let Some(new) = new {
-            let note = note(known, new, change.state.updated_at);
-            version(records, feed, known, &note, &mut head, writes)?;
-            if let Some(body) = prepared.bodies.get(&known.id) {
-                new_body(records, prepared, known, body, &mut head, writes)?;
-            } else if head.latest && !known.is_deleted() {
-                // What waited for its version: the newest bytes become that version's.
-                let newest = records.get(Class::Latest, &key)?;
-                let newest =
-                    newest.ok_or_else(|| records.damaged(Class::Latest, &key, "it is missing"))?;
-                new_body(records, prepared, known, &newest, &mut head, writes)?;
-            }
+    }
+    let mut head = old.unwrap_or_else(|| HeadRecord::new(known.tick));
+    head.tick = known.tick;
+    let what = || format!("the item {} of the feed {feed}", known.id);
+    if let Some(new) = version {
+        let note = note(known, new, change.state.updated_at);
+        self::version(records, feed, known, &note, &mut head, &mut writes)?;
+        if let Some(markup) = &new.markup {
+            let body = records.encoded(markup, what)?;
+            let is_difference = known.updates.value() % WHOLE_EVERY != 0 && !item.is_redacted;
+            new_body(records, (feed, known), (body, is_difference), &mut head, &mut writes)?;
+        } else if head.latest && !known.is_deleted() {
+            // What waited for its version: the newest bytes become that version's.
+            let newest = records.get(Class::Latest, &key)?;
+            let newest =
+                newest.ok_or_else(|| records.damaged(Class::Latest, &key, "it is missing"))?;
+            new_body(records, (feed, known), (newest.to_vec(), false), &mut head, &mut writes)?;
         }
-        heads.insert(&known.id, head);
     }
-    for (id, body) in &prepared.latest {
-        let key = keys::item(feed, id);
-        let mut head = match heads.remove(id) {
-            Some(head) => head,
-            None => records.expected(Class::Heads, &key)?,
-        };
-        writes.insert((Class::Latest, key), Some(body.clone()));
+    if let Some(markup) = latest {
+        let newest = records.encoded(*markup, what)?;
+        writes.insert((Class::Latest, key.clone()), Some(newest));
         head.latest = true;
-        heads.insert(id, head);
     }
-    for (id, head) in heads {
-        records.put(writes, Class::Heads, keys::item(feed, id), &head)?;
-    }
-    Ok(())
+    records.put(&mut writes, Class::Heads, key, &head)?;
+    Ok(writes)
 }
 
 /// Notes a version, and drops the oldest one where too many are kept.
@@ -227,29 +259,30 @@ fn version(
     Ok(())
 }
 
-/// Sets the newest bytes of an item, which came with a version.
+/// Sets the newest bytes of an item, which came with a version. Those before become a difference to them,
+/// unless every so many are to be whole, so that no chain is long.
 fn new_body(
     records: &Records,
-    prepared: &Prepared,
-    known: &LedgerEntry,
-    body: &[u8],
+    (feed, known): (&FeedName, &LedgerEntry),
+    (body, is_difference): (Vec<u8>, bool),
     head: &mut HeadRecord,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    let feed = &prepared.change.feed;
-    let old = keys::version(feed, &known.id, head.body);
-    let place = (Class::Versions, old);
-    let dropped = match writes.get(&place) {
+    let old = (Class::Versions, keys::version(feed, &known.id, head.body));
+    let is_dropped = match writes.get(&old) {
         Some(planned) => planned.is_none(),
-        None => !records.contains(Class::Versions, &place.1)?,
+        None => !records.contains(Class::Versions, &old.1)?,
     };
-    if dropped {
-        writes.insert((Class::Bodies, place.1), None);
-    } else if let Some(bytes) = prepared.older.body(&known.id, head.body) {
-        writes.insert((Class::Bodies, place.1), Some(bytes.to_vec()));
+    if is_dropped {
+        writes.insert((Class::Bodies, old.1), None);
+    } else if is_difference && let Some(whole) = records.get(Class::Bodies, &old.1)? {
+        let what = || format!("the item {} of the feed {feed}", known.id);
+        let packed = records.difference(&whole, known.tick.time(), &body, what)?;
+        if let Some(packed) = packed {
+            writes.insert((Class::Bodies, old.1), Some(packed));
+        }
     }
-    let new = (Class::Bodies, keys::version(feed, &known.id, known.tick));
-    writes.insert(new, Some(body.to_vec()));
+    writes.insert((Class::Bodies, keys::version(feed, &known.id, known.tick)), Some(body));
     head.body = known.tick;
     if head.latest {
         writes.insert((Class::Latest, keys::item(feed, &known.id)), None);

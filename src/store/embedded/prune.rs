@@ -1,5 +1,4 @@
-//! What is taken out of the past of a feed and of the change log: listed by a reader, removed by
-//! the committer.
+//! What is taken out of the past of a feed and of the change log.
 
 use super::chain::{ChainHead as Lineage, ORDERS, SKELETONS};
 use super::keys;
@@ -17,27 +16,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 /// What is to go, and the answer once it has.
-pub(super) struct PruneRequest {
+pub(super) struct PruneList {
     entries: Vec<(Class, Vec<u8>)>,
     /// The answer.
     pub(super) pruned: Pruned,
 }
 
-impl PruneRequest {
+impl PruneList {
     /// Whether nothing is to go.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// Lists what goes. Whoever calls holds the feed's gate.
+/// Lists what goes.
 pub(super) fn list(
     records: &Records,
     feed: &FeedName,
     state: &FeedState,
     retention: &Retention,
     now: Time,
-) -> Result<PruneRequest, StoreError> {
+) -> Result<PruneList, StoreError> {
     let mut lines: Vec<Succession<(Class, Vec<u8>)>> = Vec::new();
     let mut item: Option<Vec<u8>> = None;
     let mut things = Vec::new();
@@ -62,7 +61,7 @@ pub(super) fn list(
     let (entries, more) = surplus(lines, retention, now);
     let versions = entries.iter().filter(|(class, _)| *class == Class::Versions).count();
     let pruned = Pruned { versions, documents: entries.len() - versions, more };
-    Ok(PruneRequest { entries, pruned })
+    Ok(PruneList { entries, pruned })
 }
 
 fn documents(
@@ -79,9 +78,8 @@ fn documents(
     Ok(Succession { things: things.collect(), ended: Some(ended), most: usize::MAX })
 }
 
-/// The writes that take out what was listed. The feed may have gone on since, or be another of the
-/// same name: what is newest by now stays.
-pub(super) fn remove(records: &Records, gone: &PruneRequest) -> Result<Writes, StoreError> {
+/// The writes that take out what was listed.
+pub(super) fn remove(records: &Records, gone: &PruneList) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     let mut heads: BTreeMap<Vec<u8>, HeadRecord> = BTreeMap::new();
     for (class, key) in &gone.entries {

@@ -1,36 +1,14 @@
-//! Forgetting a feed: first its heads in one transaction, with a note that the rest is to go, then
-//! the rest, however much it is. A crash between the two is mended at the next start.
+//! Forgetting a feed: first its heads in one transaction, with a note that the rest is to go, then the rest
+//! in portions, however much it is. A crash between them is mended at the next start.
 
 use super::keys;
 use super::records::Records;
+use super::undo::PORTION;
 use crate::model::FeedName;
 use crate::store::StoreError;
 use crate::store::engine::{Class, Writes};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::FloorRecord;
-
-/// Where the rest of a feed stands.
-const REST: &[Class] = &[
-    Class::Skeletons,
-    Class::Orders,
-    Class::Ledger,
-    Class::Heads,
-    Class::ByTick,
-    Class::Versions,
-    Class::Bodies,
-    Class::Latest,
-    Class::Conflicts,
-    Class::Stubs,
-    Class::StubNames,
-    Class::Events,
-    Class::Kept,
-    Class::Histories,
-    Class::PastOrders,
-    Class::PastSkeletons,
-    Class::Archives,
-    Class::ArchiveIds,
-    Class::Segments,
-];
 
 /// What makes the feed unknown at once. `floor`: the marks that it leaves, where it had commits.
 pub(super) fn forget(
@@ -48,19 +26,23 @@ pub(super) fn forget(
     Ok(writes)
 }
 
-/// Removes the rest. Nobody can see it any more, so it goes entry by entry.
+/// Removes a portion of the rest; whether that is all. Nobody can see it any more, so it goes entry by
+/// entry.
 pub(super) fn sweep(
     records: &Records,
     feed: &FeedName,
     floor: &PurgeMark,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let prefix = keys::feed(feed);
-    for class in REST {
-        records.engine().clear(*class, &prefix)?;
+    for class in Class::CONTENT.iter().chain(&[Class::Undo, Class::Unfinished]) {
+        if records.engine().clear(*class, &prefix, PORTION)? {
+            return Ok(false);
+        }
     }
     let mut writes = Writes::new();
     note(records, &mut writes, feed, floor, false)?;
-    records.engine().apply(writes)
+    records.engine().apply(writes)?;
+    Ok(true)
 }
 
 fn note(

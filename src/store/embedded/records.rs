@@ -2,9 +2,12 @@
 //! is said with its place.
 
 use super::keys;
+use super::undo::{self, Keep, LAST, Origin};
 use crate::model::Time;
 use crate::store::StoreError;
-use crate::store::engine::{self, Class, Engine, KeyOrder, KeyRange, Writes, beginning_with};
+use crate::store::engine::{
+    self, Class, Engine, KeyOrder, KeyRange, ValueSize, Writes, beginning_with,
+};
 use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
 use bytes::Bytes;
@@ -16,34 +19,75 @@ use std::sync::Arc;
 /// The entries that are read at once at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
 
-/// The records of a database.
+/// The records of a database. Content of feeds is read as of a write.
 #[derive(Clone)]
-pub(in crate::store) struct Records(Arc<dyn Engine>);
+pub(in crate::store) struct Records {
+    engine: Arc<dyn Engine>,
+    until: u64,
+}
 
 impl Records {
-    /// The records of `engine`.
+    /// The records of `engine`, as of the last write.
     pub(in crate::store) fn of(engine: Arc<dyn Engine>) -> Self {
-        Self(engine)
+        Self { engine, until: LAST }
+    }
+
+    /// The same, with the content of feeds as of the write `until`. Whoever reads it holds a pin, or is
+    /// who writes the feed.
+    pub(super) fn at(&self, until: u64) -> Self {
+        Self { engine: Arc::clone(&self.engine), until }
     }
 
     /// The database.
     pub(in crate::store) fn engine(&self) -> &dyn Engine {
-        &*self.0
+        &*self.engine
     }
 
     /// Lets go of the database; whether nobody else has it.
     pub(super) fn end(self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        Arc::strong_count(&self.engine) == 1
+    }
+
+    /// Sets and removes records as one write of this number to a feed's content.
+    pub(super) fn write(&self, writes: Writes, number: u64, keep: Keep) -> Result<(), StoreError> {
+        self.engine.apply(undo::numbered(self, writes, number, keep)?)
     }
 
     /// The bytes of a record.
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.0.get(class, key)
+        match self.engine.get(class, key)? {
+            Some(stored) if class.is_content() => self.seen(class, key, &stored),
+            found => Ok(found),
+        }
+    }
+
+    /// What a reader sees of the record of a feed's content that is stored so.
+    fn seen(&self, class: Class, key: &[u8], stored: &Bytes) -> Result<Option<Bytes>, StoreError> {
+        let (origin, value) = self.origin(class, key, stored)?;
+        if origin.write > self.until {
+            return undo::before(self, class, key, self.until);
+        }
+        Ok((!origin.is_removed).then_some(value))
+    }
+
+    /// Which write set the record of a feed's content that is stored so, and its bytes.
+    pub(super) fn origin(
+        &self,
+        class: Class,
+        key: &[u8],
+        stored: &Bytes,
+    ) -> Result<(Origin, Bytes), StoreError> {
+        let (origin, taken) = Origin::read(stored)
+            .ok_or_else(|| self.damaged(class, key, "it does not say which write it is of"))?;
+        Ok((origin, stored.slice(taken..)))
     }
 
     /// Whether there is a record.
     pub(super) fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        self.0.contains(class, key)
+        if class.is_content() {
+            return Ok(self.get(class, key)?.is_some());
+        }
+        self.engine.contains(class, key)
     }
 
     /// A record.
@@ -62,9 +106,18 @@ impl Records {
 
     /// The entries of a range.
     pub(super) fn range(&self, class: Class, range: KeyRange, order: KeyOrder) -> RangeReader<'_> {
+        RangeReader { is_seen: class.is_content(), ..self.stored_in(class, range, order) }
+    }
+
+    /// The entries of a range as they are stored.
+    pub(super) fn stored(&self, class: Class, range: KeyRange) -> RangeReader<'_> {
+        self.stored_in(class, range, KeyOrder::Ascending)
+    }
+
+    fn stored_in(&self, class: Class, range: KeyRange, order: KeyOrder) -> RangeReader<'_> {
         let (limit, is_over) = (PORTIONS.0, engine::is_empty(&range));
         let read = VecDeque::new();
-        RangeReader { records: self, class, range, order, limit, read, is_over }
+        RangeReader { records: self, class, range, order, limit, read, is_seen: false, is_over }
     }
 
     /// The entries whose keys begin with `prefix`, in the order of their keys.
@@ -79,10 +132,9 @@ impl Records {
         range: KeyRange,
         order: KeyOrder,
     ) -> Result<Option<(Vec<u8>, Bytes)>, StoreError> {
-        if engine::is_empty(&range) {
-            return Ok(None);
-        }
-        Ok(self.0.portion(class, &range, order, 1)?.entries.pop())
+        let mut entries = self.range(class, range, order);
+        entries.limit = 1;
+        entries.next().transpose()
     }
 
     /// The keys that begin with `prefix`, in their order, each with how many bytes its value takes.
@@ -93,15 +145,23 @@ impl Records {
     ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         let (mut range, mut found) = (beginning_with(prefix), Vec::new());
         loop {
-            let portion = self.0.sizes(class, &range, PORTIONS.1)?;
+            let portion = self.engine.sizes(class, &range, PORTIONS.1)?;
             let is_last = portion.len() < PORTIONS.1;
-            found.extend(
-                portion
-                    .into_iter()
-                    .map(|(key, size)| (key, u64::try_from(size).unwrap_or(u64::MAX))),
-            );
-            if let Some((last, _)) = found.last() {
-                range.0 = Bound::Excluded(last.clone());
+            if let Some(last) = portion.last() {
+                range.0 = Bound::Excluded(last.key.clone());
+            }
+            for ValueSize { key, size, head } in portion {
+                // What was removed while its size was read has no bytes.
+                let seen = match Origin::read(&head).filter(|_| class.is_content()) {
+                    Some((origin, _)) if origin.write > self.until => {
+                        undo::before(self, class, &key, self.until)?.map(|value| value.len())
+                    }
+                    Some((origin, taken)) => (!origin.is_removed).then(|| size - taken),
+                    None if class.is_content() => self.get(class, &key)?.map(|value| value.len()),
+                    None => Some(size),
+                };
+                let size = seen.map(|size| u64::try_from(size).unwrap_or(u64::MAX));
+                found.extend(size.map(|size| (key, size)));
             }
             if is_last || engine::is_empty(&range) {
                 return Ok(found);
@@ -169,7 +229,7 @@ impl Records {
         record: &T,
         what: impl FnOnce() -> String,
     ) -> Result<Vec<u8>, StoreError> {
-        let encoded = match self.0.is_compact() {
+        let encoded = match self.engine.is_compact() {
             true => encode(record),
             false => encode_plain(record, VALUE_LIMIT),
         };
@@ -185,7 +245,7 @@ impl Records {
         newer: &[u8],
         what: impl FnOnce() -> String,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        if !self.0.is_compact() {
+        if !self.engine.is_compact() {
             return Ok(None);
         }
         delta::against(whole, at, newer).map_err(|error| unwritable(what(), error))
@@ -203,7 +263,7 @@ impl Records {
 
     /// A store that cannot be right.
     pub(in crate::store) fn damage(&self, what: String) -> StoreError {
-        StoreError::Damaged { path: self.0.path().to_owned(), what }
+        StoreError::Damaged { path: self.engine.path().to_owned(), what }
     }
 }
 
@@ -229,6 +289,8 @@ pub(super) struct RangeReader<'a> {
     /// The entries that are read next at most.
     limit: usize,
     read: VecDeque<(Vec<u8>, Bytes)>,
+    /// The entries are as a reader sees them, not as they are stored.
+    is_seen: bool,
     is_over: bool,
 }
 
@@ -245,8 +307,15 @@ impl RangeReader<'_> {
             }
             self.is_over |= engine::is_empty(&self.range);
         }
-        self.limit = self.limit.saturating_mul(4).min(PORTIONS.1);
+        self.limit = self.limit.saturating_mul(4).clamp(PORTIONS.0, PORTIONS.1);
         self.read = portion.entries.into();
+        if self.is_seen {
+            let read = std::mem::take(&mut self.read);
+            for (key, stored) in read {
+                let seen = self.records.seen(self.class, &key, &stored)?;
+                self.read.extend(seen.map(|value| (key, value)));
+            }
+        }
         Ok(())
     }
 }
@@ -255,12 +324,11 @@ impl Iterator for RangeReader<'_> {
     type Item = Result<(Vec<u8>, Bytes), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.read.is_empty()
-            && !self.is_over
-            && let Err(error) = self.fill()
-        {
-            self.is_over = true;
-            return Some(Err(error));
+        while self.read.is_empty() && !self.is_over {
+            if let Err(error) = self.fill() {
+                self.is_over = true;
+                return Some(Err(error));
+            }
         }
         self.read.pop_front().map(Ok)
     }

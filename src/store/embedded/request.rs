@@ -1,17 +1,16 @@
 //! What the committer is asked, and how it answers.
 
 use super::committer::{CommitGroup, Committer};
-use crate::model::FeedName;
 use crate::store::{CommitError, StoreError};
 use tokio::sync::oneshot;
 
-/// What a request may change, so that nobody reads that meanwhile.
+/// What of what is read over all feeds a request may change, so that nobody reads that meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Touches {
-    /// What is kept of a feed.
-    Feed(FeedName),
-    /// What is read over all feeds.
+    /// Nothing.
+    Feed,
+    /// Records of feeds, poll states, subscriptions, the log.
     Lists,
-    FeedAndLists(FeedName),
 }
 
 /// Whether the store works, as far as is known.

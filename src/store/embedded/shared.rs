@@ -1,28 +1,29 @@
-//! What the committer and the readers share: published states, and the gates between them.
+//! What the committer and the readers share: published states, who reads them, and the locks of feeds.
 
+use super::pins::{Pin, Pins};
 use crate::model::{FeedName, FeedState};
-use crate::store::{Epoch, StoreError};
+use crate::store::record::StateRecord;
+use crate::store::{Claim, CommitError, Epoch, StoreError, lineage};
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use tokio::sync::watch;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use tokio::sync::{OwnedMutexGuard, watch};
 
-/// Shut by the committer from the moment it touches a feed's entries until they are durable and
-/// published; held open by a reader. So a reader sees one revision, and a durable one.
+/// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
+/// held open by a reader.
 pub(super) type Gate = Arc<RwLock<()>>;
 
 /// A feed as it may be shown.
 #[derive(Clone)]
 pub(super) struct Published {
-    pub(super) state: FeedState,
-    /// Its gate; another one once the feed was purged and added again.
-    pub(super) gate: Gate,
+    pub(super) head: StateRecord,
+    pub(super) pins: Arc<Pins>,
 }
 
 impl Published {
-    /// A feed whose gate stands open.
-    pub(super) fn new(state: FeedState) -> Self {
-        Self { state, gate: Gate::default() }
+    /// A feed that nobody reads yet.
+    pub(super) fn new(head: StateRecord) -> Self {
+        Self { head, pins: Arc::default() }
     }
 }
 
@@ -36,27 +37,80 @@ struct StoreFailure {
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<HashMap<FeedName, Published>>,
+    /// Who changes which feed.
+    writers: Mutex<HashMap<FeedName, Arc<tokio::sync::Mutex<()>>>>,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
     failure: OnceLock<StoreFailure>,
+    /// The fence of this process's claim.
+    fence: u64,
+    /// Tells this opening of the store from all others.
+    pub(super) mark: Option<u32>,
     /// The newest epoch that may be seen.
     pub(super) sealed: watch::Sender<Epoch>,
 }
 
+/// The right to change a feed: one change of a feed is made at a time.
+pub(super) struct FeedLock {
+    shared: Arc<StoreShared>,
+    feed: FeedName,
+    held: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for FeedLock {
+    fn drop(&mut self) {
+        self.held = None;
+        let mut writers = self.shared.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever waits has it as well.
+        if writers.get(&self.feed).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            writers.remove(&self.feed);
+        }
+    }
+}
+
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
-    pub(super) fn new(feeds: HashMap<FeedName, Published>, epoch: Epoch) -> Self {
+    pub(super) fn new(feeds: HashMap<FeedName, Published>, fence: u64, epoch: Epoch) -> Self {
         Self {
             feeds: RwLock::new(feeds),
+            writers: Mutex::default(),
             lists: Gate::default(),
             failure: OnceLock::new(),
+            fence,
+            mark: lineage::mark(),
             sealed: watch::Sender::new(epoch),
         }
+    }
+
+    /// The claim of this process.
+    pub(super) fn claim(&self) -> Claim {
+        Claim { shard: 0, fence: self.fence }
+    }
+
+    /// Refuses a claim that was given out by another opening.
+    pub(super) fn claimed(&self, claim: &Claim) -> Result<(), CommitError> {
+        if *claim == self.claim() { Ok(()) } else { Err(CommitError::Fenced) }
+    }
+
+    /// Waits until nobody else changes the feed.
+    pub(super) async fn lock(self: &Arc<Self>, feed: &FeedName) -> FeedLock {
+        let lock = {
+            let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(writers.entry(feed.clone()).or_default())
+        };
+        let held = Some(lock.lock_owned().await);
+        FeedLock { shared: Arc::clone(self), feed: feed.clone(), held }
     }
 
     /// A feed, where anything was committed to it.
     pub(super) fn published(&self, feed: &FeedName) -> Option<Published> {
         self.feeds.read().unwrap_or_else(PoisonError::into_inner).get(feed).cloned()
+    }
+
+    /// A feed's state, where anything was committed to it.
+    pub(super) fn state(&self, feed: &FeedName) -> Option<FeedState> {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        feeds.get(feed).map(|published| published.head.state.clone())
     }
 
     /// The names of all feeds to which anything was committed, in order.
@@ -67,34 +121,43 @@ impl StoreShared {
         names
     }
 
-    /// Shows a feed's new state, or that it was purged.
-    pub(super) fn publish(&self, feed: &FeedName, state: Option<&FeedState>) {
+    /// Shows a feed's new head, or that it was purged.
+    pub(super) fn publish(&self, feed: &FeedName, head: Option<StateRecord>) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
-        match (state, feeds.get_mut(feed)) {
-            (Some(state), Some(published)) => published.state = state.clone(),
-            (Some(state), None) => {
-                feeds.insert(feed.clone(), Published::new(state.clone()));
+        match (head, feeds.get_mut(feed)) {
+            (Some(head), Some(published)) => published.head = head,
+            (Some(head), None) => {
+                feeds.insert(feed.clone(), Published::new(head));
             }
             (None, _) => {
-                feeds.remove(feed);
+                if let Some(purged) = feeds.remove(feed) {
+                    purged.pins.purged();
+                }
             }
         }
     }
 
-    /// Runs `read` while the gate of `feed` is held open; `None` where nothing was committed to it.
-    pub(super) fn reading<T>(
+    /// The feed as it is published, to be read so; `None` where nothing was committed to it. Blocks for as
+    /// long as it is changed in place.
+    pub(super) fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
+        loop {
+            match self.try_pin(feed)? {
+                Ok(pin) => return Ok(pin),
+                Err(pins) => pins.wait(),
+            }
+        }
+    }
+
+    /// The same, or whom to wait for.
+    pub(super) fn try_pin(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&FeedState) -> Result<Option<T>, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        let Some(seen) = self.published(feed) else { return Ok(None) };
-        let _open = seen.gate.read().map_err(|_| broken())?;
+    ) -> Result<Result<Option<Pin>, Arc<Pins>>, StoreError> {
         self.health()?;
-        // While this reader waited, the feed may have moved on, or been purged and added anew.
-        match self.published(feed) {
-            Some(now) if Arc::ptr_eq(&now.gate, &seen.gate) => read(&now.state),
-            _ => Ok(None),
-        }
+        // Nothing is published while a pin is set, so that none is set too late.
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(published) = feeds.get(feed) else { return Ok(Ok(None)) };
+        Ok(Pin::try_new(published).map(Some).ok_or_else(|| Arc::clone(&published.pins)))
     }
 
     /// Runs `read` while the gate of what is read over all feeds is held open.

@@ -2,9 +2,10 @@
 //! of its names. A snapshot never reads them.
 
 use super::keys;
+use super::plan::Portions;
 use super::records::Records;
 use crate::model::{Change, FeedName, Stub, SyncId};
-use crate::store::StoreError;
+use crate::store::{CommitError, StoreError};
 use crate::store::engine::{Class, Writes};
 use crate::store::record::HeadRecord;
 use std::collections::BTreeMap;
@@ -50,20 +51,24 @@ pub(super) fn find(
 pub(super) fn plan(
     records: &Records,
     change: &Change,
-    writes: &mut Writes,
-) -> Result<(), StoreError> {
+    portions: &mut Portions<'_, '_>,
+) -> Result<(), CommitError> {
     let feed = &change.feed;
     for stub in &change.evicted {
-        forget_item(records, feed, &stub.id, writes)?;
-        put(records, feed, stub, writes)?;
+        let mut writes = Writes::new();
+        forget_item(records, feed, &stub.id, &mut writes)?;
+        put(records, feed, stub, &mut writes)?;
+        portions.add(writes)?;
     }
     for id in &change.reinstated {
+        let mut writes = Writes::new();
         let key = keys::item(feed, id);
         let stub: Stub = records.expected(Class::Stubs, &key)?;
         for name in stub.names() {
             writes.insert((Class::StubNames, keys::stub_name(feed, name, id)), None);
         }
         writes.insert((Class::Stubs, key), None);
+        portions.add(writes)?;
     }
     Ok(())
 }

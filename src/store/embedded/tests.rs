@@ -21,7 +21,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
     store.commit(&claim, change).await.unwrap();
     let state = store.state(&feed).await.unwrap().unwrap();
-    let records = store.opened().unwrap().records;
+    let records = store.inner.opened().unwrap().records;
     let floor = PurgeMark::under(&state, 0, None);
     records.engine().apply(purge::forget(&records, &feed, Some(&floor)).unwrap()).unwrap();
     drop(records);
@@ -29,7 +29,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
 
     let store = open(folder.path());
     assert!(store.state(&feed).await.unwrap().is_none());
-    let records = store.opened().unwrap().records;
+    let records = store.inner.opened().unwrap().records;
     for class in [Class::Ledger, Class::Heads, Class::Bodies, Class::Versions] {
         assert_eq!(records.entries(class, &[]).count(), 0, "in {}", class.name());
     }

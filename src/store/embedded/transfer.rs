@@ -1,7 +1,6 @@
 //! Everything in the records, handed over and taken in.
 
 use super::chain::{self, ChainHead, ORDERS, SKELETONS};
-use super::committer::CommittedFeed;
 use super::records::Records;
 use super::shared::StoreShared;
 use super::{archives, keys, open, past, read, stubs};
@@ -19,6 +18,8 @@ use std::time::Duration;
 
 /// How many pieces stand behind one barrier while they are taken in.
 pub(super) const AT_ONCE: usize = 128;
+/// The write that an import is to a feed's content.
+pub(super) const IMPORT: u64 = 1;
 /// How many epochs of the log are read at once.
 const EPOCHS: usize = 1000;
 
@@ -61,8 +62,9 @@ pub(super) fn export(
         }
     }
     for name in shared.names() {
-        let told = shared.reading(&name, |state| feed(records, &name, state, to).map(Some))?;
-        if matches!(told, Some(Err(ExportAbandoned))) {
+        let Some(pin) = shared.pin(&name)? else { continue };
+        let told = feed(&records.at(pin.head.write), &name, &pin.head.state, to)?;
+        if matches!(told, Err(ExportAbandoned)) {
             return Ok(());
         }
     }
@@ -159,7 +161,7 @@ pub(super) enum ImportedRecord {
     /// A part of something.
     Part,
     /// The last of a feed.
-    Feed(FeedName, Box<CommittedFeed>),
+    Feed(FeedName, Box<StateRecord>),
     /// What is left of a purged feed.
     Floor(FeedName, PurgeMark),
     Epoch(Epoch, Time),
@@ -278,7 +280,7 @@ impl Importer {
         feed: &FeedName,
         state: &FeedState,
         writes: &mut Writes,
-    ) -> Result<CommittedFeed, StoreError> {
+    ) -> Result<StateRecord, StoreError> {
         let mut history = HistoryRecord::default();
         if let Some((since, row, run)) = self.skeleton.take() {
             writes.insert((Class::Skeletons, keys::feed(feed)), Some(row));
@@ -290,13 +292,9 @@ impl Importer {
         }
         records.put(writes, Class::Histories, keys::feed(feed), &history)?;
         let next_event = std::mem::take(&mut self.next_event);
-        records.put(
-            writes,
-            Class::States,
-            keys::feed(feed),
-            &StateRecord { state: state.clone(), next_event },
-        )?;
-        Ok(CommittedFeed { state: state.clone(), next_event })
+        let head = StateRecord { state: state.clone(), next_event, write: IMPORT };
+        records.put(writes, Class::States, keys::feed(feed), &head)?;
+        Ok(head)
     }
 }
 

@@ -1,6 +1,8 @@
 //! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
 
-use super::{Class, Engine, KeyOrder, KeyRange, Portion, Writes, beginning_with};
+use super::{
+    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, ValueSize, Writes, beginning_with,
+};
 use crate::store::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -64,9 +66,14 @@ impl Engine for MemoryEngine {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, usize)>, StoreError> {
+    ) -> Result<Vec<ValueSize>, StoreError> {
         let entries = self.portion(class, range, KeyOrder::Ascending, limit)?.entries;
-        Ok(entries.into_iter().map(|(key, value)| (key, value.len())).collect())
+        let size = |(key, value): (Vec<u8>, Bytes)| ValueSize {
+            key,
+            size: value.len(),
+            head: value.slice(..value.len().min(HEAD_BYTES)),
+        };
+        Ok(entries.into_iter().map(size).collect())
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
@@ -82,13 +89,13 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError> {
-        if let Some(entries) = self.write().get_mut(&class) {
-            let keys: Vec<Vec<u8>> =
-                entries.range(beginning_with(prefix)).map(|(key, _)| key.clone()).collect();
-            keys.iter().for_each(|key| drop(entries.remove(key)));
-        }
-        Ok(())
+    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
+        let mut content = self.write();
+        let Some(entries) = content.get_mut(&class) else { return Ok(false) };
+        let found = entries.range(beginning_with(prefix));
+        let keys: Vec<Vec<u8>> = found.take(limit).map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| drop(entries.remove(key)));
+        Ok(keys.len() == limit)
     }
 
     fn pass(&self) -> Result<(), StoreError> {

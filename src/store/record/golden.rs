@@ -36,8 +36,8 @@ round_trips! {
     orders_round_trip: any_order();
     kept_entries_round_trip: any_kept();
     log_round_trips: (time(), any_announced());
-    states_round_trip: (any_state(), any::<u64>())
-        .prop_map(|(state, next_event)| StateRecord { state, next_event });
+    states_round_trip: (any_state(), any::<u64>(), any::<u64>())
+        .prop_map(|(state, next_event, write)| StateRecord { state, next_event, write });
     floors_round_trip: (any_floor(), any::<bool>())
         .prop_map(|(floor, sweeping)| FloorRecord { floor, sweeping });
 }

@@ -11,6 +11,8 @@ pub(in crate::store) struct StateRecord {
     pub(in crate::store) state: FeedState,
     /// The number of the next event; those kept end before it.
     pub(in crate::store) next_event: u64,
+    /// The number of the last write to the feed's content.
+    pub(in crate::store) write: u64,
 }
 
 impl Record for StateRecord {}

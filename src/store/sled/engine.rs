@@ -2,9 +2,10 @@
 //! are written together, whatever their size. Large values stand in pieces in a tree of their own.
 
 use super::barrier::Barrier;
-use super::redo;
 use crate::store::StoreError;
-use crate::store::engine::{Class, Engine, KeyOrder, KeyRange, Portion, Writes};
+use crate::store::engine::{
+    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, ValueSize, Writes,
+};
 use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
 use bytes::Bytes;
@@ -24,6 +25,8 @@ const PIECES_LIMIT: usize = u16::MAX as usize;
 const WHOLE: u8 = 0;
 /// The number of pieces stands behind this byte.
 const IN_PIECES: u8 = 1;
+/// How often in a row another value may take the place of one while its pieces are read.
+const REPLACED_LIMIT: usize = 64;
 /// About how many bytes are read at once.
 const PORTION_BYTES: usize = 1 << 20;
 /// sled's page cache, in bytes. Its default is 1 GiB.
@@ -46,28 +49,9 @@ pub(super) enum Place {
 }
 
 impl Place {
-    const PIECES: u8 = 14;
-
     /// All trees of values.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         Class::ALL.iter().map(|class| Self::Of(*class)).chain([Self::Pieces])
-    }
-
-    /// Its number in the redo log.
-    pub(super) const fn number(self) -> u8 {
-        match self {
-            Self::Of(class) => class as u8,
-            Self::Pieces => Self::PIECES,
-        }
-    }
-
-    /// The tree with this number.
-    pub(super) fn numbered(number: u8) -> Option<Self> {
-        if number == Self::PIECES {
-            Some(Self::Pieces)
-        } else {
-            Class::numbered(number).map(Self::Of)
-        }
     }
 
     /// Its name.
@@ -86,7 +70,6 @@ pub(super) type TreeWrites = BTreeMap<(Place, Vec<u8>), Option<Vec<u8>>>;
 pub(in crate::store) struct SledEngine {
     path: String,
     trees: HashMap<Place, Tree>,
-    redo: Tree,
     barrier: Mutex<Box<dyn Barrier>>,
 }
 
@@ -111,11 +94,11 @@ pub(super) fn open(
         }));
         match opened {
             Ok(Ok((None, _))) => return Err(StoreError::Unreleased { path: shown }),
-            Ok(Ok((Some((trees, redo)), db))) => {
+            Ok(Ok((Some(trees), db))) => {
                 let barrier = barrier(&db, path)
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
                 let barrier = Mutex::new(barrier);
-                return Ok(SledEngine { path: shown, trees, redo, barrier });
+                return Ok(SledEngine { path: shown, trees, barrier });
             }
             Ok(Err(error)) if is_locked(&error) => {
                 tries += 1;
@@ -133,9 +116,8 @@ pub(super) fn open(
     }
 }
 
-fn open_trees(db: &Db) -> ::sled::Result<(HashMap<Place, Tree>, Tree)> {
-    let trees = Place::all().map(|place| Ok((place, db.open_tree(place.name())?)));
-    Ok((trees.collect::<::sled::Result<_>>()?, db.open_tree("redo")?))
+fn open_trees(db: &Db) -> ::sled::Result<HashMap<Place, Tree>> {
+    Place::all().map(|place| Ok((place, db.open_tree(place.name())?))).collect()
 }
 
 /// Whether a program from before 0.1.0 wrote it.
@@ -159,29 +141,16 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl SledEngine {
-    /// The redo log.
-    pub(super) const fn redo(&self) -> &Tree {
-        &self.redo
-    }
-
     /// A tree.
     pub(super) fn tree(&self, place: Place) -> Result<&Tree, StoreError> {
         // There is one for every place.
         self.trees.get(&place).ok_or_else(|| self.damaged(place, &[], "there is no such tree"))
     }
 
-    /// Sets one entry as it is, or removes it; not durable yet.
-    pub(super) fn set(
-        &self,
-        (place, key): (Place, &[u8]),
-        value: Option<&[u8]>,
-    ) -> Result<(), StoreError> {
-        let tree = self.tree(place)?;
-        let done = match value {
-            Some(value) => tree.insert(key, value),
-            None => tree.remove(key),
-        };
-        done.map(drop).map_err(|error| self.failed("write", error))
+    /// Removes one entry of a tree; not durable yet.
+    fn remove(&self, place: Place, key: &[u8]) -> Result<(), StoreError> {
+        let removed = self.tree(place)?.remove(key);
+        removed.map(drop).map_err(|error| self.failed("write", error))
     }
 
     /// What an error of the engine means.
@@ -199,21 +168,57 @@ impl SledEngine {
         self.tree(Place::Of(class))?.get(key).map_err(|error| self.failed("read", error))
     }
 
-    /// The value whose root entry is `root`.
-    fn whole(&self, class: Class, key: &[u8], root: &[u8]) -> Result<Bytes, StoreError> {
-        if let Some((&WHOLE, value)) = root.split_first() {
-            return Ok(Bytes::copy_from_slice(value));
+    /// The value whose root entry is `root`; `None` where it was removed meanwhile.
+    fn whole(&self, class: Class, key: &[u8], root: &IVec) -> Result<Option<Bytes>, StoreError> {
+        self.standing(class, key, root, |root| {
+            let Some(pieces) = Pieces::of(root) else {
+                let value = root.split_first().filter(|(first, _)| **first == WHOLE);
+                let value = value.map(|(_, value)| Bytes::copy_from_slice(value));
+                let damaged = || self.damaged(Place::Of(class), key, "it has no head");
+                return value.ok_or_else(damaged).map(Some);
+            };
+            let mut value = Vec::with_capacity(usize::from(pieces.count) * PIECE);
+            for number in 0..pieces.count {
+                let Some(piece) = self.piece(class, key, pieces, number)? else { return Ok(None) };
+                value.extend_from_slice(&piece);
+            }
+            Ok(Some(value.into()))
+        })
+    }
+
+    /// Answers what `read` makes of a value's root and its pieces. Where another value takes the place of
+    /// this one meanwhile, pieces are missing, and that one is read; `None` where it is removed.
+    fn standing<T>(
+        &self,
+        class: Class,
+        key: &[u8],
+        root: &IVec,
+        read: impl Fn(&[u8]) -> Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut root = root.clone();
+        for _ in 0..REPLACED_LIMIT {
+            if let Some(found) = read(&root)? {
+                return Ok(Some(found));
+            }
+            match self.root(class, key)? {
+                None => return Ok(None),
+                Some(now) if now == root => break,
+                Some(now) => root = now,
+            }
         }
-        let damaged = |what: &str| self.damaged(Place::Of(class), key, what);
-        let pieces = pieces(root).ok_or_else(|| damaged("it has no head"))?;
-        let mut value = Vec::with_capacity(usize::from(pieces) * PIECE);
-        for number in 0..pieces {
-            let found = self.tree(Place::Pieces)?.get(piece_key(class, key, number));
-            let piece = found.map_err(|error| self.failed("read", error))?;
-            let piece = piece.ok_or_else(|| damaged(&format!("piece {number} is missing")))?;
-            value.extend_from_slice(&piece);
-        }
-        Ok(value.into())
+        Err(self.damaged(Place::Of(class), key, "a piece is missing"))
+    }
+
+    /// One piece of a large value.
+    fn piece(
+        &self,
+        class: Class,
+        key: &[u8],
+        pieces: Pieces,
+        number: u16,
+    ) -> Result<Option<IVec>, StoreError> {
+        let found = self.tree(Place::Pieces)?.get(pieces.key(class, key, number));
+        found.map_err(|error| self.failed("read", error))
     }
 
     /// The entries of trees that make these writes: a large value is a root and its pieces, and what was
@@ -222,8 +227,10 @@ impl SledEngine {
         let mut made = TreeWrites::new();
         for ((class, key), value) in writes {
             let before = self.root(class, &key)?;
-            for number in 0..before.as_deref().and_then(pieces).unwrap_or(0) {
-                made.insert((Place::Pieces, piece_key(class, &key, number)), None);
+            let old = before.as_deref().and_then(Pieces::of);
+            if let Some(old) = old {
+                let keys = (0..old.count).map(|number| old.key(class, &key, number));
+                made.extend(keys.map(|key| ((Place::Pieces, key), None)));
             }
             let root = match value {
                 None if before.is_none() => continue,
@@ -236,11 +243,12 @@ impl SledEngine {
                         size: value.len(),
                         limit: PIECE * PIECES_LIMIT,
                     })?;
+                    let new = Pieces { count, turn: old.map_or(0, |old| old.turn.wrapping_add(1)) };
                     for (number, part) in (0..count).zip(parts) {
-                        let place = (Place::Pieces, piece_key(class, &key, number));
+                        let place = (Place::Pieces, new.key(class, &key, number));
                         made.insert(place, Some(part.to_vec()));
                     }
-                    Some([&[IN_PIECES], count.to_be_bytes().as_slice()].concat())
+                    Some(new.root())
                 }
             };
             made.insert((Place::Of(class), key), root);
@@ -291,7 +299,8 @@ impl Engine for SledEngine {
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.root(class, key)?.map(|root| self.whole(class, key, &root)).transpose()
+        let root = self.root(class, key)?;
+        Ok(root.map(|root| self.whole(class, key, &root)).transpose()?.flatten())
     }
 
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
@@ -315,7 +324,7 @@ impl Engine for SledEngine {
             };
             let Some(entry) = entry else { return Ok(Portion { entries, has_more: false }) };
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            let value = self.whole(class, &key, &root)?;
+            let Some(value) = self.whole(class, &key, &root)? else { continue };
             bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
             entries.push((key.to_vec(), value));
         }
@@ -327,35 +336,47 @@ impl Engine for SledEngine {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, usize)>, StoreError> {
+    ) -> Result<Vec<ValueSize>, StoreError> {
         let found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
-        let sizes = found.take(limit).map(|entry| {
+        let head = |bytes: &[u8]| Bytes::copy_from_slice(bytes.get(..HEAD_BYTES).unwrap_or(bytes));
+        let mut sizes = Vec::new();
+        for entry in found.take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            let Some(last) = pieces(&root).and_then(|pieces| pieces.checked_sub(1)) else {
-                return Ok((key.to_vec(), root.len().saturating_sub(1)));
-            };
-            let piece = self.tree(Place::Pieces)?.get(piece_key(class, &key, last));
-            let piece = piece.map_err(|error| self.failed("read", error))?;
-            let rest = piece.map_or(0, |piece| piece.len());
-            Ok((key.to_vec(), usize::from(last) * PIECE + rest))
-        });
-        sizes.collect()
+            let size = self.standing(class, &key, &root, |root| {
+                let last = |pieces: Pieces| Some((pieces, pieces.count.checked_sub(1)?));
+                let Some((pieces, last)) = Pieces::of(root).and_then(last) else {
+                    let value = root.get(1..).unwrap_or_default();
+                    return Ok(Some((value.len(), head(value))));
+                };
+                let Some(first) = self.piece(class, &key, pieces, 0)? else { return Ok(None) };
+                let Some(rest) = self.piece(class, &key, pieces, last)? else { return Ok(None) };
+                Ok(Some((usize::from(last) * PIECE + rest.len(), head(&first))))
+            })?;
+            // What was removed meanwhile has no size any more.
+            let (size, head) = size.unwrap_or_default();
+            sizes.push(ValueSize { key: key.to_vec(), size, head });
+        }
+        Ok(sizes)
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        redo::apply(self, self.tree_writes(writes)?)
+        self.transact(&self.tree_writes(writes)?)
     }
 
-    fn clear(&self, class: Class, prefix: &[u8]) -> Result<(), StoreError> {
+    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
         let tree = self.tree(Place::Of(class))?;
-        for entry in tree.scan_prefix(prefix) {
+        let mut cleared = 0;
+        for entry in tree.scan_prefix(prefix).take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            for number in 0..pieces(&root).unwrap_or(0) {
-                self.set((Place::Pieces, &piece_key(class, &key, number)), None)?;
+            if let Some(pieces) = Pieces::of(&root) {
+                for number in 0..pieces.count {
+                    self.remove(Place::Pieces, &pieces.key(class, &key, number))?;
+                }
             }
-            self.set((Place::Of(class), &key), None)?;
+            self.remove(Place::Of(class), &key)?;
+            cleared += 1;
         }
-        Ok(())
+        Ok(cleared == limit)
     }
 
     fn pass(&self) -> Result<(), StoreError> {
@@ -367,16 +388,35 @@ impl Engine for SledEngine {
     }
 }
 
-/// The key of a piece of a large value: the value's own key, the piece's number, and the class.
-fn piece_key(class: Class, key: &[u8], number: u16) -> Vec<u8> {
-    [key, number.to_be_bytes().as_slice(), &[class as u8]].concat()
+/// The pieces of a large value.
+#[derive(Debug, Clone, Copy)]
+struct Pieces {
+    count: u16,
+    /// Another one for each value at a key, so that nobody reads pieces of two of them as one.
+    turn: u8,
 }
 
-/// The number of pieces behind a root entry.
-fn pieces(root: &[u8]) -> Option<u16> {
-    match root {
-        [IN_PIECES, high, low] => Some(u16::from_be_bytes([*high, *low])),
-        _ => None,
+impl Pieces {
+    /// Those behind a root entry, where it has any.
+    fn of(root: &[u8]) -> Option<Self> {
+        match root {
+            [IN_PIECES, high, low, turn] => {
+                Some(Self { count: u16::from_be_bytes([*high, *low]), turn: *turn })
+            }
+            _ => None,
+        }
+    }
+
+    /// The root entry.
+    fn root(self) -> Vec<u8> {
+        let [high, low] = self.count.to_be_bytes();
+        vec![IN_PIECES, high, low, self.turn]
+    }
+
+    /// The key of one of them: the value's own key, the turn, the piece's number, and the class.
+    fn key(self, class: Class, key: &[u8], number: u16) -> Vec<u8> {
+        let [high, low] = number.to_be_bytes();
+        [key, &[self.turn, high, low, class as u8]].concat()
     }
 }
 

@@ -262,7 +262,7 @@ fn state() -> StateRecord {
             Stretch { mark: u32::MAX, after: 5 },
         ]),
     };
-    StateRecord { state, next_event: 40 }
+    StateRecord { state, next_event: 40, write: 300 }
 }
 
 fn floor() -> FloorRecord {

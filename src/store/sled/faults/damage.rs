@@ -135,7 +135,7 @@ async fn a_damaged_record_names_its_place() {
     let (store, db) = open_raw(folder.path());
     let ledger = db.open_tree("ledger").unwrap();
     let key = b"news\0a\0";
-    ledger.insert(key, b"\0\x01\0garbage").unwrap();
+    ledger.insert(key, b"\0\x02\x01\0garbage").unwrap();
     let said = store.snapshot(&news()).await.unwrap_err();
     assert_damaged(&said, folder.path(), "record");
     assert!(said.to_string().contains(r"in ledger at news\x00a\x00: "), "{said}");

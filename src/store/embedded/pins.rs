@@ -1,0 +1,95 @@
+//! Who reads a feed as of which write, so that what they are to see stays until they are done.
+
+use super::shared::Published;
+use crate::store::record::StateRecord;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The readers of a feed; another set once the feed was purged and added again.
+#[derive(Default)]
+pub(super) struct Pins {
+    readers: Mutex<Readers>,
+    opened: Condvar,
+    is_purged: AtomicBool,
+}
+
+#[derive(Default)]
+struct Readers {
+    /// How many read as of which write.
+    by_write: BTreeMap<u64, usize>,
+    /// The committer changes records in place: whoever comes waits.
+    is_shut: bool,
+}
+
+impl Pins {
+    fn readers(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets nobody in until [`Pins::open`], where nobody is in.
+    pub(super) fn try_shut(&self) -> bool {
+        let mut readers = self.readers();
+        let is_free = readers.by_write.is_empty() && !readers.is_shut;
+        readers.is_shut |= is_free;
+        is_free
+    }
+
+    /// Lets readers in again.
+    pub(super) fn open(&self) {
+        self.readers().is_shut = false;
+        self.opened.notify_all();
+    }
+
+    /// Waits until readers are let in.
+    pub(super) fn wait(&self) {
+        let readers = self.readers();
+        let opened = self.opened.wait_while(readers, |readers| readers.is_shut);
+        drop(opened.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The earliest write that somebody reads as of.
+    pub(super) fn earliest(&self) -> Option<u64> {
+        self.readers().by_write.keys().next().copied()
+    }
+
+    /// Notes that the feed is gone: what its readers still find may be incomplete.
+    pub(super) fn purged(&self) {
+        self.is_purged.store(true, Ordering::Release);
+    }
+}
+
+/// A feed as it was published, for as long as somebody reads it so.
+pub(super) struct Pin {
+    pub(super) head: StateRecord,
+    pins: Arc<Pins>,
+}
+
+impl Pin {
+    /// Reads a feed as it is published now; `None` where readers must wait.
+    pub(super) fn try_new(published: &Published) -> Option<Self> {
+        let mut readers = published.pins.readers();
+        if readers.is_shut {
+            return None;
+        }
+        *readers.by_write.entry(published.head.write).or_default() += 1;
+        Some(Self { head: published.head.clone(), pins: Arc::clone(&published.pins) })
+    }
+
+    /// Whether the feed was purged meanwhile, so that what was read is nothing.
+    pub(super) fn is_purged(&self) -> bool {
+        self.pins.is_purged.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let mut readers = self.pins.readers();
+        if let Some(count) = readers.by_write.get_mut(&self.head.write) {
+            *count -= 1;
+            if *count == 0 {
+                readers.by_write.remove(&self.head.write);
+            }
+        }
+    }
+}

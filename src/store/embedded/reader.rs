@@ -1,0 +1,62 @@
+//! A feed as it was when it was asked for.
+
+use super::pins::Pin;
+use super::{StoreInner, read};
+use crate::model::{FeedName, FeedState, Snapshot};
+use crate::store::{FeedReader, Select, StoreError, View};
+use async_trait::async_trait;
+use std::sync::Arc;
+
+/// Reads a feed as of one write.
+pub(super) struct PinnedFeed {
+    inner: Arc<StoreInner>,
+    feed: FeedName,
+    pin: Pin,
+}
+
+impl PinnedFeed {
+    /// The feed as it is published; `None` where nothing was committed to it.
+    pub(super) async fn new(
+        inner: &Arc<StoreInner>,
+        feed: &FeedName,
+    ) -> Result<Option<Arc<Self>>, StoreError> {
+        inner.opened()?;
+        let pin = match inner.shared.try_pin(feed)? {
+            Ok(pin) => pin,
+            Err(_) => {
+                let name = feed.clone();
+                inner.read(move |_, shared| shared.pin(&name)).await?
+            }
+        };
+        let (inner, feed) = (Arc::clone(inner), feed.clone());
+        Ok(pin.map(|pin| Arc::new(Self { inner, feed, pin })))
+    }
+
+    async fn read<T: Send + 'static>(
+        self: Arc<Self>,
+        read: impl FnOnce(&super::Records, &Self) -> Result<Option<T>, StoreError> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        inner
+            .read(move |records, _| {
+                let found = read(&records.at(self.pin.head.write), &self);
+                if self.pin.is_purged() { Ok(None) } else { found }
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl FeedReader for PinnedFeed {
+    fn state(&self) -> &FeedState {
+        &self.pin.head.state
+    }
+
+    async fn view(self: Arc<Self>, select: Select) -> Result<Option<View>, StoreError> {
+        self.read(move |records, of| read::view(records, &of.feed, of.state(), select)).await
+    }
+
+    async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {
+        self.read(|records, of| read::snapshot(records, &of.feed, of.state())).await
+    }
+}

@@ -1,0 +1,242 @@
+//! What a feed's content was before: how a reader sees it as of a write, and how a write that is not
+//! finished is undone.
+//!
+//! Each record of a feed's content ([`Class::CONTENT`]) begins with the number of the write that set it.
+//! A write that somebody might see in part keeps what each record was before in [`Class::Undo`], in the
+//! same transaction; a record that it removes stays as a mark. So a reader as of an earlier write finds
+//! there what it is to see; a start that finds a write unfinished puts it back; and once nobody reads as
+//! of an earlier write, it goes.
+
+use super::keys;
+use super::records::Records;
+use crate::model::FeedName;
+use crate::store::StoreError;
+use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
+use bytes::Bytes;
+use std::ops::Bound;
+
+/// The entries that one transaction sets or removes, about. So few in unit tests that they see portions.
+pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
+/// The last write that there can be: its number, and a sign beside it, fit what is stored.
+pub(super) const LAST: u64 = u64::MAX >> 8;
+
+/// What stands before the bytes of a record of a feed's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The number of the write that set it.
+    pub(super) write: u64,
+    /// That write removed the record.
+    pub(super) is_removed: bool,
+}
+
+impl Origin {
+    /// The bytes of a record as they are stored.
+    fn before(self, value: &[u8]) -> Vec<u8> {
+        let mut stored = Vec::with_capacity(value.len() + 4);
+        let mut number = self.write << 1 | u64::from(self.is_removed);
+        while number > 0x7f {
+            stored.push(number.to_le_bytes()[0] | 0x80);
+            number >>= 7;
+        }
+        stored.push(number.to_le_bytes()[0]);
+        stored.extend_from_slice(value);
+        stored
+    }
+
+    /// It, and how many bytes it takes.
+    pub(super) fn read(stored: &[u8]) -> Option<(Self, usize)> {
+        let mut number = 0_u64;
+        for (byte, taken) in stored.iter().zip(1..=9_usize) {
+            number |= u64::from(byte & 0x7f) << (7 * (taken - 1));
+            if byte & 0x80 == 0 {
+                return Some((Self { write: number >> 1, is_removed: number & 1 == 1 }, taken));
+            }
+        }
+        None
+    }
+}
+
+/// How a write goes into the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// It is whole, and nobody reads the feed meanwhile.
+    Nothing,
+    /// What was there before.
+    Before,
+}
+
+/// The entries of the write `write` as they are stored.
+pub(super) fn numbered(
+    records: &Records,
+    writes: Writes,
+    write: u64,
+    keep: Keep,
+) -> Result<Writes, StoreError> {
+    let mut made = Writes::new();
+    for ((class, key), value) in writes {
+        if !class.is_content() {
+            made.insert((class, key), value);
+            continue;
+        }
+        let removed = Origin { write, is_removed: true };
+        let mut stored = value.map(|value| Origin { is_removed: false, ..removed }.before(&value));
+        if keep == Keep::Before {
+            let before = records.engine().get(class, &key)?;
+            match &before {
+                Some(before) if records.origin(class, &key, before)?.0.write < write => {
+                    let undo = keys::undo(class, &key, write);
+                    let undo =
+                        undo.ok_or_else(|| records.damaged(class, &key, "it is no feed's"))?;
+                    made.insert((Class::Undo, undo), Some(before.to_vec()));
+                    stored = stored.or_else(|| Some(removed.before(&[])));
+                }
+                Some(_) | None => {}
+            }
+        }
+        made.insert((class, key), stored);
+    }
+    Ok(made)
+}
+
+/// What the record at `key` was as of the write `until`, which a later one took the place of; `None`
+/// where there was none.
+pub(super) fn before(
+    records: &Records,
+    class: Class,
+    key: &[u8],
+    until: u64,
+) -> Result<Option<Bytes>, StoreError> {
+    let Some((origin, _, value)) = stored_before(records, class, key, until)? else {
+        return Ok(None);
+    };
+    Ok((!origin.is_removed).then_some(value))
+}
+
+/// The same: where it came from, as it was stored, and its bytes.
+fn stored_before(
+    records: &Records,
+    class: Class,
+    key: &[u8],
+    until: u64,
+) -> Result<Option<(Origin, Bytes, Bytes)>, StoreError> {
+    let key_at = |write| keys::undo(class, key, write).unwrap_or_default();
+    let range = (Bound::Included(key_at(until.saturating_add(1))), Bound::Included(key_at(LAST)));
+    let found = records.engine().portion(Class::Undo, &range, KeyOrder::Ascending, 1)?;
+    let Some((at, stored)) = found.entries.into_iter().next() else { return Ok(None) };
+    let (origin, value) = records.origin(Class::Undo, &at, &stored)?;
+    // What came later still, and was replaced in its turn, was not there.
+    Ok((origin.write <= until).then_some((origin, stored, value)))
+}
+
+/// Takes each portion of writes as they are stored.
+pub(super) type Sink<'a, E> = dyn FnMut(Writes) -> Result<(), E> + 'a;
+
+/// Undoes what writes behind `last` did to the feed, in portions that can be made anew, and the last of
+/// which says that nothing is unfinished.
+pub(super) fn roll_back<E: From<StoreError>>(
+    records: &Records,
+    feed: &FeedName,
+    last: u64,
+    sink: &mut Sink<'_, E>,
+) -> Result<(), E> {
+    let prefix = keys::feed(feed);
+    let mut writes = Writes::new();
+    for class in Class::CONTENT {
+        for entry in records.stored(*class, beginning_with(&prefix)) {
+            let (key, stored) = entry?;
+            if records.origin(*class, &key, &stored)?.0.write <= last {
+                continue;
+            }
+            let before = stored_before(records, *class, &key, last)?;
+            let before = before.map(|(_, stored, _)| stored.to_vec());
+            writes.insert((*class, key), before);
+            if writes.len() >= PORTION {
+                sink(std::mem::take(&mut writes))?;
+            }
+        }
+    }
+    for entry in records.stored(Class::Undo, beginning_with(&prefix)) {
+        let (key, _) = entry?;
+        if keys::undone(&key).is_none_or(|(_, _, write)| write > last) {
+            writes.insert((Class::Undo, key), None);
+        }
+        if writes.len() >= PORTION {
+            sink(std::mem::take(&mut writes))?;
+        }
+    }
+    writes.insert((Class::Unfinished, prefix), None);
+    sink(writes)
+}
+
+/// How far a pass over what a feed's records were has come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cleaning {
+    /// The last key that was looked at.
+    after: Option<Vec<u8>>,
+    /// The last write that nobody looks behind, when this pass began.
+    until: u64,
+    /// The last write that kept anything.
+    pub(super) newest: u64,
+}
+
+impl Cleaning {
+    /// Whether there is something to do, now that nobody looks behind the write `until`.
+    pub(super) fn is_due(&self, until: u64) -> bool {
+        self.after.is_some() || until > self.until
+    }
+
+    /// The entries that take out a portion of what nobody needs who does not look behind the write
+    /// `until`, and whether that is all.
+    pub(super) fn portion(
+        &mut self,
+        records: &Records,
+        feed: &FeedName,
+        until: u64,
+    ) -> Result<(Writes, bool), StoreError> {
+        let mut range = beginning_with(&keys::feed(feed));
+        match &self.after {
+            Some(after) => range.0 = Bound::Excluded(after.clone()),
+            None => self.until = until,
+        }
+        let mut writes = Writes::new();
+        for entry in records.stored(Class::Undo, range) {
+            let (at, _) = entry?;
+            let (class, key, write) = keys::undone(&at)
+                .ok_or_else(|| records.damaged(Class::Undo, &at, "its key names no record"))?;
+            if write <= self.until {
+                writes.insert((Class::Undo, at.clone()), None);
+                if let Some(stored) = records.engine().get(class, &key)? {
+                    let origin = records.origin(class, &key, &stored)?.0;
+                    if origin.is_removed && origin.write <= self.until {
+                        writes.insert((class, key), None);
+                    }
+                }
+            }
+            if writes.len() >= PORTION {
+                self.after = Some(at);
+                return Ok((writes, false));
+            }
+        }
+        self.after = None;
+        Ok((writes, self.newest <= self.until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_before_a_record_is_read_as_it_was_written() {
+        for write in [0, 1, 63, 64, 8_191, 8_192, 1 << 40, LAST] {
+            for is_removed in [false, true] {
+                let origin = Origin { write, is_removed };
+                let stored = origin.before(b"rest");
+                let (read, taken) = Origin::read(&stored).unwrap();
+                assert_eq!((read, stored.get(taken..)), (origin, Some(&b"rest"[..])));
+                assert_eq!(Origin::read(stored.get(..taken - 1).unwrap()), None);
+            }
+        }
+        assert_eq!(Origin::read(&[0xff; 20]), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Changes of a feed: each is planned where it is asked for, and goes to the committer. A large one goes in
+//! portions under a number that nobody reads as of yet; what remains of one that breaks off is undone, at
+//! once or at the next start.
+
+use super::plan::PlannedCommit;
+use super::records::Records;
+use super::request::Touches;
+use super::shared::{FeedLock, StoreShared};
+use super::{StoreInner, plan, prune, undo};
+use crate::model::{Change, FeedName, Time};
+use crate::store::{Claim, CommitError, Committed, Pruned, Retention, StoreError};
+use std::sync::Arc;
+
+impl StoreInner {
+    /// Commits a change.
+    pub(super) async fn commit(
+        self: Arc<Self>,
+        claim: Claim,
+        change: Change,
+    ) -> Result<Committed, CommitError> {
+        self.opened()?;
+        self.shared.health()?;
+        self.shared.claimed(&claim)?;
+        let feed = change.feed.clone();
+        let lock = self.shared.lock(&feed).await;
+        let (planner, claimed) = (Arc::clone(&self), claim.clone());
+        let planned = self
+            .read(move |records, shared| planner.plan(records, shared, &claimed, change))
+            .await?;
+        let (is_begun, base) = (planned.is_begun, planned.base.1);
+        let done = self
+            .ask(Touches::Feed, move |committer, group| committer.commit(&claim, planned, group))
+            .await;
+        if is_begun && matches!(done, Err(CommitError::Fenced | CommitError::Conflict(_))) {
+            let inner = Arc::clone(&self);
+            self.read(move |records, _| Ok::<_, StoreError>(inner.undo(records, &feed, base)))
+                .await?;
+        }
+        drop(lock);
+        done
+    }
+
+    /// Plans a change. Blocks.
+    fn plan(
+        &self,
+        records: &Records,
+        shared: &StoreShared,
+        claim: &Claim,
+        change: Change,
+    ) -> Result<PlannedCommit, CommitError> {
+        let feed = change.feed.clone();
+        let before = shared.published(&feed).map(|published| published.head);
+        let base = before.as_ref().map_or(0, |head| head.write);
+        let mut is_begun = false;
+        let planned =
+            plan::plan(&records.at(base), before.as_ref(), shared.mark, change, &mut |writes| {
+                let is_first = !std::mem::replace(&mut is_begun, true);
+                let (claim, feed) = (claim.clone(), feed.clone());
+                let written = self.ask_blocking(move |committer, group| {
+                    committer.portion(&claim, (&feed, base), writes, is_first, group)
+                });
+                written.map_err(|error| match error {
+                    // Whatever is there of it, it is not committed.
+                    CommitError::Ambiguous(error) => CommitError::Store(error),
+                    other => other,
+                })
+            });
+        if planned.is_err() && is_begun {
+            self.undo(records, &feed, base);
+        }
+        planned
+    }
+
+    /// Undoes what was written of a change that is not committed. Blocks.
+    fn undo(&self, records: &Records, feed: &FeedName, base: u64) {
+        let undone = undo::roll_back::<StoreError>(records, feed, base, &mut |writes| {
+            self.ask_blocking(move |committer, group| committer.put_back(writes, group))
+        });
+        if let Err(error) = undone {
+            // The next start does it; nothing may be built on it.
+            self.shared.fail(&error);
+        }
+    }
+
+    /// Takes out what `retention` does not keep of a feed's past.
+    pub(super) async fn prune(
+        self: Arc<Self>,
+        claim: Claim,
+        feed: FeedName,
+        retention: Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError> {
+        let lock = self.shared.lock(&feed).await;
+        let list = move |records: &Records, feed: &FeedName, state: &_| {
+            let list = prune::list(records, feed, state, &retention, now)?;
+            // What is kept as it should be costs no write.
+            let writes = if list.is_empty() { None } else { Some(prune::remove(records, &list)?) };
+            Ok(Some((list.pruned, writes)))
+        };
+        let Some((pruned, writes)) = self.of_feed(&feed, list).await? else {
+            return Ok(Pruned::default());
+        };
+        if let Some(writes) = writes {
+            self.ask(Touches::Feed, move |committer, group| {
+                committer.prune(&claim, &feed, writes, group)
+            })
+            .await?;
+        }
+        drop::<FeedLock>(lock);
+        Ok(pruned)
+    }
+
+    /// Forgets a feed.
+    pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), StoreError> {
+        let lock = self.shared.lock(&feed).await;
+        let name = feed.clone();
+        let floor =
+            self.ask(Touches::Lists, move |committer, group| committer.purge(&name, group)).await?;
+        // The rest goes in portions, so that others are served between them.
+        let mut is_all = floor.is_none();
+        while let Some(floor) = floor.filter(|_| !is_all) {
+            let name = feed.clone();
+            let sweep = move |committer: &mut super::Committer, group: &mut _| {
+                committer.sweep(&name, &floor, group)
+            };
+            is_all = self.ask(Touches::Feed, sweep).await?;
+        }
+        drop(lock);
+        Ok(())
+    }
+}
