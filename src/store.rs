@@ -263,7 +263,7 @@ pub enum CommitError {
 
 /// Reads a feed at one revision, whatever is committed meanwhile. What it sees is kept until it is dropped.
 #[async_trait]
-pub trait FeedReader: Send + Sync {
+pub trait PinnedFeed: Send + Sync {
     /// The feed's state.
     fn state(&self) -> &FeedState;
     /// Items with their bytes, and the skeleton; `None` before the first skeleton, and where the feed was
@@ -310,10 +310,10 @@ pub trait Store: Send + Sync + 'static {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;
     /// The feed as it stands, to be read as it is now whatever is committed until the reader is dropped;
     /// `None` where nothing was committed yet.
-    async fn reader(&self, feed: &FeedName) -> Result<Option<Arc<dyn FeedReader>>, StoreError>;
+    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError>;
     /// The state, ledger and order, at one revision.
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        match self.reader(feed).await? {
+        match self.pin(feed).await? {
             Some(reader) => reader.snapshot().await,
             None => Ok(None),
         }
@@ -326,7 +326,7 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Items with their bytes, state and skeleton, at one revision.
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
-        match self.reader(feed).await? {
+        match self.pin(feed).await? {
             Some(reader) => reader.view(select).await,
             None => Ok(None),
         }

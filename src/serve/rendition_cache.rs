@@ -19,7 +19,7 @@ use crate::model::{
     SyncId, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
-use crate::store::{FeedReader, Select, Store, StoreError, View};
+use crate::store::{PinnedFeed, Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
@@ -322,7 +322,7 @@ impl RenditionCache {
         record: &FeedRecord,
         wish: ViewRequest,
     ) -> Result<(ReadPlan, View, Vec<Item>), NoDocument> {
-        let reader = self.store.reader(&record.name).await?.ok_or_else(NoDocument::yet)?;
+        let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, reader.state())?;
         let mut view = viewed(&reader, plan.select()).await?;
         let state = &view.state;
@@ -347,18 +347,18 @@ impl RenditionCache {
     }
 }
 
-async fn viewed(reader: &Arc<dyn FeedReader>, select: Select) -> Result<View, NoDocument> {
+async fn viewed(reader: &Arc<dyn PinnedFeed>, select: Select) -> Result<View, NoDocument> {
     Arc::clone(reader).view(select).await?.ok_or_else(NoDocument::yet)
 }
 
-async fn ledger(reader: &Arc<dyn FeedReader>) -> Result<Snapshot, NoDocument> {
+async fn ledger(reader: &Arc<dyn PinnedFeed>) -> Result<Snapshot, NoDocument> {
     Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)
 }
 
 /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
 /// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
 async fn publishable_tombstones(
-    reader: &Arc<dyn FeedReader>,
+    reader: &Arc<dyn PinnedFeed>,
     mut deleted: Vec<Item>,
 ) -> Result<Vec<Item>, NoDocument> {
     let ledger = ledger(reader).await?;
@@ -374,7 +374,7 @@ async fn publishable_tombstones(
 
 /// Everything that a list has, in its order. What changed is told with all that it may stand in: an
 /// outline on its own would seem to have moved to the root.
-async fn listed(reader: &Arc<dyn FeedReader>) -> Result<Vec<Item>, NoDocument> {
+async fn listed(reader: &Arc<dyn PinnedFeed>) -> Result<Vec<Item>, NoDocument> {
     let mut items = viewed(reader, Select::All).await?.items;
     let ledger = ledger(reader).await?;
     let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();

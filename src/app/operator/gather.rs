@@ -124,7 +124,7 @@ impl AdminService {
             return Ok(Some(SourceNews::unchanged(name, *seen, current)));
         }
         let seen = seen.map(|(seen, _)| seen);
-        let Some(reader) = self.store.reader(name).await? else { return Ok(None) };
+        let Some(reader) = self.store.pin(name).await? else { return Ok(None) };
         let shown = Arc::clone(&reader).view(Select::Current).await?;
         let select = seen.and_then(|seen| seen.tick).map_or(Select::All, Select::After);
         let changed = Arc::clone(&reader).view(select).await?;

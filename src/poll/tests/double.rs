@@ -141,7 +141,7 @@ impl Store for StoreDouble {
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
         Ok(self.shelf.lock().unwrap().snapshots.get(feed).cloned())
     }
-    async fn reader(&self, _: &FeedName) -> Result<Option<Arc<dyn FeedReader>>, StoreError> {
+    async fn pin(&self, _: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
         Err(StoreError::Closed)
     }
     async fn item(&self, _: &FeedName, _: &SyncId) -> Result<Option<Item>, StoreError> {

@@ -4,11 +4,13 @@ use super::{DAY, at, endpoint};
 mod content;
 mod log;
 mod operator;
+mod reader;
 
 use self::content::known;
-pub(super) use self::content::{feed, item, state};
+pub(super) use self::content::{feed, item};
 use self::log::TestLog;
 pub(super) use self::operator::*;
+use self::reader::TestReader;
 use crate::judge::{Conclusion, PendingAbsence};
 use crate::model::*;
 use crate::record::local::{Act, ActError, Acted};
@@ -167,81 +169,15 @@ impl TestStore {
     }
 }
 
-fn edit_in(feeds: &Mutex<BTreeMap<FeedName, Feed>>, feed: &FeedName, edit: impl FnOnce(&mut Feed)) {
+pub(super) fn edit_in(
+    feeds: &Mutex<BTreeMap<FeedName, Feed>>,
+    feed: &FeedName,
+    edit: impl FnOnce(&mut Feed),
+) {
     let mut feeds = feeds.lock().unwrap();
     let feed = feeds.get_mut(feed).unwrap();
     edit(feed);
     feed.state.revision.0 += 1;
-}
-
-/// A feed as it was, and what of the store counts and disturbs its reading.
-struct TestReader {
-    name: FeedName,
-    feed: Feed,
-    feeds: Arc<Mutex<BTreeMap<FeedName, Feed>>>,
-    views: Arc<AtomicUsize>,
-    snapshots: Arc<AtomicUsize>,
-    gate: Arc<Semaphore>,
-    gated: Option<&'static str>,
-    reading: Arc<(AtomicUsize, AtomicUsize)>,
-    restless: Arc<AtomicUsize>,
-}
-
-#[async_trait]
-impl FeedReader for TestReader {
-    fn state(&self) -> &FeedState {
-        &self.feed.state
-    }
-
-    async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {
-        self.snapshots.fetch_add(1, Ordering::SeqCst);
-        let feed = self.feed.clone();
-        let known = feed.items.iter().map(known).collect();
-        let contested = feed.items.iter().filter(|item| !item.shared.conflicts.is_empty());
-        let contested =
-            contested.map(|item| (item.shared.winner.id.clone(), item.shared.conflicts.clone()));
-        Ok(Some(Snapshot {
-            state: feed.state,
-            known,
-            order: feed.order,
-            kept: Vec::new(),
-            archives: Vec::new(),
-            conflicts: contested.collect(),
-        }))
-    }
-
-    async fn view(self: Arc<Self>, select: Select) -> Result<Option<View>, StoreError> {
-        self.views.fetch_add(1, Ordering::SeqCst);
-        if !self.gate.is_closed() && self.gated.is_none_or(|gated| gated == self.name.as_str()) {
-            let (gate, reading) = (Arc::clone(&self.gate), Arc::clone(&self.reading));
-            let read = tokio::spawn(async move {
-                let now = reading.0.fetch_add(1, Ordering::SeqCst) + 1;
-                reading.1.fetch_max(now, Ordering::SeqCst);
-                if let Ok(permit) = gate.acquire().await {
-                    permit.forget();
-                }
-                reading.0.fetch_sub(1, Ordering::SeqCst);
-            });
-            read.await.unwrap();
-        }
-        let still =
-            self.restless.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-        if still.is_ok() {
-            edit_in(&self.feeds, &self.name, |_| {});
-        }
-        let feed = self.feed.clone();
-        let all = feed.items;
-        let items = match select {
-            Select::Current => {
-                let find =
-                    |id: &SyncId| all.iter().find(|item| item.shared.winner.id == *id).cloned();
-                feed.order.iter().filter_map(find).collect()
-            }
-            Select::After(tick) => all.into_iter().filter(|item| item.tick > tick).collect(),
-            Select::All => all,
-        };
-        Ok(Some(View { state: feed.state, skeleton: feed.skeleton, items }))
-    }
 }
 
 #[async_trait]
@@ -281,7 +217,7 @@ impl Store for TestStore {
         }
         Ok(self.in_memory(feed)?.map(|feed| feed.state))
     }
-    async fn reader(&self, feed: &FeedName) -> Result<Option<Arc<dyn FeedReader>>, StoreError> {
+    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
         let Some(found) = self.feed(feed)? else { return Ok(None) };
         Ok(Some(Arc::new(TestReader {
             name: feed.clone(),

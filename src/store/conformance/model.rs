@@ -92,20 +92,20 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 /// Who reads a feed, and what it was when he began; nothing once it was purged.
 struct Holder {
     feed: FeedName,
-    reader: Arc<dyn FeedReader>,
+    reader: Arc<dyn PinnedFeed>,
     seen: [Option<View>; 2],
     ledger: Option<Snapshot>,
 }
 
 impl Holder {
     async fn new(store: &dyn Store, feed: FeedName) -> Option<Self> {
-        let reader = store.reader(&feed).await.unwrap()?;
+        let reader = store.pin(&feed).await.unwrap()?;
         let (seen, ledger) = Self::read(&reader).await;
         assert_eq!(Some(reader.state()), store.state(&feed).await.unwrap().as_ref());
         Some(Self { feed, reader, seen, ledger })
     }
 
-    async fn read(reader: &Arc<dyn FeedReader>) -> ([Option<View>; 2], Option<Snapshot>) {
+    async fn read(reader: &Arc<dyn PinnedFeed>) -> ([Option<View>; 2], Option<Snapshot>) {
         let all = Arc::clone(reader).view(Select::All).await.unwrap();
         let current = Arc::clone(reader).view(Select::Current).await.unwrap();
         ([all, current], Arc::clone(reader).snapshot().await.unwrap())

@@ -1,6 +1,6 @@
 //! The operations of a store.
 
-use super::reader::PinnedFeed;
+use super::reader::EmbeddedReader;
 use super::request::Touches;
 use super::shared::StoreShared;
 use super::transfer::ExportAbandoned;
@@ -12,8 +12,8 @@ use crate::model::{
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedReader, Holdings, KeptVersion, Past,
-    PastSelect, Pruned, Retention, Store, StoreCondition, StoreError, VersionNote, condition,
+    Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
+    PinnedFeed, Pruned, Retention, Store, StoreCondition, StoreError, VersionNote, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -68,9 +68,9 @@ impl Store for EmbeddedStore {
         Ok(self.inner.shared.state(feed))
     }
 
-    async fn reader(&self, feed: &FeedName) -> Result<Option<Arc<dyn FeedReader>>, StoreError> {
-        let reader = PinnedFeed::new(&self.inner, feed).await?;
-        Ok(reader.map(|reader| reader as Arc<dyn FeedReader>))
+    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
+        let reader = EmbeddedReader::new(&self.inner, feed).await?;
+        Ok(reader.map(|reader| reader as Arc<dyn PinnedFeed>))
     }
 
     async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {

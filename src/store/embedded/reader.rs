@@ -3,18 +3,18 @@
 use super::pins::Pin;
 use super::{StoreInner, read};
 use crate::model::{FeedName, FeedState, Snapshot};
-use crate::store::{FeedReader, Select, StoreError, View};
+use crate::store::{PinnedFeed, Select, StoreError, View};
 use async_trait::async_trait;
 use std::sync::Arc;
 
 /// Reads a feed as of one write.
-pub(super) struct PinnedFeed {
+pub(super) struct EmbeddedReader {
     inner: Arc<StoreInner>,
     feed: FeedName,
     pin: Pin,
 }
 
-impl PinnedFeed {
+impl EmbeddedReader {
     /// The feed as it is published; `None` where nothing was committed to it.
     pub(super) async fn new(
         inner: &Arc<StoreInner>,
@@ -47,7 +47,7 @@ impl PinnedFeed {
 }
 
 #[async_trait]
-impl FeedReader for PinnedFeed {
+impl PinnedFeed for EmbeddedReader {
     fn state(&self) -> &FeedState {
         &self.pin.head.state
     }

@@ -2,7 +2,7 @@
 //! is said with its place.
 
 use super::keys;
-use super::undo::{self, Keep, LAST, Origin};
+use super::undo::{self, Keep, LAST, WriteMark};
 use crate::model::Time;
 use crate::store::StoreError;
 use crate::store::engine::{
@@ -76,8 +76,8 @@ impl Records {
         class: Class,
         key: &[u8],
         stored: &Bytes,
-    ) -> Result<(Origin, Bytes), StoreError> {
-        let (origin, taken) = Origin::read(stored)
+    ) -> Result<(WriteMark, Bytes), StoreError> {
+        let (origin, taken) = WriteMark::read(stored)
             .ok_or_else(|| self.damaged(class, key, "it does not say which write it is of"))?;
         Ok((origin, stored.slice(taken..)))
     }
@@ -152,7 +152,7 @@ impl Records {
             }
             for ValueSize { key, size, head } in portion {
                 // What was removed while its size was read has no bytes.
-                let seen = match Origin::read(&head).filter(|_| class.is_content()) {
+                let seen = match WriteMark::read(&head).filter(|_| class.is_content()) {
                     Some((origin, _)) if origin.write > self.until => {
                         undo::before(self, class, &key, self.until)?.map(|value| value.len())
                     }

@@ -22,14 +22,14 @@ pub(super) const LAST: u64 = u64::MAX >> 8;
 
 /// What stands before the bytes of a record of a feed's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct WriteMark {
     /// The number of the write that set it.
     pub(super) write: u64,
     /// That write removed the record.
     pub(super) is_removed: bool,
 }
 
-impl Origin {
+impl WriteMark {
     /// The bytes of a record as they are stored.
     fn before(self, value: &[u8]) -> Vec<u8> {
         let mut stored = Vec::with_capacity(value.len() + 4);
@@ -78,8 +78,9 @@ pub(super) fn numbered(
             made.insert((class, key), value);
             continue;
         }
-        let removed = Origin { write, is_removed: true };
-        let mut stored = value.map(|value| Origin { is_removed: false, ..removed }.before(&value));
+        let removed = WriteMark { write, is_removed: true };
+        let mut stored =
+            value.map(|value| WriteMark { is_removed: false, ..removed }.before(&value));
         if keep == Keep::Before {
             let before = records.engine().get(class, &key)?;
             match &before {
@@ -118,7 +119,7 @@ fn stored_before(
     class: Class,
     key: &[u8],
     until: u64,
-) -> Result<Option<(Origin, Bytes, Bytes)>, StoreError> {
+) -> Result<Option<(WriteMark, Bytes, Bytes)>, StoreError> {
     let key_at = |write| keys::undo(class, key, write).unwrap_or_default();
     let range = (Bound::Included(key_at(until.saturating_add(1))), Bound::Included(key_at(LAST)));
     let found = records.engine().portion(Class::Undo, &range, KeyOrder::Ascending, 1)?;
@@ -230,13 +231,13 @@ mod tests {
     fn what_stands_before_a_record_is_read_as_it_was_written() {
         for write in [0, 1, 63, 64, 8_191, 8_192, 1 << 40, LAST] {
             for is_removed in [false, true] {
-                let origin = Origin { write, is_removed };
+                let origin = WriteMark { write, is_removed };
                 let stored = origin.before(b"rest");
-                let (read, taken) = Origin::read(&stored).unwrap();
+                let (read, taken) = WriteMark::read(&stored).unwrap();
                 assert_eq!((read, stored.get(taken..)), (origin, Some(&b"rest"[..])));
-                assert_eq!(Origin::read(stored.get(..taken - 1).unwrap()), None);
+                assert_eq!(WriteMark::read(stored.get(..taken - 1).unwrap()), None);
             }
         }
-        assert_eq!(Origin::read(&[0xff; 20]), None);
+        assert_eq!(WriteMark::read(&[0xff; 20]), None);
     }
 }

@@ -33,8 +33,11 @@ impl StoreInner {
             .await;
         if is_begun && matches!(done, Err(CommitError::Fenced | CommitError::Conflict(_))) {
             let inner = Arc::clone(&self);
-            self.read(move |records, _| Ok::<_, StoreError>(inner.undo(records, &feed, base)))
-                .await?;
+            self.read(move |records, _| {
+                inner.undo(records, &feed, base);
+                Ok::<_, StoreError>(())
+            })
+            .await?;
         }
         drop(lock);
         done

@@ -171,7 +171,7 @@ impl SledEngine {
     /// The value whose root entry is `root`; `None` where it was removed meanwhile.
     fn whole(&self, class: Class, key: &[u8], root: &IVec) -> Result<Option<Bytes>, StoreError> {
         self.standing(class, key, root, |root| {
-            let Some(pieces) = Pieces::of(root) else {
+            let Some(pieces) = ValuePieces::of(root) else {
                 let value = root.split_first().filter(|(first, _)| **first == WHOLE);
                 let value = value.map(|(_, value)| Bytes::copy_from_slice(value));
                 let damaged = || self.damaged(Place::Of(class), key, "it has no head");
@@ -214,7 +214,7 @@ impl SledEngine {
         &self,
         class: Class,
         key: &[u8],
-        pieces: Pieces,
+        pieces: ValuePieces,
         number: u16,
     ) -> Result<Option<IVec>, StoreError> {
         let found = self.tree(Place::Pieces)?.get(pieces.key(class, key, number));
@@ -227,7 +227,7 @@ impl SledEngine {
         let mut made = TreeWrites::new();
         for ((class, key), value) in writes {
             let before = self.root(class, &key)?;
-            let old = before.as_deref().and_then(Pieces::of);
+            let old = before.as_deref().and_then(ValuePieces::of);
             if let Some(old) = old {
                 let keys = (0..old.count).map(|number| old.key(class, &key, number));
                 made.extend(keys.map(|key| ((Place::Pieces, key), None)));
@@ -243,7 +243,8 @@ impl SledEngine {
                         size: value.len(),
                         limit: PIECE * PIECES_LIMIT,
                     })?;
-                    let new = Pieces { count, turn: old.map_or(0, |old| old.turn.wrapping_add(1)) };
+                    let new =
+                        ValuePieces { count, turn: old.map_or(0, |old| old.turn.wrapping_add(1)) };
                     for (number, part) in (0..count).zip(parts) {
                         let place = (Place::Pieces, new.key(class, &key, number));
                         made.insert(place, Some(part.to_vec()));
@@ -343,8 +344,8 @@ impl Engine for SledEngine {
         for entry in found.take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
             let size = self.standing(class, &key, &root, |root| {
-                let last = |pieces: Pieces| Some((pieces, pieces.count.checked_sub(1)?));
-                let Some((pieces, last)) = Pieces::of(root).and_then(last) else {
+                let last = |pieces: ValuePieces| Some((pieces, pieces.count.checked_sub(1)?));
+                let Some((pieces, last)) = ValuePieces::of(root).and_then(last) else {
                     let value = root.get(1..).unwrap_or_default();
                     return Ok(Some((value.len(), head(value))));
                 };
@@ -368,7 +369,7 @@ impl Engine for SledEngine {
         let mut cleared = 0;
         for entry in tree.scan_prefix(prefix).take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            if let Some(pieces) = Pieces::of(&root) {
+            if let Some(pieces) = ValuePieces::of(&root) {
                 for number in 0..pieces.count {
                     self.remove(Place::Pieces, &pieces.key(class, &key, number))?;
                 }
@@ -390,13 +391,13 @@ impl Engine for SledEngine {
 
 /// The pieces of a large value.
 #[derive(Debug, Clone, Copy)]
-struct Pieces {
+struct ValuePieces {
     count: u16,
     /// Another one for each value at a key, so that nobody reads pieces of two of them as one.
     turn: u8,
 }
 
-impl Pieces {
+impl ValuePieces {
     /// Those behind a root entry, where it has any.
     fn of(root: &[u8]) -> Option<Self> {
         match root {
