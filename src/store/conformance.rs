@@ -6,6 +6,7 @@ mod carry;
 mod cases;
 mod conflicts;
 mod evicted;
+mod holder;
 mod kept;
 mod limits;
 pub(in crate::store) mod make;

@@ -1,6 +1,7 @@
 //! Random histories against the simplest store that can be written down: the list of the changes
 //! that were accepted, folded anew for every question.
 
+use super::holder::Holder;
 use super::make::*;
 use super::{Bench, InMemory, OnDisk};
 use crate::model::*;
@@ -8,7 +9,6 @@ use crate::store::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 
 const FEEDS: [&str; 3] = ["a", "a-b", "ab"];
 const ITEMS: [&str; 4] = ["i", "i.1", "j", "ä"];
@@ -87,35 +87,6 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Release),
         1 => Just(Step::Reopen),
     ]
-}
-
-/// Who reads a feed, and what it was when he began; nothing once it was purged.
-struct Holder {
-    feed: FeedName,
-    reader: Arc<dyn PinnedFeed>,
-    seen: [Option<View>; 2],
-    ledger: Option<Snapshot>,
-}
-
-impl Holder {
-    async fn new(store: &dyn Store, feed: FeedName) -> Option<Self> {
-        let reader = store.pin(&feed).await.unwrap()?;
-        let (seen, ledger) = Self::read(&reader).await;
-        assert_eq!(Some(reader.state()), store.state(&feed).await.unwrap().as_ref());
-        Some(Self { feed, reader, seen, ledger })
-    }
-
-    async fn read(reader: &Arc<dyn PinnedFeed>) -> ([Option<View>; 2], Option<Snapshot>) {
-        let all = Arc::clone(reader).view(Select::All).await.unwrap();
-        let current = Arc::clone(reader).view(Select::Current).await.unwrap();
-        ([all, current], Arc::clone(reader).snapshot().await.unwrap())
-    }
-
-    /// What was committed since is not seen.
-    async fn sees_the_same(&self) {
-        let (seen, ledger) = Self::read(&self.reader).await;
-        assert_eq!((&seen, &ledger), (&self.seen, &self.ledger));
-    }
 }
 
 /// A feed as the list of what was done to it since it was last purged.

@@ -5,9 +5,9 @@ use super::keys;
 use super::plan::Portions;
 use super::records::Records;
 use crate::model::{Change, FeedName, Stub, SyncId};
-use crate::store::{CommitError, StoreError};
 use crate::store::engine::{Class, Writes};
 use crate::store::record::HeadRecord;
+use crate::store::{CommitError, StoreError};
 use std::collections::BTreeMap;
 
 /// The most stubs that are answered of one name. Native ids that many items bore are no names.

@@ -1,0 +1,34 @@
+//! Who reads a feed while others write to it.
+
+use crate::model::*;
+use crate::store::*;
+use std::sync::Arc;
+
+/// Who reads a feed, and what it was when he began; nothing once it was purged.
+pub(super) struct Holder {
+    pub(super) feed: FeedName,
+    reader: Arc<dyn PinnedFeed>,
+    pub(super) seen: [Option<View>; 2],
+    pub(super) ledger: Option<Snapshot>,
+}
+
+impl Holder {
+    pub(super) async fn new(store: &dyn Store, feed: FeedName) -> Option<Self> {
+        let reader = store.pin(&feed).await.unwrap()?;
+        let (seen, ledger) = Self::read(&reader).await;
+        assert_eq!(Some(reader.state()), store.state(&feed).await.unwrap().as_ref());
+        Some(Self { feed, reader, seen, ledger })
+    }
+
+    async fn read(reader: &Arc<dyn PinnedFeed>) -> ([Option<View>; 2], Option<Snapshot>) {
+        let all = Arc::clone(reader).view(Select::All).await.unwrap();
+        let current = Arc::clone(reader).view(Select::Current).await.unwrap();
+        ([all, current], Arc::clone(reader).snapshot().await.unwrap())
+    }
+
+    /// What was committed since is not seen.
+    pub(super) async fn sees_the_same(&self) {
+        let (seen, ledger) = Self::read(&self.reader).await;
+        assert_eq!((&seen, &ledger), (&self.seen, &self.ledger));
+    }
+}
