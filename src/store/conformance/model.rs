@@ -166,9 +166,7 @@ impl Told {
         }
         notes
     }
-}
 
-impl Told {
     /// What the store has of the archives is what was sealed, and nothing of what was dropped.
     async fn archives_agree(&self, store: &dyn Store, name: &FeedName) {
         let chain = self.changes.last().map(|change| &change.state.archives).unwrap();
