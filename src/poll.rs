@@ -11,6 +11,7 @@ mod backfill;
 mod callbacks;
 mod decide;
 mod error;
+mod evict;
 mod judge;
 mod memory;
 mod pauses;

@@ -52,6 +52,12 @@ impl DecisionContext {
         Ok(())
     }
 
+    /// The most items that the ledger of a feed keeps.
+    pub fn items_kept(&self, feed: &FeedRecord) -> usize {
+        let own = feed.options.items.and_then(|items| usize::try_from(items).ok());
+        own.unwrap_or(self.items)
+    }
+
     /// An observation of a feed.
     pub fn observe<'a>(
         &'a self,
@@ -68,10 +74,7 @@ impl DecisionContext {
             now,
             window: self.window,
             versions_per_day: self.versions_per_day,
-            items: feed
-                .options
-                .items
-                .map_or(self.items, |items| usize::try_from(items).unwrap_or(usize::MAX)),
+            items: self.items_kept(feed),
             archives: self.archives,
         }
     }

@@ -3,6 +3,7 @@
 use super::attempts::Attempts;
 use super::decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 use super::error::RoundError;
+use super::evict::evict_surplus;
 use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
 use super::memory::{Memory, NO_PRINTS};
 use super::pauses::SharedPauses;
@@ -229,6 +230,9 @@ async fn judged(
     let (prints, delta) = (document.prints, document.delta);
     let seen = ReceivedDocument::new(document, fetched.final_url.clone());
     let mut settled = sharing::judge_and_commit(bench, feed, now, seen).await?;
+    if settled.committed {
+        evict_surplus(bench, feed, now, &mut settled).await?;
+    }
     let full = settled.judged.full && !delta;
     memory.hints = std::mem::take(&mut settled.judged.hints);
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);

@@ -6,6 +6,7 @@ mod bytes;
 mod compare;
 mod described;
 mod difference;
+mod evicted;
 mod page;
 mod query;
 mod text_diff;
@@ -164,9 +165,10 @@ async fn made(room: &AppState, key: &ItemAnswerKey) -> Result<CachedAnswer, Prob
 }
 
 async fn subject(room: &AppState, feed: &FeedName, id: &SyncId) -> Result<Subject, Problem> {
-    let unknown = || unknown(feed);
-    let mut item = room.store.item(feed, id).await?.ok_or_else(unknown)?;
-    let known = room.store.known(feed, id).await?.ok_or_else(unknown)?;
+    let Some(mut item) = room.store.item(feed, id).await? else {
+        return Err(evicted::missing(room, feed, id).await);
+    };
+    let known = room.store.known(feed, id).await?.ok_or_else(|| unknown(feed))?;
     let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
     // What is said of an item needs none of its bytes, which may be many.
     let shared = &mut item.shared;

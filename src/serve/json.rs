@@ -179,6 +179,11 @@ fn feed_state(state: &FeedState) -> Value {
             "retired": state.living.saturating_sub(state.current),
             "tombstones": state.tombstones,
         },
+        "evicted": {
+            "count": state.evictions.count,
+            "since": state.evictions.since,
+            "latest": state.evictions.latest,
+        },
         "archives": {
             "kept": chain.kept(),
             "dropped": chain.first,

@@ -4,7 +4,7 @@ use super::SharedState;
 use super::html::moment;
 use super::json;
 use crate::archive;
-use crate::model::{ArchiveNote, FeedName, FeedState, Revision, counted, shown_size};
+use crate::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
 use crate::store::{Holdings, Retention, Store, StoreError};
 use maud::{Markup, html};
 use moka::future::Cache;
@@ -64,6 +64,12 @@ pub(super) async fn part(
     Ok(shown(feed, state, &kept, oldest, &room.keeping))
 }
 
+/// How many items left the complete view, and since when.
+fn left(state: &FeedState) -> Option<(u64, Time)> {
+    let evictions = state.evictions;
+    evictions.since.filter(|_| evictions.count > 0).map(|since| (evictions.count, since))
+}
+
 fn shown(
     feed: &FeedName,
     state: &FeedState,
@@ -80,7 +86,11 @@ fn shown(
         dl.facts {
             dt { "Items" }
             dd { (state.living) " that live, " (state.current) " of them shown; "
-                (counted(state.tombstones, "tombstone")) }
+                (counted(state.tombstones, "tombstone"))
+                @if let Some((count, since)) = left(state) {
+                    br; span.quiet { (count) " of the oldest left the complete view, the first "
+                        (moment(since)) ": they are in archives alone" }
+                } }
             dt { "Versions" }
             dd { (kept.versions) ", " (shown_size(kept.version_bytes)) br;
                 span.quiet { "At most " (past.versions) " of an item"

@@ -1,7 +1,8 @@
 //! A feed that has more items than it may keep: the oldest leave its ledger and its complete view, and
 //! come back as themselves.
 
-use crate::support::{Gate, Post, kinds, post};
+use crate::support::gateways::{self, Paper};
+use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
 use tidegate::model::{EventKind, ItemStatus, SyncId};
 use tidegate::store::{Select, Store};
@@ -149,7 +150,7 @@ async fn no_sync_id_is_given_out_twice() {
 #[tokio::test]
 async fn an_older_document_brings_nothing_back_that_left() {
     let mut gate = after(40).await;
-    let taken = gate.backfill(&crate::support::atom(crate::support::SITE, &[post(3)]), &[]).await;
+    let taken = gate.backfill(&atom(SITE, &[post(3)]), &[]).await;
     assert_eq!((taken.taken, taken.known), (0, 1));
     assert!(stub(&gate, 3).await.is_some());
 }
@@ -195,4 +196,29 @@ async fn a_purge_leaves_nothing_of_it() {
     let gate = after(40).await;
     gate.store.purge_feed(&gate.feed).await.unwrap();
     assert!(stub(&gate, 3).await.is_none());
+}
+
+/// Over HTTP: a publisher whose documents turn over wholly brings more than the feed keeps.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_gateway_keeps_within_its_limit() {
+    let days = |from: u32, to: u32| (from..=to).rev().map(post).collect::<Vec<Post>>();
+    let paper = Paper::start("application/atom+xml", &atom(SITE, &days(1, 600))).await;
+    let gateway = gateways::gateway("gate.example", &paper.url, "items = 1000").await;
+    gateways::poll(&gateway).await;
+    for to in [1200, 1800] {
+        paper.print(&atom(SITE, &days(to - 599, to)));
+        gateways::poll(&gateway).await;
+    }
+    let complete = gateways::get(&gateway, "/complete").await;
+    assert_eq!(complete.matches("<entry").count(), 1000);
+    assert!(!complete.contains("The story of day 5<"));
+
+    let mut posts = days(1201, 1800);
+    posts.push(post(5));
+    paper.print(&atom(SITE, &posts));
+    let report = gateway.operator().poll_now(&gateways::name()).await.unwrap();
+    assert_eq!(report.counts.get(&EventKind::Returned), Some(&1), "{report:?}");
+    assert_eq!(report.counts.get(&EventKind::Created), None, "{report:?}");
+    assert!(gateways::get(&gateway, "").await.contains("The story of day 5<"));
+    gateway.stop().await.unwrap();
 }

@@ -115,6 +115,19 @@ impl Gate {
         self.store.commit(&self.claim, change).await.unwrap();
     }
 
+    /// An item leaves the ledger.
+    async fn evict(&mut self, name: &str) {
+        let snapshot = self.store.snapshot(&news()).await.unwrap().unwrap();
+        let mut state = snapshot.state;
+        let known = snapshot.known.iter().find(|known| known.id.as_str() == name).unwrap();
+        let stub = Stub::new(known, known.history.clone(), at(self.seconds));
+        state.evictions.note(1, 0, at(self.seconds));
+        state.render_revision += 1;
+        let change = Change::of_state(news(), state.revision, at(self.seconds), state);
+        let change = Change { order: Some(Vec::new()), evicted: vec![stub], ..change };
+        self.store.commit(&self.claim, change).await.unwrap();
+    }
+
     async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         self.router.clone().oneshot(request("GET", path, headers, "")).await.unwrap()
     }
@@ -397,4 +410,29 @@ async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
         let reader = text(gate.get("/feeds/news").await).await;
         assert!(!reader.contains("fh:complete"));
     }
+}
+
+#[tokio::test]
+async fn an_item_that_left_says_where_it_is() {
+    let mut gate = Gate::new(Format::Atom10).await;
+    gate.commit(&["a"], &[], Some("first")).await;
+    gate.commit(&["b"], &[], None).await;
+    gate.get("/feeds/news/items/a").await;
+    gate.evict("a").await;
+    for (path, headers) in [
+        ("/feeds/news/items/a", vec![]),
+        ("/feeds/news/items/a?version=1", vec![]),
+        ("/feeds/news/items/a", vec![("accept", "application/json")]),
+    ] {
+        let answer = gate.ask(path, &headers).await;
+        assert_eq!(answer.status(), 410, "{path}");
+        let problem: serde_json::Value = serde_json::from_str(&text(answer).await).unwrap();
+        assert_eq!(problem["archives"], format!("{FEED}/archive/first"));
+        assert_eq!(problem["published_id"], "urn:a");
+        let said = problem["detail"].as_str().unwrap();
+        assert!(said.contains("left the complete view of the feed news at"), "{said}");
+    }
+    assert_eq!(gate.ask("/feeds/news/items/c", &[]).await.status(), 404);
+    let about = text(gate.get("/feeds/news/about").await).await;
+    assert!(about.contains("1 of the oldest left the complete view"), "{about}");
 }

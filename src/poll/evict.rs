@@ -1,0 +1,42 @@
+//! What is left to leave a feed's ledger after a poll, so that no publisher outruns the limit.
+
+use super::error::RoundError;
+use super::judge::{DocumentJudge, Judged};
+use super::polling::{self, CommitProgress, PollContext};
+use crate::model::{FeedRecord, Time};
+use crate::record::{self, EVICTED_AT_ONCE, Observation};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// How many commits after a poll let items leave, at most: more than the largest document brings.
+const MAX_COMMITS: usize = 8;
+/// Beyond the limit by less than this part of it, items leave with the next commit.
+const SLACK: usize = 100;
+
+/// Lets items leave the ledger of a feed, in bounded portions, where a commit left it well beyond its limit.
+pub(super) async fn evict_surplus(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    settled: &mut CommitProgress,
+) -> Result<(), RoundError> {
+    let kept = bench.decisions.items_kept(feed);
+    for _ in 0..MAX_COMMITS {
+        let Some(state) = bench.store.state(&feed.name).await? else { return Ok(()) };
+        let all = state.living.saturating_add(state.tombstones);
+        let over = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(kept);
+        if over <= (kept / SLACK).min(EVICTED_AT_ONCE) {
+            return Ok(());
+        }
+        let decide = |_: &dyn DocumentJudge, round: &Observation<'_>| {
+            Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
+        };
+        let aged = polling::decide_and_commit(bench, feed, now, (Bytes::new(), Vec::new()), decide);
+        let aged = aged.await?;
+        if !aged.committed {
+            return Ok(());
+        }
+        settled.revision = aged.revision;
+    }
+    Ok(())
+}
