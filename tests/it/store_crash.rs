@@ -1,7 +1,10 @@
 //! SIGKILL at random moments: what was acknowledged is there, and nothing is there in part.
 //!
+//! `TIDEGATE_STORE_KILLS` and `TIDEGATE_LARGE_KILLS` set how many times; a few where they are not set.
 //! The test runs itself a second time as the writer, reads what was acknowledged from its standard
 //! output, kills it, and looks at what it left.
+
+mod large;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +17,6 @@ use tidegate::model::*;
 use tidegate::store::*;
 
 const WRITER: &str = "TIDEGATE_STORE_CRASH_WRITER";
-const ROUNDS: usize = 10;
 const FEEDS: u64 = 4;
 const ITEMS: u64 = 5;
 /// Every so many revisions seal what they changed, each another item.
@@ -245,17 +247,29 @@ fn say(line: &str) {
 
 /// Lets the writer run until a random moment, kills it, and answers what it acknowledged.
 fn run_and_kill(path: &Path, acknowledged: &mut BTreeMap<(String, u64), u64>) -> usize {
+    let mut random = [0];
+    getrandom::fill(&mut random).unwrap();
+    let wanted = 1 + usize::from(random[0]) / 2;
+    // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
+    let more = Duration::from_micros(u64::from(random[0]) * 100);
+    run_until_killed(path, ("store_crash::writer", wanted, more), acknowledged)
+}
+
+/// Lets a writer run until it has acknowledged so much, and a while longer, and kills it.
+fn run_until_killed(
+    path: &Path,
+    (name, wanted, more): (&str, usize, Duration),
+    acknowledged: &mut BTreeMap<(String, u64), u64>,
+) -> usize {
     let mut writer = Command::new(std::env::current_exe().unwrap())
-        .args(["store_crash::writer", "--exact", "--nocapture"])
+        .args([name, "--exact", "--nocapture"])
         .env(WRITER, path)
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
-    let mut random = [0];
-    getrandom::fill(&mut random).unwrap();
-    let (mut count, wanted) = (0, 1 + usize::from(random[0]) / 2);
+    let mut count = 0;
     let mut take = |line: String| {
         // The test harness may have begun the line with words of its own.
         let told = line.split_once("ack ").map(|(_, told)| told.split(' ').collect::<Vec<_>>());
@@ -271,8 +285,7 @@ fn run_and_kill(path: &Path, acknowledged: &mut BTreeMap<(String, u64), u64>) ->
             break;
         }
     }
-    // Somewhere between two acknowledgements: within a group, a transaction or the barrier.
-    std::thread::sleep(Duration::from_micros(u64::from(random[0]) * 100));
+    std::thread::sleep(more);
     writer.kill().unwrap();
     writer.wait().unwrap();
     for line in lines.map_while(Result::ok) {
@@ -367,10 +380,12 @@ async fn verify_archives(store: &EmbeddedStore, number: u64, state: &FeedState) 
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
+    let kills = std::env::var("TIDEGATE_STORE_KILLS").ok().and_then(|n| n.parse().ok());
+    let kills: usize = kills.unwrap_or(10);
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeMap::new();
     let mut total = 0;
-    for _ in 0..ROUNDS {
+    for _ in 0..kills {
         total += run_and_kill(folder.path(), &mut acknowledged);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -379,5 +394,5 @@ fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
             store.close().await.unwrap();
         });
     }
-    assert!(total > ROUNDS, "the writer acknowledged next to nothing: {total}");
+    assert!(total > kills, "the writer acknowledged next to nothing: {total}");
 }
