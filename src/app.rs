@@ -26,7 +26,9 @@ pub use demo::demo;
 pub use error::AppError;
 pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};
-pub use import::{ImportOptions, ImportPlan, Imported, ImportedState, RefusedOutline, import};
+pub use import::{
+    ImportOptions, ImportPlan, Imported, ImportedState, RefusedOutline, import, import_at,
+};
 pub use names::polled_twice;
 pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, ServeOptions, SupOptions,

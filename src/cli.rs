@@ -61,9 +61,9 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Export(args) => {
             let options = args.export();
-            let file = options.file.clone();
+            let (file, is_move) = (options.file.clone(), options.is_move);
             let carried = blocking(app::export(options))??;
-            import::print_export(&carried, &file, &mut std::io::stdout().lock())
+            import::print_export(&carried, (&file, is_move), &mut std::io::stdout().lock())
         }
         Command::Sup(args) => blocking(app::sup(args.options()))?,
         Command::Merge(args) => {

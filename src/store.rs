@@ -33,11 +33,11 @@ pub use self::limits::{
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 
-use self::portable::ExportRecord;
+use self::portable::{ExportRecord, StoreOrigin};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Revision, Skeleton, Snapshot,
-    Stub, SupIdBasis, SyncId, Tick, Time, Update,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Revision, Skeleton,
+    Snapshot, Stub, SupIdBasis, SyncId, Tick, Time, Update,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -59,6 +59,14 @@ pub struct Claim {
     pub shard: u32,
     /// Raised whenever the claim is given out anew.
     pub fence: u64,
+}
+
+/// Where the state of a store went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedAway {
+    pub at: Time,
+    /// The file that it was written to.
+    pub file: String,
 }
 
 /// A change in the log.
@@ -216,6 +224,17 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// Its state was moved away.
+    #[error(
+        "the state of the store in {path} was moved to {file} on {at}, and the gateway goes on where that file was imported; if it was not, import it into an empty folder; if the file is lost, export this store again without --move"
+    )]
+    Moved {
+        /// The folder.
+        path: String,
+        at: Time,
+        /// The file that it was written to.
+        file: String,
+    },
     /// There is something in the store already.
     #[error("the store {path} has feeds already; only an empty one can take another's state")]
     Occupied {
@@ -282,6 +301,13 @@ pub trait Store: Send + Sync + 'static {
     /// What the SUP ids of its feeds are made of: likewise.
     fn sup_ids(&self) -> SupIdBasis {
         SupIdBasis::Endpoint
+    }
+
+    /// Which opening of it closed which epochs: whoever names an epoch names an opening that had
+    /// reached it as well ([`Lineage::mark_at`]), so that a store that was brought back from a copy
+    /// knows the epochs of the one that went on. Empty: openings are not told apart.
+    fn lineage(&self) -> Lineage {
+        Lineage::default()
     }
 
     /// What of it does not work, from memory: also while it is closed and opened again.
@@ -437,6 +463,9 @@ pub trait Store: Send + Sync + 'static {
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
     /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError>;
+    /// Notes that everything was handed over for good: nothing is committed from now on, and the store
+    /// is not opened again ([`StoreError::Moved`]) but to be copied. Durable on return.
+    async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError>;
     /// Takes in what another store of the same endpoint handed over, until there is no more. Only
     /// into a store that nothing was ever put into ([`StoreError::Occupied`]); after an error it is
     /// of no use. Durable on return.

@@ -1,12 +1,14 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file.
 
-use super::import::{ImportedState, folder, open};
+use super::import::{ImportedState, folder, open_to_copy};
 use super::{AppError, ConfigSource};
-use crate::store::Store;
-use crate::store::portable::{ExportWriter, PortableError};
+use crate::clock::{Clock, SystemClock};
+use crate::store::portable::{ExportHead, ExportWriter, PortableError};
+use crate::store::{CommitError, MovedAway, Store};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be written.
@@ -17,11 +19,17 @@ const WAITING: usize = 64;
 pub struct ExportOptions {
     /// The file; there must be none of that name.
     pub file: PathBuf,
+    /// Whether the file takes the place of the store, which is then not used any more.
+    pub is_move: bool,
     /// Where the configuration comes from.
     pub settings: ConfigSource,
 }
 
-/// Writes the state of a gateway. The file is there whole or not at all.
+/// How long this process claims the store that it seals.
+const CLAIM: Duration = Duration::from_secs(3600);
+
+/// Writes the state of a gateway. The file is there whole or not at all; where it is a move, the store
+/// is sealed once the file and its name are durable.
 pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
     let (file, path) = (options.file, folder(&config)?);
@@ -31,20 +39,56 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     if file.exists() {
         return Err(AppError::Input(format!("{} is there already; name another", file.display())));
     }
-    let store = open(&config).await?;
-    let new = beside(&file);
-    let written = write(store.as_ref(), &new).await;
+    let store = open_to_copy(&config, !options.is_move).await?;
+    let written = write_named(store.as_ref(), &file, options.is_move).await;
+    let sealed = match written {
+        Ok(carried) if options.is_move => seal(store.as_ref(), &file).await.map(|()| carried),
+        other => other,
+    };
     let closed = store.close().await;
-    let carried = written
+    let carried = sealed?;
+    closed.map_err(|error| AppError::run("the store could not be closed", error))?;
+    Ok(carried)
+}
+
+/// Writes the file, and gives it its name once it is whole.
+async fn write_named(
+    store: &dyn Store,
+    file: &Path,
+    is_move: bool,
+) -> Result<ImportedState, AppError> {
+    let new = beside(file);
+    let carried = write(store, &new, is_move)
+        .await
         .and_then(|carried| {
-            closed.map_err(|error| AppError::run("the store could not be closed", error))?;
-            std::fs::rename(&new, &file)
+            std::fs::rename(&new, file)
                 .map_err(|error| AppError::run("the file could not be given its name", error))?;
             Ok(carried)
         })
         .inspect_err(|_| drop(std::fs::remove_file(&new)))?;
-    sync_folder(&file);
-    Ok(carried)
+    match sync_folder(file) {
+        // A store is never sealed for a file that may be gone after a loss of power.
+        Err(error) if is_move => Err(AppError::run(
+            "the name of the file could not be made durable, so the store was not sealed and goes on; remove the file",
+            error,
+        )),
+        _ => Ok(carried),
+    }
+}
+
+/// Notes in the store where its state went.
+async fn seal(store: &dyn Store, file: &Path) -> Result<(), AppError> {
+    let failed = "the store could not be sealed, and goes on: remove the file, and try again";
+    let sealed = match store.claims(1, CLAIM).await.map(|claims| claims.into_iter().next()) {
+        Ok(Some(claim)) => {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+            let moved = MovedAway { at: SystemClock.now(), file: file.display().to_string() };
+            store.seal(&claim, moved).await
+        }
+        Ok(None) => Err(CommitError::Fenced),
+        Err(error) => Err(error.into()),
+    };
+    sealed.map_err(|error| AppError::run(failed, error))
 }
 
 /// The name of a file while it is written.
@@ -54,13 +98,10 @@ fn beside(file: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a name durable, where the system can.
-pub(super) fn sync_folder(path: &Path) {
+/// Makes a name durable; not every system can.
+pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Ok(folder) = File::open(parent.unwrap_or(Path::new("."))) {
-        // The file itself is durable; that its name is as well cannot be had everywhere.
-        let _ = folder.sync_all();
-    }
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// A new file that only its owner reads: it holds secrets of subscriptions.
@@ -69,13 +110,14 @@ fn create(path: &Path) -> std::io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-async fn write(store: &dyn Store, file: &Path) -> Result<ImportedState, AppError> {
+async fn write(store: &dyn Store, file: &Path, is_move: bool) -> Result<ImportedState, AppError> {
     let failed = |error: PortableError| AppError::run("the state could not be written", error);
     let to = create(file).map_err(|error| failed(error.into()))?;
     let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
+    let head = ExportHead { endpoint, sup_ids, is_move };
     let (sender, mut pieces) = mpsc::channel(WAITING);
     let writing = tokio::task::spawn_blocking(move || {
-        let mut writer = ExportWriter::new(BufWriter::new(to), &endpoint, sup_ids)?;
+        let mut writer = ExportWriter::new(BufWriter::new(to), head)?;
         while let Some(piece) = pieces.blocking_recv() {
             writer.put(piece)?;
         }

@@ -9,7 +9,7 @@ pub use plan::{ImportPlan, RefusedOutline};
 use super::{AppError, ConfigSource, space};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
-use crate::model::FeedRecord;
+use crate::model::{FeedRecord, Time};
 use crate::parse::opml::{self, OpmlLimits, OpmlProblem};
 use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
@@ -64,6 +64,14 @@ pub struct ImportedState {
 
 /// Brings a file in.
 pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
+    import_at(options, Arc::new(SystemClock)).await
+}
+
+/// The same by another clock.
+pub async fn import_at(
+    options: ImportOptions,
+    clock: Arc<dyn Clock>,
+) -> Result<Imported, AppError> {
     let checked = options.settings.load()?;
     let config = checked.config;
     let file = &options.file;
@@ -77,9 +85,9 @@ pub async fn import(options: ImportOptions) -> Result<Imported, AppError> {
                 "{} holds a state, which has folders and order of its own; leave out --rearrange";
             return Err(AppError::Input(said.replace("{}", &file.display().to_string())));
         }
-        return state::bring_in(file, &config).await.map(Imported::State);
+        return state::bring_in(file, &config, clock).await.map(Imported::State);
     }
-    list(file, &config, options.rearrange).await
+    list(file, &config, options.rearrange, clock.now()).await
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> AppError {
@@ -108,12 +116,23 @@ pub(super) fn unopened(error: StoreError) -> AppError {
 }
 
 /// Opens the store of a configuration.
-pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
+async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError> {
+    open_to_copy(config, false).await
+}
+
+/// The same; `takes_moved`: also one whose state was moved away.
+pub(super) async fn open_to_copy(
+    config: &Config,
+    takes_moved: bool,
+) -> Result<Arc<EmbeddedStore>, AppError> {
     let (path, endpoint) = (folder(config)?, config.publish.endpoint.clone());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let watched = space::watched(config, None);
     let open = move || {
-        let store = EmbeddedStore::on_disk(&path, endpoint, clock)?;
+        let store = match takes_moved {
+            true => EmbeddedStore::on_disk_to_copy(&path, endpoint, clock),
+            false => EmbeddedStore::on_disk(&path, endpoint, clock),
+        }?;
         Ok(space::limit(store, watched))
     };
     let opened = tokio::task::spawn_blocking(open).await;
@@ -121,7 +140,12 @@ pub(super) async fn open(config: &Config) -> Result<Arc<EmbeddedStore>, AppError
     opened.map(Arc::new).map_err(unopened)
 }
 
-async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported, AppError> {
+async fn list(
+    file: &Path,
+    config: &Config,
+    rearrange: bool,
+    now: Time,
+) -> Result<Imported, AppError> {
     let limits = OpmlLimits::default();
     let mut bytes = Vec::new();
     // One byte more than is taken, so that what is too long is seen to be.
@@ -148,7 +172,6 @@ async fn list(file: &Path, config: &Config, rearrange: bool) -> Result<Imported,
     has_space.map_err(|error| AppError::run("the list was not imported", error))?;
     let stored = store.feeds().await;
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
-    let now = SystemClock.now();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange };
     let plan = plan(&list, &before);

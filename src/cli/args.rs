@@ -44,7 +44,7 @@ pub enum Command {
     /// Add the feeds of a subscription list, or bring in the state of a gateway; none may be running
     Import(ImportArgs),
     /// Write the whole state of a gateway that is not running to one file
-    Export(StoreArgs),
+    Export(ExportArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
 }
@@ -262,7 +262,26 @@ impl ImportArgs {
     }
 }
 
-/// `tidegate export`, and what is the same of `tidegate import`.
+/// `tidegate export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Move the state: the data folder is sealed, and the gateway goes on where the file is imported, as
+    /// if it had never stopped
+    #[arg(long = "move")]
+    pub is_move: bool,
+}
+
+impl ExportArgs {
+    /// What an export is asked to do.
+    pub fn export(self) -> ExportOptions {
+        let (file, settings) = self.store.parts();
+        ExportOptions { file, settings, is_move: self.is_move }
+    }
+}
+
+/// What is the same of `tidegate export` and `tidegate import`.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
     /// The file with the state; for an import a subscription list (OPML) as well
@@ -281,12 +300,6 @@ impl StoreArgs {
         let path = file(self.config.as_deref());
         let overrides = Overrides { data: self.data, ..Overrides::default() };
         (self.file, ConfigSource::File { path, overrides })
-    }
-
-    /// What an export is asked to do.
-    pub fn export(self) -> ExportOptions {
-        let (file, settings) = self.parts();
-        ExportOptions { file, settings }
     }
 }
 

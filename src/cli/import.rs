@@ -74,10 +74,14 @@ pub(super) fn print(
 /// Prints what an export wrote.
 pub(super) fn print_export(
     carried: &ImportedState,
-    file: &Path,
+    (file, is_move): (&Path, bool),
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
-    write(&carried_words(&format!("written to {}", file.display()), carried), out)
+    let mut words = carried_words(&format!("written to {}", file.display()), carried);
+    if is_move {
+        words.push_str("the data folder is sealed: import the file into an empty one to go on\n");
+    }
+    write(&words, out)
 }
 
 fn carried_words(done: &str, carried: &ImportedState) -> String {
@@ -136,7 +140,7 @@ mod tests {
     fn a_state_is_summed_up() {
         let carried = ImportedState { feeds: 1, items: 7, bytes: 900 };
         let mut out = Vec::new();
-        print_export(&carried, Path::new("s.tg"), &mut out).unwrap();
+        print_export(&carried, (Path::new("s.tg"), false), &mut out).unwrap();
         let said = "1 feed with 7 items written to s.tg, 900 bytes\n";
         assert_eq!(String::from_utf8(out).unwrap(), said);
     }

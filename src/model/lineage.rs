@@ -1,17 +1,19 @@
-//! Which stretches of a feed's render revisions were made one after the other.
+//! Which stretches of a feed's render revisions, and of the change log, were made one after the other.
 
 use serde::{Deserialize, Serialize};
 
-/// One opening of the store that changed the feed.
+/// One opening of the store that changed the feed, or the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stretch {
     /// A number that no other opening has, chosen at random.
     pub mark: u32,
-    /// The render revision that it found: those that it made come after this one.
+    /// The revision (or epoch) that it found: those that it made come after this one.
     pub after: u64,
 }
 
 /// The openings of the store under which a feed changed, oldest first.
+///
+/// The revisions are a feed's render revisions, or the epochs of the change log.
 ///
 /// A store that is brought back from an older copy goes on from there, and gives render revisions
 /// out that were given out before, for something else. Whoever names one names the opening that
@@ -45,6 +47,32 @@ impl Lineage {
         }
     }
 
+    /// Notes that the opening `mark` goes on from `after`. One before it that made nothing is forgotten.
+    pub fn open(&mut self, mark: u32, after: u64) {
+        while self.0.last().is_some_and(|last| last.after >= after) {
+            self.0.pop();
+        }
+        self.go_on(mark, after);
+    }
+
+    /// The opening to name a place by that everything up to `place` was made under: the first that
+    /// reached it, so that one place has one name.
+    pub fn mark_at(&self, place: u64, newest: u64) -> Option<u32> {
+        self.spans(newest).find(|(_, end)| place <= *end).map(|(stretch, _)| stretch.mark)
+    }
+
+    /// Whether the opening `mark` and those before it made everything up to `place`, where `newest`
+    /// is the newest. Whoever names this place has seen nothing else.
+    pub fn reaches(&self, mark: u32, place: u64, newest: u64) -> bool {
+        self.spans(newest).any(|(stretch, end)| stretch.mark == mark && place <= end)
+    }
+
+    /// Each stretch and its end.
+    fn spans(&self, newest: u64) -> impl Iterator<Item = (&Stretch, u64)> {
+        let ends = self.0.iter().skip(1).map(|next| next.after).chain([newest]);
+        self.0.iter().zip(ends)
+    }
+
     /// The opening that made the newest revision.
     pub fn mark(&self) -> Option<u32> {
         self.0.last().map(|stretch| stretch.mark)
@@ -52,8 +80,7 @@ impl Lineage {
 
     /// Whether the opening `mark` made the revision `render`, where `newest` is the newest one.
     pub fn made(&self, mark: u32, render: u64, newest: u64) -> bool {
-        let ends = self.0.iter().skip(1).map(|next| next.after).chain([newest]);
-        let found = self.0.iter().zip(ends).find(|(stretch, _)| stretch.mark == mark);
+        let found = self.spans(newest).find(|(stretch, _)| stretch.mark == mark);
         found.is_some_and(|(stretch, end)| stretch.after < render && render <= end)
     }
 
@@ -98,6 +125,25 @@ mod tests {
         assert!(first.made(2, 7, 9) && !copy.made(2, 7, 9));
         assert!(!copy.made(1, 7, 9), "the same opening went on without the copy");
         assert!(copy.made(1, 4, 9) && copy.made(3, 7, 9));
+    }
+
+    /// A place in the log is named by who reached it first, and known to whoever shares that history.
+    #[test]
+    fn a_place_is_known_to_those_who_share_its_history() {
+        let mut first = Lineage::default();
+        first.open(1, 0);
+        first.open(2, 0);
+        assert_eq!(first.stretches().len(), 1, "an opening that made nothing is forgotten");
+        first.open(3, 4);
+        assert_eq!((first.mark_at(4, 6), first.mark_at(5, 6)), (Some(2), Some(3)));
+        assert_eq!(first.mark_at(7, 6), None);
+        let mut copy = first.clone();
+        copy.open(4, 6);
+        first.open(5, 9);
+        assert!(copy.reaches(3, 6, 12) && copy.reaches(2, 4, 12) && copy.reaches(4, 12, 12));
+        assert!(!copy.reaches(3, 7, 12), "the first one went on without the copy");
+        assert!(!copy.reaches(5, 10, 12) && !copy.reaches(4, 13, 12) && !copy.reaches(2, 5, 12));
+        assert!(first.reaches(3, 9, 12) && !first.reaches(4, 7, 12));
     }
 
     #[test]

@@ -45,6 +45,23 @@ impl ChangeLog {
         self.store.watch_epochs()
     }
 
+    /// The opening by which a place up to this epoch is named ([`Lineage::mark_at`]).
+    ///
+    /// [`Lineage::mark_at`]: crate::model::Lineage::mark_at
+    pub(super) fn mark(&self, epoch: Epoch) -> Option<u32> {
+        self.store.lineage().mark_at(epoch.0, self.newest().0)
+    }
+
+    /// Whether all up to this epoch, as the opening `mark` gave it out, is what this log says as well.
+    /// Without a mark nothing is known but the beginning.
+    pub(super) fn knows(&self, mark: Option<u32>, epoch: Epoch) -> bool {
+        let lineage = self.store.lineage();
+        match mark {
+            Some(mark) => lineage.reaches(mark, epoch.0, self.newest().0),
+            None => epoch == Epoch(0) || lineage.stretches().is_empty(),
+        }
+    }
+
     /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
         *self.store.watch_epochs().borrow()

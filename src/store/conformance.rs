@@ -7,6 +7,7 @@ mod cases;
 mod conflicts;
 mod evicted;
 mod holder;
+mod incarnations;
 mod kept;
 mod limits;
 pub(in crate::store) mod make;

@@ -35,7 +35,7 @@ mod transfer;
 mod undo;
 mod write;
 
-pub(super) use self::open::{Found, inspect};
+pub(super) use self::open::{Found, OpenRequest, inspect};
 pub(super) use self::records::Records;
 
 use self::committer::{CommitGroup, Committer};
@@ -141,7 +141,7 @@ impl EmbeddedStore {
     ) -> Result<Self, StoreError> {
         Self::over_memory(
             Records::of(Arc::new(MemoryEngine::default())),
-            (endpoint, sup_ids),
+            OpenRequest { endpoint, sup_ids, takes_moved: false },
             clock,
         )
     }
@@ -156,16 +156,16 @@ impl EmbeddedStore {
         let open = self.inner.open.write().unwrap_or_else(PoisonError::into_inner).take();
         let records = open.ok_or(StoreError::Closed)?.records;
         let clock = Arc::clone(&self.clock);
-        Self::over_memory(records, (None, None), clock)
+        Self::over_memory(records, OpenRequest::default(), clock)
     }
 
     fn over_memory(
         records: Records,
-        ids: (Option<EndpointId>, Option<SupIdBasis>),
+        request: OpenRequest,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
         let found = inspect(&records)?;
-        Self::begin(records, found, ids, clock, |_| Ok(Arc::new(Nowhere)))
+        Self::begin(records, found, request, clock, |_| Ok(Arc::new(Nowhere)))
     }
 
     /// A store over a database in which this was found. `place`: where it is, once it is decided whose it
@@ -173,15 +173,15 @@ impl EmbeddedStore {
     pub(super) fn begin(
         records: Records,
         found: Found,
-        (endpoint, sup_ids): (Option<EndpointId>, Option<SupIdBasis>),
+        request: OpenRequest,
         clock: Arc<dyn Clock>,
         place: impl FnOnce(&Opened) -> Result<Arc<dyn StorePlace>, StoreError>,
     ) -> Result<Self, StoreError> {
-        let opened = open::begin(&records, found, endpoint, sup_ids)?;
+        let opened = open::begin(&records, found, request)?;
         let place = place(&opened)?;
-        let Opened { endpoint, sup_ids, fence, committed, floors, sealed } = opened;
+        let Opened { endpoint, sup_ids, opening, committed, floors, sealed } = opened;
         let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
-        let shared = Arc::new(StoreShared::new(feeds.collect(), fence, sealed.0));
+        let shared = Arc::new(StoreShared::new(feeds.collect(), opening, sealed.0));
         let committer = Committer {
             records: records.clone(),
             shared: Arc::clone(&shared),

@@ -1,4 +1,5 @@
 //! Which opening of the store made which of a feed's render revisions; the same for every store.
+//! The epochs of the change log are told apart likewise, by the store's identity.
 
 use crate::model::{Change, FeedState, Lineage};
 

@@ -4,24 +4,27 @@
 //! A feed's pieces come together, and its state comes last: whoever takes them in shows the feed
 //! only when it is whole.
 
+mod copy;
 mod file;
 mod fit;
 
 #[cfg(test)]
 mod tests;
 
-pub use file::{ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError, UNRELEASED_MAGIC};
+pub use copy::{Copying, restarted};
+pub use file::{
+    ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError, UNRELEASED_MAGIC,
+};
 pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
-use super::{ClosedEpoch, KeptVersion, lineage};
+use super::{ClosedEpoch, Epoch, KeptVersion};
 use crate::model::{
-    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, Gap, HeldEntry, LedgerEntry,
+    Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage,
     Markup, PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
 };
 use crate::websub::Subscription;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// An item with everything that is kept of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,9 +40,22 @@ pub struct CarriedItem {
     pub versions: Vec<KeptVersion>,
 }
 
+/// What a store had reached. One that takes its place goes on from there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreOrigin {
+    /// The fence of the last claim.
+    pub fence: u64,
+    /// Which opening closed which epochs.
+    pub lineage: Lineage,
+    /// The last closed epoch.
+    pub reached: Epoch,
+}
+
 /// A piece of what a store keeps. The order of its kinds is part of the file's format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExportRecord {
+    /// What the store had reached: the first piece.
+    Origin(Box<StoreOrigin>),
     /// A feed's record.
     Feed(Box<FeedRecord>),
     /// What polling remembers of a feed.
@@ -84,7 +100,7 @@ impl ExportRecord {
     /// The feed that it is a part of; `None` for what stands by itself.
     pub const fn feed(&self) -> Option<&FeedName> {
         match self {
-            Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
+            Self::Origin(_) | Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
             Self::Floor(..) | Self::Log(_) => None,
             Self::Skeleton(feed, ..)
             | Self::Order(feed, ..)
@@ -96,33 +112,4 @@ impl ExportRecord {
             | Self::State(feed, _) => Some(feed),
         }
     }
-}
-
-/// The state of a feed that goes on from a copy, at the time `now`. `known`: the last moment that the
-/// copy knows of ([`ExportRecord::latest`]).
-///
-/// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
-/// tags that this one does not know. So a new window begins after all of them, and every subscriber
-/// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1). That the copy does not know
-/// what was made since is noted ([`FeedState::gap`]).
-pub fn restarted(mut state: FeedState, known: Time, now: Time) -> FeedState {
-    let second = Duration::from_secs(1);
-    if let Some(last) = state.tick {
-        let tick = Tick::next(now, Some(last));
-        state.tick = Some(tick);
-        state.window_start = Some(tick);
-        state.complete_start = state.complete_start.or(Some(tick));
-    }
-    let until = state.tick.map_or(now, |tick| now.max(tick.time()));
-    state.gap = Some(Gap { since: known.min(until), until }.after(state.gap));
-    let found = state.render_revision;
-    state.render_revision = found.saturating_add(1);
-    state.deltas_from = state.render_revision;
-    state.updated_at = now.max(state.updated_at.plus(second));
-    match lineage::mark() {
-        Some(mark) => state.lineage.go_on(mark, found),
-        // Nobody could tell what was made from now on: nothing is claimed of any revision.
-        None => state.lineage = crate::model::Lineage::default(),
-    }
-    state
 }

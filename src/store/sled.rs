@@ -11,7 +11,7 @@ mod recovery_check;
 use self::barrier::{Barrier, FlushAndSync};
 use self::engine::SledEngine;
 use self::folder::{Mark, Reached, StoreFolder};
-use super::embedded::{EmbeddedStore, Found, Records, StorePlace, inspect};
+use super::embedded::{EmbeddedStore, Found, OpenRequest, Records, StorePlace, inspect};
 use super::{Epoch, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
@@ -38,7 +38,18 @@ impl EmbeddedStore {
         sup_ids: Option<SupIdBasis>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        open(path, (endpoint, sup_ids), clock, flush_and_sync)
+        let request = OpenRequest { endpoint, sup_ids, takes_moved: false };
+        open(path, request, clock, flush_and_sync)
+    }
+
+    /// The same of a store that may have been moved away ([`StoreError::Moved`]), to copy it.
+    pub fn on_disk_to_copy(
+        path: &Path,
+        endpoint: Option<EndpointId>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let request = OpenRequest { endpoint, sup_ids: None, takes_moved: true };
+        open(path, request, clock, flush_and_sync)
     }
 }
 
@@ -48,7 +59,7 @@ fn flush_and_sync(db: &::sled::Db, folder: &Path) -> io::Result<Box<dyn Barrier>
 
 fn open(
     path: &Path,
-    ids: (Option<EndpointId>, Option<SupIdBasis>),
+    request: OpenRequest,
     clock: Arc<dyn Clock>,
     barrier: impl FnOnce(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>>,
 ) -> Result<EmbeddedStore, StoreError> {
@@ -62,8 +73,8 @@ fn open(
     let engine = engine::open(folder.path(), folder.path(), barrier)?;
     folder.restrict();
     let (records, found) = inspect_folder(engine, mark.as_ref(), noted)?;
-    EmbeddedStore::begin(records, found, ids, clock, |opened| {
-        let (endpoint, fence) = (opened.endpoint.clone(), opened.fence);
+    EmbeddedStore::begin(records, found, request, clock, |opened| {
+        let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
         let mark = Mark { endpoint, fence, epoch: opened.sealed.0, digest: None };
         folder.set_mark(&mark)?;
         let folder = Arc::clone(&folder);

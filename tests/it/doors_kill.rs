@@ -102,7 +102,7 @@ async fn changes(client: reqwest::Client, gateway: Where, seen: Seen) {
             }
         };
         assert_eq!(answer.status(), 200);
-        let next = answer.headers()["x-tidegate-epoch"].to_str().unwrap().to_owned();
+        let next = answer.headers()["x-tidegate-after"].to_str().unwrap().to_owned();
         let Ok(text) = answer.text().await else { continue };
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).unwrap();
@@ -177,15 +177,16 @@ async fn who_comes_back_misses_nothing_and_gets_nothing_twice() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let newest: Value = serde_json::from_str(newest.trim()).unwrap();
-    let mut after = Value::from(0);
-    while after != newest["epoch"] {
-        let address = format!("{at}/changes?after={after}&wait=0");
+    let mut after = Value::from("0");
+    while after != newest["id"] {
+        let place = after.as_str().unwrap();
+        let address = format!("{at}/changes?after={place}&wait=0");
         let text = client.get(address).send().await.unwrap().text().await.unwrap();
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).unwrap();
             let changes = line["changes"].as_array().unwrap().iter();
             log.lock().unwrap().extend(changes.map(|one| change(&line["epoch"], one)));
-            after = line["epoch"].clone();
+            after = line["id"].clone();
         }
     }
     let log = log.lock().unwrap().clone();

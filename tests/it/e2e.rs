@@ -17,6 +17,7 @@ mod edges;
 mod formats;
 mod hub;
 mod identity;
+mod incarnations;
 mod local;
 mod moves;
 mod noise;

@@ -4,10 +4,12 @@
 use super::{ImportedState, folder, unreadable};
 use crate::app::AppError;
 use crate::app::export::sync_folder;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::config::Config;
-use crate::model::{EndpointId, SupIdBasis, Time};
-use crate::store::portable::{ExportReader, ExportRecord, ExportTotals, PortableError, restarted};
+use crate::model::Time;
+use crate::store::portable::{
+    Copying, ExportHead, ExportReader, ExportRecord, ExportTotals, PortableError,
+};
 use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -23,13 +25,17 @@ const TOKEN: &str = "admin-token";
 const CLAIM: Duration = Duration::from_secs(3600);
 
 /// Brings the state of a gateway into the folder of the configuration.
-pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<ImportedState, AppError> {
+pub(super) async fn bring_in(
+    file: &Path,
+    config: &Config,
+    clock: Arc<dyn Clock>,
+) -> Result<ImportedState, AppError> {
     let target = folder(config)?;
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
     free(&target)?;
-    let (whose, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
-    let endpoint = &whose.0;
+    let (head, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
+    let endpoint = &head.endpoint;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
         let said = format!(
             "it is the state of the endpoint {endpoint}, and publish.endpoint says {wanted}; an endpoint id cannot change once it was used"
@@ -40,7 +46,7 @@ pub(super) async fn bring_in(file: &Path, config: &Config) -> Result<ImportedSta
     std::fs::create_dir_all(&fresh)
         .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
     let space = FreeSpace::of_folder(fresh.clone(), config.store.min_free);
-    let filled = fill(file.to_owned(), &fresh, whose, (known, Arc::new(space))).await;
+    let filled = fill(file.to_owned(), &fresh, head, (known, Arc::new(space)), clock).await;
     let filled = match filled {
         Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
         Err(error) => Err(error),
@@ -77,18 +83,15 @@ fn beside(target: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The endpoint whose state it is, and what its SUP ids are made of.
-type Whose = (EndpointId, SupIdBasis);
-
-/// Reads a file from beginning to end: whose it is, and the last moment that it knows of.
-async fn proved(file: PathBuf) -> Result<Result<(Whose, Time), PortableError>, AppError> {
+/// Reads a file from beginning to end: its head, and the last moment that it knows of.
+async fn proved(file: PathBuf) -> Result<Result<(ExportHead, Time), PortableError>, AppError> {
     let reading = tokio::task::spawn_blocking(move || {
         let mut reader = ExportReader::open(File::open(file)?)?;
         let mut known = Time::from_unix(0);
         while let Some(piece) = reader.next_piece()? {
             known = piece.latest().map_or(known, |latest| known.max(latest));
         }
-        Ok(((reader.endpoint().clone(), reader.sup_ids()), known))
+        Ok((reader.head().clone(), known))
     });
     reading.await.map_err(|error| AppError::run("the file could not be read", error))
 }
@@ -96,20 +99,23 @@ async fn proved(file: PathBuf) -> Result<Result<(Whose, Time), PortableError>, A
 async fn fill(
     file: PathBuf,
     fresh: &Path,
-    (endpoint, sup_ids): Whose,
+    head: ExportHead,
     (known, space): (Time, Arc<FreeSpace>),
+    clock: Arc<dyn Clock>,
 ) -> Result<ExportTotals, AppError> {
     let failed = "the state could not be stored";
-    let (path, clock) = (fresh.to_owned(), Arc::new(SystemClock));
+    let (path, now) = (fresh.to_owned(), clock.now());
+    let is_move = head.is_move;
     let opened = tokio::task::spawn_blocking(move || {
+        let ExportHead { endpoint, sup_ids, .. } = head;
         let store = EmbeddedStore::on_disk_as(&path, Some(endpoint), Some(sup_ids), clock)?;
         Ok::<_, StoreError>(store.with_space(space))
     });
     let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
     let store = opened.map_err(|error| AppError::run(failed, error))?;
     let (sender, pieces) = mpsc::channel(WAITING);
-    let now = SystemClock.now();
-    let reading = tokio::task::spawn_blocking(move || read(&file, &sender, known, now));
+    let copying = (!is_move).then(|| Copying::new(known, now));
+    let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
     let brought = match store.claims(1, CLAIM).await {
         Ok(claims) => match claims.first() {
             Some(claim) => store.import(claim, pieces).await,
@@ -127,21 +133,23 @@ async fn fill(
     read.map_err(|error| AppError::run(failed, error))
 }
 
-/// Sends the pieces on, each feed with a new window: its subscribers may be ahead of the copy.
+/// Sends the pieces on; where they make a copy, as that has them.
 fn read(
     file: &Path,
     to: &mpsc::Sender<ExportRecord>,
-    known: Time,
-    now: Time,
+    mut copying: Option<Copying>,
 ) -> Result<ExportTotals, PortableError> {
     let mut reader = ExportReader::open(File::open(file)?)?;
     while let Some(piece) = reader.next_piece()? {
-        let piece = match piece {
-            ExportRecord::State(feed, state) => {
-                ExportRecord::State(feed, Box::new(restarted(*state, known, now)))
-            }
-            other => other,
+        let piece = match &mut copying {
+            Some(copying) => copying.piece(piece),
+            None => piece,
         };
+        if to.blocking_send(piece).is_err() {
+            return Ok(reader.totals());
+        }
+    }
+    for piece in copying.into_iter().flat_map(Copying::end) {
         if to.blocking_send(piece).is_err() {
             break;
         }
@@ -165,6 +173,7 @@ fn put_in_place(fresh: &Path, target: &Path) -> Result<(), AppError> {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     std::fs::rename(fresh, target).map_err(failed)?;
-    sync_folder(target);
+    // The folder's files are durable; that its name is as well cannot be had everywhere.
+    let _ = sync_folder(target);
     Ok(())
 }

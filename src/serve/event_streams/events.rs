@@ -68,7 +68,7 @@ pub(in crate::serve) async fn events(
                 )
             })?
         }
-        None => asked.after.unwrap_or_else(|| Position::behind(room.log.newest())),
+        None => asked.after.unwrap_or_else(|| Position::behind(&room.log, room.log.newest())),
     };
     let place = match room.doors.streams.enter(client, "event streams") {
         Ok(place) => place,
@@ -137,6 +137,10 @@ impl EventWriter {
             return;
         }
         let mut sealed = self.room.log.watch();
+        if !self.at.is_of(&self.room.log) && self.reset("this log has never had it").await.is_err()
+        {
+            return;
+        }
         loop {
             sealed.mark_unchanged();
             match self.catch_up().await {
@@ -187,13 +191,14 @@ impl EventWriter {
     async fn epoch(&mut self, sealed: &ClosedEpoch) -> Result<(), Ended> {
         let mut piece = String::new();
         let given = self.at.given(sealed.epoch);
+        let behind = Position::behind(&self.room.log, sealed.epoch);
         for (place, change) in sealed.changes.iter().enumerate().skip(given) {
             if !self.asked.wants(&change.feed) {
                 continue;
             }
             let id = match place + 1 == sealed.changes.len() {
-                true => Position::behind(sealed.epoch),
-                false => Position::within(sealed.epoch, place + 1),
+                true => behind,
+                false => behind.within(place + 1),
             };
             let single = ChangeEvent::new(&self.room, sealed, change);
             // Texts and numbers always serialise, and JSON of one line is data of one line.
@@ -204,16 +209,16 @@ impl EventWriter {
                 self.send(std::mem::take(&mut piece)).await?;
             }
         }
-        self.at = Position::behind(sealed.epoch);
+        self.at = behind;
         if piece.is_empty() { Ok(()) } else { self.send(piece).await }
     }
 
     /// Says that what followed the client's id cannot be given, and goes on from the newest.
     async fn reset(&mut self, why: &str) -> Result<(), Ended> {
-        let newest = Position::behind(self.room.log.newest());
+        let newest = Position::behind(&self.room.log, self.room.log.newest());
         let data = serde_json::json!({
             "after": self.at.to_string(),
-            "newest": newest.whole().0,
+            "newest": newest.to_string(),
             "reason": format!("what followed {} is not there: {why}; read the feeds anew", self.at),
         });
         (self.at, self.said) = (newest, newest);

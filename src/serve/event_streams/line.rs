@@ -1,5 +1,6 @@
 //! Changes as JSON.
 
+use super::Position;
 use crate::render::ViewKind;
 use crate::serve::AppState;
 use crate::serve::address::Site;
@@ -61,6 +62,8 @@ impl ChangeEvent {
 #[derive(Debug, Serialize)]
 pub(super) struct EpochLine {
     epoch: u64,
+    /// Where the next request goes on.
+    id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
     changes: Vec<ChangeLine>,
@@ -68,13 +71,14 @@ pub(super) struct EpochLine {
 
 impl EpochLine {
     /// An epoch with the changes that are wanted.
-    pub(super) const fn new(sealed: &ClosedEpoch, at: String, changes: Vec<ChangeLine>) -> Self {
-        Self { epoch: sealed.epoch.0, at: Some(at), changes }
+    pub(super) fn new(sealed: &ClosedEpoch, id: Position, changes: Vec<ChangeLine>) -> Self {
+        let at = Some(sealed.at.to_string());
+        Self { epoch: sealed.epoch.0, id: id.to_string(), at, changes }
     }
 
     /// A place in the log, and no change.
-    pub(super) const fn place(epoch: u64) -> Self {
-        Self { epoch, at: None, changes: Vec::new() }
+    pub(super) fn place(id: Position) -> Self {
+        Self { epoch: id.whole().0, id: id.to_string(), at: None, changes: Vec::new() }
     }
 
     /// Adds the line to a text.

@@ -1,7 +1,7 @@
 //! `GET /changes?after=EPOCH`: one line of JSON for each epoch, and a wait where there is none.
 
 use super::line::{ChangeLine, EpochLine};
-use super::{EPOCHS, StreamQuery};
+use super::{EPOCHS, Position, StreamQuery};
 use crate::serve::client::Client;
 use crate::serve::conditional::unkept;
 use crate::serve::log::LogAfter;
@@ -21,11 +21,11 @@ const WAIT_LIMIT: Duration = Duration::from_secs(25);
 /// The most changes of one answer; the epoch that passes it is still whole.
 const CHANGES_LIMIT: usize = 4096;
 /// Where the next request goes on.
-const X_EPOCH: HeaderName = HeaderName::from_static("x-tidegate-epoch");
+const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 
 /// `GET /changes`.
 ///
-/// Each line is a whole epoch; the next request asks `after` the epoch of the last line, or where
+/// Each line is a whole epoch; the next request asks `after` the id of the last line, or where
 /// there was none after the same as before. Without `after` the answer is the place where the log
 /// stands now. What is too old, or was never there, is 410: everything is to be read anew.
 pub(in crate::serve) async fn changes(
@@ -35,11 +35,15 @@ pub(in crate::serve) async fn changes(
 ) -> Result<Response, Problem> {
     let asked = StreamQuery::read(&room, query.as_deref()).await?;
     let Some(after) = asked.after else {
-        let newest = room.log.newest();
+        let newest = Position::behind(&room.log, room.log.newest());
         let mut body = String::new();
-        EpochLine::place(newest.0).push(&mut body);
+        EpochLine::place(newest).push(&mut body);
         return Ok(answer(newest, body));
     };
+    if !after.is_of(&room.log) {
+        return Err(never_had(&room, after));
+    }
+    let begin = after;
     let mut after = after.whole();
     let wait = asked.wait.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
     let until = Instant::now() + wait;
@@ -51,7 +55,7 @@ pub(in crate::serve) async fn changes(
         let (found, body) = read(&room, &asked, after).await?;
         // An epoch of other feeds only moves the place; it is no reason to answer.
         if !body.is_empty() {
-            return Ok(answer(found, body));
+            return Ok(answer(Position::behind(&room.log, found), body));
         }
         let moved = found > after;
         after = found;
@@ -60,10 +64,14 @@ pub(in crate::serve) async fn changes(
         }
         if Instant::now() >= until || room.closing.is_cancelled() {
             let mut body = String::new();
-            if asked.after.is_some_and(|asked| asked.whole() != after) {
-                EpochLine::place(after.0).push(&mut body);
+            let at = match begin.whole() == after {
+                true => begin,
+                false => Position::behind(&room.log, after),
+            };
+            if at != begin {
+                EpochLine::place(at).push(&mut body);
             }
-            return Ok(answer(after, body));
+            return Ok(answer(at, body));
         }
         if waiting.is_none() {
             let place = room.doors.waiting.enter(client, "waiting requests");
@@ -95,18 +103,12 @@ async fn read(
                  the feeds anew and go on from the newest",
                 after.0, oldest.0
             );
-            let newest = room.log.newest().0;
+            let newest = Position::behind(&room.log, room.log.newest()).to_string();
             let gone = Problem::new(StatusCode::GONE, said);
             return Err(gone.with("oldest", oldest.0).with("newest", newest));
         }
         LogAfter::Ahead => {
-            let newest = room.log.newest().0;
-            let said = format!(
-                "this log has never had an epoch {}, the newest is {newest}: read the feeds anew \
-                 and go on from the newest",
-                after.0
-            );
-            return Err(Problem::new(StatusCode::GONE, said).with("newest", newest));
+            return Err(never_had(room, Position::behind(&room.log, after)));
         }
     };
     let mut body = String::new();
@@ -121,20 +123,34 @@ async fn read(
             wanted.map(|change| ChangeLine::new(&room.site, change)).collect();
         count += changes.len();
         if !changes.is_empty() {
-            EpochLine::new(sealed, sealed.at.to_string(), changes).push(&mut body);
+            let id = Position::behind(&room.log, sealed.epoch);
+            EpochLine::new(sealed, id, changes).push(&mut body);
         }
     }
     Ok((last, body))
 }
 
-fn answer(newest: Epoch, body: String) -> Response {
+/// What a client is told whose place this log never gave out: another one did, or this one before it
+/// went back to a copy.
+fn never_had(room: &AppState, after: Position) -> Problem {
+    let newest = Position::behind(&room.log, room.log.newest()).to_string();
+    let said = format!(
+        "this log has never had {after}, the newest is {newest}: read the feeds anew and go on from \
+         the newest"
+    );
+    Problem::new(StatusCode::GONE, said).with("newest", newest)
+}
+
+fn answer(newest: Position, body: String) -> Response {
     let mut response = unkept("application/x-ndjson", body);
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("X-Tidegate-Epoch"),
+        HeaderValue::from_static("X-Tidegate-After"),
     );
-    headers.insert(X_EPOCH, HeaderValue::from(newest.0));
+    if let Ok(newest) = HeaderValue::try_from(newest.to_string()) {
+        headers.insert(X_AFTER, newest);
+    }
     response
 }

@@ -1,26 +1,37 @@
 //! A place in the change log, as event ids and `after` name it.
 
+use crate::serve::log::ChangeLog;
 use crate::serve::problem::Problem;
 use crate::store::Epoch;
 use std::fmt;
 
 /// A place in the log: every epoch before `epoch` has been given out, and of that epoch the first
 /// `part` changes, or all of them.
+///
+/// It is written `5f0c31ab-17.3`: before the dash an opening of the store that had reached it, so that
+/// a log that went back to a copy, or another one, knows that it never gave this out. The beginning is
+/// `0` in every log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
+    mark: Option<u32>,
     epoch: Epoch,
     part: Option<usize>,
 }
 
 impl Position {
-    /// Behind a whole epoch.
-    pub(super) const fn behind(epoch: Epoch) -> Self {
-        Self { epoch, part: None }
+    /// Behind a whole epoch of this log.
+    pub(super) fn behind(log: &ChangeLog, epoch: Epoch) -> Self {
+        Self { mark: log.mark(epoch).filter(|_| epoch > Epoch(0)), epoch, part: None }
     }
 
-    /// Behind the first `part` changes of an epoch.
-    pub(super) const fn within(epoch: Epoch, part: usize) -> Self {
-        Self { epoch, part: Some(part) }
+    /// Behind the first `part` changes of this epoch.
+    pub(super) const fn within(self, part: usize) -> Self {
+        Self { part: Some(part), ..self }
+    }
+
+    /// Whether this log gave it out, or would have.
+    pub(super) fn is_of(self, log: &ChangeLog) -> bool {
+        log.knows(self.mark, self.epoch)
     }
 
     /// The last epoch that was given out whole.
@@ -36,8 +47,15 @@ impl Position {
         self.part.filter(|_| epoch == self.epoch).unwrap_or(0)
     }
 
-    /// Reads a position: `17` or `17.3`.
+    /// Reads a position: `5f0c31ab-17`, `5f0c31ab-17.3` or `0`.
     pub(super) fn read(text: &str) -> Result<Self, Problem> {
+        let (mark, text) = match text.split_once('-') {
+            None => (Some(None), text),
+            Some((mark, rest)) => {
+                let digits = mark.len() == 8 && mark.bytes().all(|b| b.is_ascii_hexdigit());
+                (digits.then(|| u32::from_str_radix(mark, 16).ok()), rest)
+            }
+        };
         let number = |text: &str| {
             let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             digits.then(|| text.parse::<u64>().ok()).flatten()
@@ -49,15 +67,18 @@ impl Position {
                 (number(epoch), part.map(Some))
             }
         };
-        match (epoch, part) {
-            (Some(epoch), Some(part)) => Ok(Self { epoch: Epoch(epoch), part }),
-            _ => Err(Problem::parameter("after", "a place in the log is written like 17 or 17.3")),
+        match (mark, epoch, part) {
+            (Some(mark), Some(epoch), Some(part)) => Ok(Self { mark, epoch: Epoch(epoch), part }),
+            _ => Err(Problem::parameter("after", "after is an id that was given out here, or 0")),
         }
     }
 }
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(mark) = self.mark {
+            write!(f, "{mark:08x}-")?;
+        }
         match self.part {
             None => write!(f, "{}", self.epoch.0),
             Some(part) => write!(f, "{}.{part}", self.epoch.0),
@@ -71,22 +92,40 @@ mod tests {
 
     #[test]
     fn positions_read_back_and_nothing_else_is_read() {
-        for text in ["0", "17", "17.0", "17.3", "18446744073709551615"] {
+        for text in
+            ["0", "17", "17.0", "17.3", "18446744073709551615", "5f0c31ab-17", "00000000-17.3"]
+        {
             assert_eq!(Position::read(text).unwrap().to_string(), text);
         }
-        for bad in ["", ".", "1.", ".1", "-1", "+1", "1.x", "1.2.3", " 1", "18446744073709551616"] {
+        for bad in [
+            "-",
+            "1-2",
+            "5f0c31ab-",
+            "5f0c31ab--1",
+            "+f0c31ab-1",
+            "",
+            ".",
+            "1.",
+            ".1",
+            "-1",
+            "+1",
+            "1.x",
+            "1.2.3",
+            " 1",
+            "18446744073709551616",
+        ] {
             assert!(Position::read(bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn a_part_of_an_epoch_leaves_the_rest_of_it() {
-        let within = Position::within(Epoch(17), 3);
+        let within = Position::read("17.3").unwrap();
         assert_eq!(
             (within.whole(), within.given(Epoch(17)), within.given(Epoch(18))),
             (Epoch(16), 3, 0)
         );
-        let behind = Position::behind(Epoch(17));
+        let behind = Position::read("17").unwrap();
         assert_eq!((behind.whole(), behind.given(Epoch(17))), (Epoch(17), 0));
     }
 }

@@ -1,6 +1,7 @@
 //! `/changes` and `/events`.
 
 use super::*;
+use crate::model::{Lineage, Stretch};
 use crate::serve::client::Client;
 use crate::serve::event_streams::STREAMS_AT_ONCE;
 use serde_json::Value;
@@ -40,6 +41,7 @@ async fn changes_are_answered_an_epoch_a_line() {
     let sup_id = site.room.site.sup_id(&doubles::name("news")).unwrap().to_string();
     let first = serde_json::json!({
         "epoch": 1,
+        "id": "1",
         "at": "2026-11-20T16:19:35Z",
         "changes": [{
             "feed": "news",
@@ -55,7 +57,7 @@ async fn changes_are_answered_an_epoch_a_line() {
     assert_eq!(all[0], first);
     assert_eq!(spelled(&lines(site.get("/changes?after=2").await).await), ["3 other"]);
     let news = site.get("/changes?after=0&feed=news").await;
-    assert_eq!(header(&news, "x-tidegate-epoch"), "3");
+    assert_eq!(header(&news, "x-tidegate-after"), "3");
     assert_eq!(spelled(&lines(news).await), ["1 news", "2 news"]);
     // Without a place: where the log stands.
     assert_eq!(spelled(&lines(site.get("/changes").await).await), ["3"]);
@@ -93,10 +95,10 @@ async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
     let site = site();
     site.store.log.trim(2);
     let gone = problem(site.get("/changes?after=1").await, 410).await;
-    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from(3)));
+    assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
     assert_eq!(spelled(&lines(site.get("/changes?after=2").await).await), ["3 other"]);
     let ahead = problem(site.get("/changes?after=4").await, 410).await;
-    assert_eq!(ahead["newest"], 3);
+    assert_eq!(ahead["newest"], "3");
 }
 
 #[tokio::test]
@@ -220,6 +222,36 @@ async fn a_stream_that_cannot_go_on_says_so_and_begins_anew() {
     }
     let mut reader = Reader::new(&site, "/events", "3.0").await;
     assert_eq!(reader.event().await, "change 3 other");
+}
+
+/// A store that went back to a copy gives the same numbers out again, for something else.
+#[tokio::test]
+async fn a_place_of_another_life_is_none_of_this_log() {
+    let site = site();
+    *site.store.lineage.lock().unwrap() =
+        Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]);
+    let ids = |lines: &[Value]| -> Vec<String> {
+        lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = lines(site.get("/changes?after=0").await).await;
+    assert_eq!(ids(&all), ["00000001-1", "00000001-2", "00000002-3"]);
+    let last = site.get("/changes").await;
+    assert_eq!(header(&last, "x-tidegate-after"), "00000002-3");
+    for known in ["00000001-2", "00000002-2"] {
+        let next = lines(site.get(&format!("/changes?after={known}")).await).await;
+        assert_eq!(ids(&next), ["00000002-3"], "{known}");
+    }
+    // The first life went on without this one; a third is another; a number alone says nothing.
+    for strange in ["00000001-3", "00000003-1", "00000002-4", "00000001-3.1", "2", "3"] {
+        let gone = problem(site.get(&format!("/changes?after={strange}")).await, 410).await;
+        assert_eq!(gone["newest"], "00000002-3", "{strange}");
+        let mut reader = Reader::new(&site, "/events", strange).await;
+        assert_eq!(reader.event().await, format!("reset 00000002-3 {strange}"));
+    }
+    let mut reader = Reader::new(&site, "/events", "00000001-2.1").await;
+    for event in ["00000001-2.2 news", "00000001-2 other", "00000002-3 other"] {
+        assert_eq!(reader.event().await, format!("change {event}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,6 +63,8 @@ pub(super) struct TestStore {
     pub(super) restless: Arc<AtomicUsize>,
     /// The change log.
     pub(super) log: TestLog,
+    /// Which opening closed which epochs; none: they are not told apart.
+    pub(super) lineage: Mutex<Lineage>,
 }
 
 pub(super) fn name(text: &str) -> FeedName {
@@ -119,6 +121,7 @@ impl TestStore {
             reading: Arc::default(),
             restless: Arc::default(),
             log: TestLog::default(),
+            lineage: Mutex::default(),
         }
     }
 
@@ -184,6 +187,9 @@ pub(super) fn edit_in(
 impl Store for TestStore {
     fn endpoint(&self) -> &EndpointId {
         &self.endpoint
+    }
+    fn lineage(&self) -> Lineage {
+        self.lineage.lock().unwrap().clone()
     }
     fn condition(&self) -> StoreCondition {
         self.condition.lock().unwrap().clone()
@@ -343,6 +349,9 @@ impl Store for TestStore {
     }
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
+    }
+    async fn seal(&self, _: &Claim, _: MovedAway) -> Result<(), CommitError> {
+        Err(CommitError::Fenced)
     }
     async fn import(
         &self,

@@ -4,7 +4,9 @@ use super::make::*;
 use super::model::{Model, Step, follow, step};
 use super::{Bench, InMemory, OnDisk, on_every_store};
 use crate::model::*;
-use crate::store::portable::{CarriedItem, ExportReader, ExportRecord, ExportTotals, ExportWriter};
+use crate::store::portable::{
+    CarriedItem, ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter,
+};
 use crate::store::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,7 +22,7 @@ on_every_store! {
 }
 
 /// All pieces of a store.
-async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
+pub(super) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
         let mut pieces = Vec::new();
@@ -34,9 +36,13 @@ async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
     pieces
 }
 
+fn head(endpoint: &EndpointId) -> ExportHead {
+    ExportHead { endpoint: endpoint.clone(), sup_ids: SupIdBasis::Name, is_move: false }
+}
+
 /// The pieces as they come out of a file again.
 fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
-    let mut writer = ExportWriter::new(Vec::new(), endpoint, SupIdBasis::Name).unwrap();
+    let mut writer = ExportWriter::new(Vec::new(), head(endpoint)).unwrap();
     let mut totals = ExportTotals::default();
     for piece in pieces {
         writer.put(piece.clone()).unwrap();
@@ -46,7 +52,7 @@ fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
     let (written, bytes) = writer.finish().unwrap();
     assert_eq!(written, totals);
     let mut reader = ExportReader::open(bytes.as_slice()).unwrap();
-    assert_eq!(reader.endpoint(), endpoint);
+    assert_eq!(reader.head(), &head(endpoint));
     let mut read = Vec::new();
     while let Some(piece) = reader.next_piece().unwrap() {
         read.push(piece);
@@ -55,7 +61,10 @@ fn filed(pieces: &[ExportRecord], endpoint: &EndpointId) -> Vec<ExportRecord> {
     read
 }
 
-async fn bring(bench: &impl Bench, pieces: Vec<ExportRecord>) -> Result<(), CommitError> {
+pub(super) async fn bring(
+    bench: &impl Bench,
+    pieces: Vec<ExportRecord>,
+) -> Result<(), CommitError> {
     let (store, claim) = (bench.store(), bench.claim().await);
     let (sender, receiver) = mpsc::channel(4);
     let sending = async {
@@ -276,7 +285,7 @@ async fn nobody_need_take_it_all(bench: impl Bench) {
     let store = bench.store();
     let (carried, first) = tokio::join!(store.export(sender), leaving);
     carried.unwrap();
-    assert!(matches!(first, Some(ExportRecord::Feed(_))));
+    assert!(matches!(first, Some(ExportRecord::Origin(_))));
 }
 
 fn run<B: Bench, C: Bench>(steps: Vec<Step>) {

@@ -14,7 +14,9 @@ use crate::store::engine::{Class, Writes};
 use crate::store::portable::ExportRecord;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::StateRecord;
-use crate::store::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
+use crate::store::{
+    Claim, CommitError, Committed, Epoch, LoggedChange, MovedAway, StoreError, StoreOrigin,
+};
 use crate::websub::Subscription;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -304,6 +306,7 @@ impl Committer {
             self.wrote(done, group);
             match came {
                 transfer::ImportedRecord::Part => {}
+                transfer::ImportedRecord::Origin(origin) => self.go_on_from(&origin, group)?,
                 transfer::ImportedRecord::Feed(feed, head) => {
                     group.feeds.insert(feed, Some(*head));
                 }
@@ -321,6 +324,39 @@ impl Committer {
         } else {
             self.importing = Some(importer);
         }
+        Ok(())
+    }
+
+    /// Goes on where another store was.
+    fn go_on_from(
+        &mut self,
+        origin: &StoreOrigin,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let mut lineage = origin.lineage.clone();
+        if let Some(mark) = self.shared.mark {
+            lineage.open(mark, origin.reached.0);
+        }
+        let writes = open::reidentify(&self.records, |identity| {
+            identity.fence = identity.fence.max(origin.fence);
+            identity.lineage = lineage.clone();
+        })?;
+        *self.shared.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        self.write(writes, group);
+        Ok(())
+    }
+
+    /// Notes that the state was moved away. Nothing is committed any more.
+    pub(super) fn seal(
+        &mut self,
+        claim: &Claim,
+        moved: MovedAway,
+        group: &mut CommitGroup,
+    ) -> Result<(), CommitError> {
+        self.shared.claimed(claim)?;
+        let writes = open::reidentify(&self.records, |identity| identity.moved = Some(moved))?;
+        self.write(writes, group);
+        self.shared.move_away();
         Ok(())
     }
 

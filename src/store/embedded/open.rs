@@ -4,11 +4,11 @@ use super::read::last_logged;
 use super::records::Records;
 use super::undo::{self, Cleaning, LAST};
 use super::{keys, purge};
-use crate::model::{EndpointId, FeedName, SupIdBasis, Time};
+use crate::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, StateRecord};
-use crate::store::{Epoch, StoreError, endpoint};
+use crate::store::{Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::HashMap;
 
 /// The format that is written, and the newest that is read.
@@ -22,7 +22,8 @@ const IDENTITY_KEY: &[u8] = b"identity";
 pub(in crate::store) struct Opened {
     pub(in crate::store) endpoint: EndpointId,
     pub(super) sup_ids: SupIdBasis,
-    pub(in crate::store) fence: u64,
+    /// The opening itself.
+    pub(in crate::store) opening: Opening,
     pub(super) committed: HashMap<FeedName, StateRecord>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// The last closed epoch, and when it was closed.
@@ -49,22 +50,54 @@ pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> 
     Ok(Found { identity, committed: states(records)?, floors, sweeping, sealed })
 }
 
+/// What is asked of a store when it is opened.
+#[derive(Debug, Default)]
+pub(in crate::store) struct OpenRequest {
+    /// The endpoint id as configured.
+    pub(in crate::store) endpoint: Option<EndpointId>,
+    /// What the SUP ids of a new store are made of.
+    pub(in crate::store) sup_ids: Option<SupIdBasis>,
+    /// Whether a store whose state was moved away is opened as well: it can be copied.
+    pub(in crate::store) takes_moved: bool,
+}
+
+/// Tells one opening of a store from all others.
+pub(in crate::store) struct Opening {
+    /// The fence of its claim.
+    pub(in crate::store) fence: u64,
+    /// Its mark, chosen at random.
+    pub(in crate::store) mark: u32,
+    /// Which opening closed which epochs; this one last.
+    pub(in crate::store) lineage: Lineage,
+}
+
 /// Decides whose store it is, raises the fence, ends an unfinished purge and undoes unfinished writes.
 /// Durable on return.
 pub(super) fn begin(
     records: &Records,
     found: Found,
-    configured: Option<EndpointId>,
-    new_sup_ids: Option<SupIdBasis>,
+    request: OpenRequest,
 ) -> Result<Opened, StoreError> {
+    let OpenRequest { endpoint: configured, sup_ids: new_sup_ids, takes_moved } = request;
     let Found { identity, committed, floors, sweeping, sealed } = found;
     let used = !(committed.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
-    let (stored, fence, sup_ids) = match identity {
-        Some(IdentityRecord { endpoint, fence, sup_ids }) => (Some(endpoint), fence + 1, sup_ids),
-        None => (None, 1, new_sup_ids.unwrap_or(of_new)),
+    let (stored, before) = match identity {
+        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, moved }) => {
+            (Some(endpoint), (fence, sup_ids, lineage, moved))
+        }
+        None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None)),
     };
+    let (fence, sup_ids, mut lineage, moved) = before;
+    if let Some(MovedAway { at, file }) = moved.clone().filter(|_| !takes_moved) {
+        return Err(StoreError::Moved { path: records.engine().path().to_owned(), at, file });
+    }
+    let fence = fence.saturating_add(1);
+    let chance = || std::io::Error::other("the system gives out no random numbers");
+    let mark = lineage::mark().ok_or_else(chance);
+    let mark = mark.map_err(|source| StoreError::Io { doing: "choose a mark", source })?;
+    lineage.open(mark, sealed.0.0);
     let endpoint = match (stored, configured) {
         (Some(stored), Some(wanted)) if stored != wanted && used => {
             return Err(StoreError::Endpoint { stored, wanted });
@@ -80,7 +113,9 @@ pub(super) fn begin(
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
-    let identity = IdentityRecord { endpoint: endpoint.clone(), fence, sup_ids };
+    let endpoint_id = endpoint.clone();
+    let identity =
+        IdentityRecord { endpoint: endpoint_id, fence, sup_ids, lineage: lineage.clone(), moved };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     records.engine().apply(writes)?;
     records.engine().pass().map_err(|error| match error {
@@ -89,7 +124,8 @@ pub(super) fn begin(
         }
         other => other,
     })?;
-    Ok(Opened { endpoint, sup_ids, fence, committed, floors, sealed })
+    let opening = Opening { fence, mark, lineage };
+    Ok(Opened { endpoint, sup_ids, opening, committed, floors, sealed })
 }
 
 /// Undoes every write that was not finished, and takes out what nobody looks behind any more.
@@ -145,6 +181,29 @@ pub(super) fn identity(records: &Records) -> Result<Option<IdentityRecord>, Stor
         return Ok(None);
     }
     Err(records.damage("it has data and no format number".to_owned()))
+}
+
+/// What another store goes on from, where this one is not new.
+pub(super) fn origin(records: &Records, reached: Epoch) -> Result<Option<StoreOrigin>, StoreError> {
+    let identity = identity(records)?;
+    Ok(identity.map(|IdentityRecord { fence, lineage, .. }| StoreOrigin {
+        fence,
+        lineage,
+        reached,
+    }))
+}
+
+/// The entry of an identity in which something is changed.
+pub(super) fn reidentify(
+    records: &Records,
+    change: impl FnOnce(&mut IdentityRecord),
+) -> Result<Writes, StoreError> {
+    let mut writes = Writes::new();
+    if let Some(mut found) = identity(records)? {
+        change(&mut found);
+        records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &found)?;
+    }
+    Ok(writes)
 }
 
 /// Whether nothing was ever put into a database.

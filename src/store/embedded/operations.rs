@@ -8,16 +8,18 @@ use super::{EmbeddedStore, READS, Records};
 use super::{archives, conflicts, past, read, stubs, transfer};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, PollState, Stub, SupIdBasis, SyncId, Time,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Stub, SupIdBasis,
+    SyncId, Time,
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, Past, PastSelect,
-    PinnedFeed, Pruned, Retention, Store, StoreCondition, StoreError, VersionNote, condition,
+    Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, MovedAway, Past,
+    PastSelect, PinnedFeed, Pruned, Retention, Store, StoreCondition, StoreError, VersionNote,
+    condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -29,6 +31,10 @@ impl Store for EmbeddedStore {
 
     fn sup_ids(&self) -> SupIdBasis {
         self.sup_ids
+    }
+
+    fn lineage(&self) -> Lineage {
+        self.inner.shared.lineage.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn condition(&self) -> StoreCondition {
@@ -267,6 +273,13 @@ impl Store for EmbeddedStore {
             }
         }
         Ok(())
+    }
+
+    async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError> {
+        let claim = claim.clone();
+        self.inner
+            .ask(Touches::Lists, move |committer, group| committer.seal(&claim, moved, group))
+            .await
     }
 
     async fn import(

@@ -1,11 +1,13 @@
 //! What the committer and the readers share: published states, who reads them, and the locks of feeds.
 
+use super::open::Opening;
 use super::pins::{Pin, Pins};
-use crate::model::{FeedName, FeedState};
+use crate::model::{FeedName, FeedState, Lineage};
 use crate::store::record::StateRecord;
-use crate::store::{Claim, CommitError, Epoch, StoreError, lineage};
+use crate::store::{Claim, CommitError, Epoch, StoreError};
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tokio::sync::{OwnedMutexGuard, watch};
 
@@ -46,6 +48,10 @@ pub(super) struct StoreShared {
     fence: u64,
     /// Tells this opening of the store from all others.
     pub(super) mark: Option<u32>,
+    /// Which opening closed which epochs.
+    pub(super) lineage: RwLock<Lineage>,
+    /// Whether its state was moved away: nothing is committed any more.
+    is_moved: AtomicBool,
     /// The newest epoch that may be seen.
     pub(super) sealed: watch::Sender<Epoch>,
 }
@@ -70,14 +76,17 @@ impl Drop for FeedLock {
 
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
-    pub(super) fn new(feeds: HashMap<FeedName, Published>, fence: u64, epoch: Epoch) -> Self {
+    pub(super) fn new(feeds: HashMap<FeedName, Published>, opening: Opening, epoch: Epoch) -> Self {
+        let Opening { fence, mark, lineage } = opening;
         Self {
             feeds: RwLock::new(feeds),
             writers: Mutex::default(),
             lists: Gate::default(),
             failure: OnceLock::new(),
             fence,
-            mark: lineage::mark(),
+            mark: Some(mark),
+            lineage: RwLock::new(lineage),
+            is_moved: AtomicBool::new(false),
             sealed: watch::Sender::new(epoch),
         }
     }
@@ -89,7 +98,13 @@ impl StoreShared {
 
     /// Refuses a claim that was given out by another opening.
     pub(super) fn claimed(&self, claim: &Claim) -> Result<(), CommitError> {
-        if *claim == self.claim() { Ok(()) } else { Err(CommitError::Fenced) }
+        let is_ours = *claim == self.claim() && !self.is_moved.load(Ordering::Acquire);
+        if is_ours { Ok(()) } else { Err(CommitError::Fenced) }
+    }
+
+    /// Refuses every claim from now on.
+    pub(super) fn move_away(&self) {
+        self.is_moved.store(true, Ordering::Release);
     }
 
     /// Waits until nobody else changes the feed.

@@ -13,7 +13,7 @@ use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord,
 };
-use crate::store::{Epoch, KeptVersion, StoreError};
+use crate::store::{Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 
 /// How many pieces stand behind one barrier while they are taken in.
@@ -32,8 +32,11 @@ pub(super) fn export(
     shared: &StoreShared,
     to: &mut Send<'_>,
 ) -> Result<(), StoreError> {
+    let newest = *shared.sealed.borrow();
     let mut all = shared.listing(|| {
         let mut pieces: Vec<ExportRecord> = Vec::new();
+        let origin = open::origin(records, newest)?;
+        pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
         pieces
             .extend(read::feeds(records)?.into_iter().map(|one| ExportRecord::Feed(Box::new(one))));
         pieces.extend(
@@ -48,7 +51,6 @@ pub(super) fn export(
         }
         Ok(pieces)
     })?;
-    let newest = *shared.sealed.borrow();
     let mut after = Epoch(0);
     loop {
         let epochs = shared.listing(|| read::epochs_after(records, after, newest, EPOCHS))?;
@@ -160,6 +162,8 @@ fn times(
 pub(super) enum ImportedRecord {
     /// A part of something.
     Part,
+    /// What the other store had reached.
+    Origin(Box<StoreOrigin>),
     /// The last of a feed.
     Feed(FeedName, Box<StateRecord>),
     /// What is left of a purged feed.
@@ -195,6 +199,7 @@ impl Importer {
     ) -> Result<ImportedRecord, StoreError> {
         self.fit.check(piece)?;
         match piece {
+            ExportRecord::Origin(origin) => return Ok(ImportedRecord::Origin(origin.clone())),
             ExportRecord::Feed(record) => {
                 records.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
             }

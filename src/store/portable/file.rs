@@ -23,11 +23,22 @@ const PARTS_LIMIT: usize = 1 << 30;
 /// The zstd level: written once, and read seldom.
 const LEVEL: i32 = 9;
 
+/// What a file says before its pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportHead {
+    /// Whose state it is.
+    pub endpoint: EndpointId,
+    /// What the SUP ids of its feeds are made of.
+    pub sup_ids: SupIdBasis,
+    /// Whether it takes the place of the store that it was written from, which is not used any more.
+    pub is_move: bool,
+}
+
 /// A frame. The order of its kinds is part of the format.
 #[derive(Debug, Serialize, Deserialize)]
 enum Frame {
-    /// Whose state it is, and what the SUP ids of its feeds are made of.
-    Head(EndpointId, SupIdBasis),
+    /// What stands before the pieces.
+    Head(ExportHead),
     /// A piece; an item without its versions, an archive without its content: they follow.
     Piece(ExportRecord),
     /// A version of the item before it.
@@ -112,18 +123,14 @@ pub struct ExportWriter<W: Write> {
 }
 
 impl<W: Write> ExportWriter<W> {
-    /// Begins a file with the state of the gateway `endpoint`.
-    pub fn new(
-        mut to: W,
-        endpoint: &EndpointId,
-        sup_ids: SupIdBasis,
-    ) -> Result<Self, PortableError> {
+    /// Begins a file.
+    pub fn new(mut to: W, head: ExportHead) -> Result<Self, PortableError> {
         to.write_all(MAGIC)?;
         let mut to = zstd::stream::write::Encoder::new(to, LEVEL)?;
         to.write_all(&FORMAT.to_le_bytes())?;
         let (digest, totals) = (Xxh3Default::new(), ExportTotals::default());
         let mut writer = Self { to, digest, frames: 0, totals };
-        writer.frame(&Frame::Head(endpoint.clone(), sup_ids))?;
+        writer.frame(&Frame::Head(head))?;
         Ok(writer)
     }
 
@@ -170,8 +177,7 @@ impl<W: Write> ExportWriter<W> {
 /// Reads the state of a gateway. Whatever the bytes are, it answers and takes bounded memory.
 pub struct ExportReader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
-    endpoint: EndpointId,
-    sup_ids: SupIdBasis,
+    head: ExportHead,
     digest: Xxh3Default,
     frames: u64,
     totals: ExportTotals,
@@ -204,31 +210,25 @@ impl<R: Read> ExportReader<R> {
         let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
         let mut reader = Self {
             from,
-            endpoint,
-            sup_ids: SupIdBasis::Endpoint,
+            head: ExportHead { endpoint, sup_ids: SupIdBasis::Endpoint, is_move: false },
             digest: Xxh3Default::new(),
             frames: 0,
             totals: ExportTotals::default(),
             next: None,
             ended: false,
         };
-        let (Frame::Head(endpoint, sup_ids), _) = reader.frame()? else {
+        let (Frame::Head(head), _) = reader.frame()? else {
             return Err(damaged("it does not begin with its head"));
         };
-        let own = EndpointId::own(endpoint.as_str());
-        reader.endpoint = own.map_err(|error| damaged(&error.to_string()))?;
-        reader.sup_ids = sup_ids;
+        let own = EndpointId::own(head.endpoint.as_str());
+        let endpoint = own.map_err(|error| damaged(&error.to_string()))?;
+        reader.head = ExportHead { endpoint, ..head };
         Ok(reader)
     }
 
-    /// Whose state it is.
-    pub const fn endpoint(&self) -> &EndpointId {
-        &self.endpoint
-    }
-
-    /// What the SUP ids of its feeds are made of.
-    pub const fn sup_ids(&self) -> SupIdBasis {
-        self.sup_ids
+    /// What it says before its pieces.
+    pub const fn head(&self) -> &ExportHead {
+        &self.head
     }
 
     /// What was read so far.
@@ -244,7 +244,7 @@ impl<R: Read> ExportReader<R> {
         let mut piece = match self.frame()?.0 {
             Frame::Piece(piece) => piece,
             Frame::End { .. } => return Ok(None),
-            Frame::Head(..) => return Err(damaged("it has two heads")),
+            Frame::Head(_) => return Err(damaged("it has two heads")),
             Frame::Version(_) | Frame::Block(_) => {
                 return Err(damaged("a part of a piece stands by itself"));
             }

@@ -20,6 +20,8 @@ pub(in crate::store) struct Fit {
     /// Those that have their content, by number.
     kept: Vec<u64>,
     epoch: Option<Epoch>,
+    /// Whether anything came.
+    begun: bool,
 }
 
 fn unfit(what: String) -> StoreError {
@@ -41,7 +43,16 @@ impl Fit {
                 None => self.feed = Some(feed.clone()),
             }
         }
+        let is_first = !std::mem::replace(&mut self.begun, true);
         match piece {
+            ExportRecord::Origin(origin) => {
+                let stretches = origin.lineage.stretches();
+                let rises = stretches.is_sorted_by(|one, next| one.after < next.after);
+                let ends = stretches.last().is_none_or(|last| last.after <= origin.reached.0);
+                if !(is_first && rises && ends && origin.fence < u64::MAX) {
+                    return Err(unfit("what it had reached is not in order".to_owned()));
+                }
+            }
             ExportRecord::Log(sealed) => {
                 // One more must be able to follow.
                 let is_last = sealed.epoch.0 == u64::MAX;
@@ -118,7 +129,7 @@ impl Fit {
                 }
                 self.done.insert(feed.clone());
                 let (done, epoch) = (std::mem::take(&mut self.done), self.epoch);
-                *self = Self { done, epoch, ..Self::default() };
+                *self = Self { done, epoch, begun: true, ..Self::default() };
             }
             ExportRecord::Feed(_)
             | ExportRecord::Poll(_)

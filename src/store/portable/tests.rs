@@ -1,6 +1,6 @@
 use super::file::{FORMAT, FRAME_LIMIT};
 use super::*;
-use crate::model::{EndpointId, Lineage, Stretch, SupIdBasis};
+use crate::model::{EndpointId, Gap, Lineage, Stretch, SupIdBasis};
 use crate::store::LoggedChange;
 use crate::store::record::specimen::{any_feed, any_poll, any_state};
 use proptest::prelude::*;
@@ -9,8 +9,12 @@ fn endpoint() -> EndpointId {
     EndpointId::own("gate.example").unwrap()
 }
 
+fn head() -> ExportHead {
+    ExportHead { endpoint: endpoint(), sup_ids: SupIdBasis::Name, is_move: true }
+}
+
 fn written(pieces: &[ExportRecord]) -> Vec<u8> {
-    let mut writer = ExportWriter::new(Vec::new(), &endpoint(), SupIdBasis::Name).unwrap();
+    let mut writer = ExportWriter::new(Vec::new(), head()).unwrap();
     for piece in pieces {
         writer.put(piece.clone()).unwrap();
     }

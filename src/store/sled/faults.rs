@@ -5,6 +5,7 @@ mod damage;
 mod folder;
 mod leaks;
 
+use super::OpenRequest;
 use crate::clock::ManualClock;
 use crate::model::*;
 use crate::store::EmbeddedStore;
@@ -30,8 +31,9 @@ fn clock() -> Arc<ManualClock> {
 /// A store, and the database below it.
 fn open_raw(path: &Path) -> (EmbeddedStore, ::sled::Db) {
     let mut found = None;
-    let endpoint = EndpointId::own("gate.example").unwrap();
-    let store = super::open(path, (Some(endpoint), None), clock(), |db, folder| {
+    let endpoint = EndpointId::own("gate.example").ok();
+    let request = OpenRequest { endpoint, ..OpenRequest::default() };
+    let store = super::open(path, request, clock(), |db, folder| {
         found = Some(db.clone());
         super::flush_and_sync(db, folder)
     });

@@ -101,7 +101,7 @@ async fn every_door_shows_the_same_changes() {
     let ticks: Vec<_> = lines.iter().map(|line| line["changes"][0]["tick"].clone()).collect();
     assert_eq!(ticks, untils);
 
-    let last = lines[1]["epoch"].to_string();
+    let last = lines[1]["id"].as_str().unwrap();
     let asked = stage.net.get(&format!("{SITE}/events?feed={FEED}"));
     let mut stream = asked.header("last-event-id", last).send().await.unwrap();
     let mut seen = String::new();

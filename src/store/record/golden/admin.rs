@@ -2,6 +2,7 @@
 
 use super::files::{URL, at};
 use super::*;
+use crate::store::MovedAway;
 use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 
 fn schedule() -> PollSchedule {
@@ -190,5 +191,9 @@ pub(super) fn history_record() -> HistoryRecord {
 
 pub(super) fn identity() -> IdentityRecord {
     let endpoint = EndpointId::own("gate.example").unwrap();
-    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name }
+    let lineage =
+        Lineage::new([Stretch { mark: 0x5f0c_31ab, after: 0 }, Stretch { mark: 9, after: 12 }]);
+    let moved =
+        Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
+    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, moved }
 }

@@ -25,7 +25,7 @@ impl Barrier for Failing {
 fn open_failing(path: &Path) -> (EmbeddedStore, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&fails);
-    let store = super::super::open(path, (None, None), clock(), |db, folder| {
+    let store = super::super::open(path, OpenRequest::default(), clock(), |db, folder| {
         let real = FlushAndSync::new(db.clone(), folder).unwrap();
         Ok(Box::new(Failing { real, fails: switch }))
     });
@@ -80,10 +80,11 @@ async fn a_failed_barrier_stops_the_store() {
 #[tokio::test]
 async fn an_opening_that_is_not_durable_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let opened = super::super::open(folder.path(), (None, None), clock(), |db, folder| {
-        let real = FlushAndSync::new(db.clone(), folder).unwrap();
-        Ok(Box::new(Failing { real, fails: Arc::new(AtomicBool::new(true)) }))
-    });
+    let opened =
+        super::super::open(folder.path(), OpenRequest::default(), clock(), |db, folder| {
+            let real = FlushAndSync::new(db.clone(), folder).unwrap();
+            Ok(Box::new(Failing { real, fails: Arc::new(AtomicBool::new(true)) }))
+        });
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
     assert_eq!(doing, "make its opening durable");
     open(folder.path()).unwrap();
@@ -111,7 +112,7 @@ async fn nothing_is_seen_before_it_is_durable() {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
-    let store = super::super::open(folder.path(), (None, None), clock(), |db, folder| {
+    let store = super::super::open(folder.path(), OpenRequest::default(), clock(), |db, folder| {
         let real = FlushAndSync::new(db.clone(), folder).unwrap();
         Ok(Box::new(Waiting { real, arrived, go }))
     });
@@ -186,10 +187,11 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store = super::super::open(folder.path(), (None, None), clock(), |db, folder| {
-            let real = FlushAndSync::new(db.clone(), folder).unwrap();
-            Ok(Box::new(Counted { real, left }))
-        });
+        let store =
+            super::super::open(folder.path(), OpenRequest::default(), clock(), |db, folder| {
+                let real = FlushAndSync::new(db.clone(), folder).unwrap();
+                Ok(Box::new(Counted { real, left }))
+            });
         let store = store.unwrap();
         let claim = claim(&store).await;
         let first = wide(&store, ITEMS, "one").await;

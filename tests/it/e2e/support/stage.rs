@@ -128,6 +128,11 @@ impl Stage {
         self.gateway.as_ref().unwrap()
     }
 
+    /// The clock that the gateway goes by.
+    pub fn clock(&self) -> ManualClock {
+        self.clock.clone()
+    }
+
     /// The configuration that the gateway runs with.
     pub const fn config(&self) -> &Config {
         &self.config

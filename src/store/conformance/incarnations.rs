@@ -1,0 +1,216 @@
+//! What goes on where another store was, and what begins a life of its own: a move, a copy, a copy of
+//! a copy.
+
+use super::carry::{bring, pieces};
+use super::make::*;
+use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
+use crate::clock::ManualClock;
+use crate::model::*;
+use crate::store::portable::{Copying, ExportRecord};
+use crate::store::*;
+use std::sync::Arc;
+
+on_every_store! {
+    a_move_goes_on
+    a_copy_begins_a_life_of_its_own
+    a_copy_of_a_copy_is_a_third
+    a_place_has_one_name_whatever_restarts
+    what_is_sealed_takes_nothing
+}
+
+/// A place in the log of a store, as clients name it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place(u32, u64);
+
+fn newest(store: &dyn Store) -> Place {
+    let epoch = store.watch_epochs().borrow().0;
+    Place(store.lineage().mark_at(epoch, epoch).unwrap(), epoch)
+}
+
+fn knows(store: &dyn Store, Place(mark, epoch): Place) -> bool {
+    store.lineage().reaches(mark, epoch, store.watch_epochs().borrow().0)
+}
+
+/// Commits so many changes; the place after each.
+async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place> {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut places = Vec::new();
+    for second in seconds {
+        let draft = Draft::on(&*store, "news", second).await.item("a", &second.to_string());
+        store.commit(&claim, draft.order(&["a"]).done()).await.unwrap();
+        places.push(newest(&*store));
+    }
+    places
+}
+
+/// Another store with what this one has.
+async fn moved<B: Bench>(store: &dyn Store) -> B {
+    let bench = B::new();
+    bring(&bench, pieces(store).await).await.unwrap();
+    bench.reopen().await
+}
+
+/// A copy, made at the second `now`.
+async fn copied<B: Bench>(store: &dyn Store, now: i64) -> B {
+    let bench = B::new();
+    let all = pieces(store).await;
+    let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
+    let mut copying = Copying::new(known, time(now));
+    let mut copy: Vec<_> = all.into_iter().map(|piece| copying.piece(piece)).collect();
+    copy.extend(copying.end());
+    bring(&bench, copy).await.unwrap();
+    bench.reopen().await
+}
+
+async fn state(store: &dyn Store) -> FeedState {
+    store.state(&feed("news")).await.unwrap().unwrap()
+}
+
+async fn a_move_goes_on(bench: impl Bench) {
+    goes_on::<OnDisk>(&bench).await;
+    goes_on::<InMemory>(&bench).await;
+}
+
+async fn goes_on<B: Bench>(bench: &impl Bench) {
+    let next = state_second(bench).await;
+    let mut places = changes(bench, next..next + 4).await;
+    let store = bench.store();
+    let there: B = moved(&*store).await;
+    let new = there.store();
+    assert_eq!(state(&*new).await, state(&*store).await);
+    assert_eq!(newest(&*new), newest(&*store));
+    assert!(there.claim().await.fence > bench.claim().await.fence);
+    // Epochs and tags go on: nobody who followed the one is reset by the other.
+    let before = state(&*store).await;
+    let mark = before.lineage.mark().unwrap();
+    places.extend(changes(&there, next + 4..next + 7).await);
+    assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
+    assert!(places.iter().all(|place| knows(&*new, *place)));
+    let after = state(&*new).await;
+    assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
+    // Imported twice, the two are told apart as soon as they differ.
+    let twin: B = moved(&*store).await;
+    let other = changes(&twin, next + 4..next + 8).await;
+    assert!(other.iter().all(|place| !knows(&*new, *place)));
+}
+
+async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
+    let before = changes(&bench, 1..5).await;
+    let store = bench.store();
+    let copies = (copied::<OnDisk>(&*store, 20).await, copied::<InMemory>(&*store, 20).await);
+    let ahead = changes(&bench, 5..30).await;
+    is_apart(&copies.0, &before, &ahead).await;
+    is_apart(&copies.1, &before, &ahead).await;
+}
+
+/// What was there before the copy is known to it, and nothing that came after.
+async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
+    let store = copy.store();
+    let known = newest(&*store).1;
+    // It announces that each feed begins anew.
+    let last = store.epochs_after(Epoch(known - 1), 9).await.unwrap();
+    let after = state(&*store).await;
+    let told: Vec<_> = last.iter().flat_map(|closed| &closed.changes).collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!((&told[0].feed, Some(told[0].tick)), (&feed("news"), after.tick));
+    assert_eq!((after.tick, after.window_start), (Some(tick(20)), Some(tick(20))));
+    for seconds in 21..60 {
+        assert!(before.iter().all(|place| knows(&*store, *place)));
+        assert!(ahead.iter().all(|place| !knows(&*store, *place)), "at {}", newest(&*store).1);
+        changes(copy, seconds..seconds + 1).await;
+    }
+}
+
+async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
+    third::<OnDisk>(&bench).await;
+    third::<InMemory>(&bench).await;
+}
+
+async fn third<B: Bench>(bench: &impl Bench) {
+    let next = state_second(bench).await;
+    let first = changes(bench, next..next + 4).await;
+    let copy: B = copied(&*bench.store(), next + 10).await;
+    let second = changes(&copy, next + 11..next + 14).await;
+    let third: B = copied(&*copy.store(), next + 20).await;
+    let (one, two) =
+        (changes(bench, next + 4..next + 12).await, changes(&copy, next + 21..next + 30).await);
+    let own = changes(&third, next + 21..next + 40).await;
+    let store = third.store();
+    assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&*store, *place)));
+    assert!(one.iter().chain(&two).all(|place| !knows(&*store, *place)));
+    let copied = copy.store();
+    assert!(first.iter().chain(&second).chain(&two).all(|place| knows(&*copied, *place)));
+    assert!(one.iter().chain(&own).all(|place| !knows(&*copied, *place)));
+}
+
+/// The second after the last one in which something changed.
+async fn state_second(bench: &impl Bench) -> i64 {
+    let state = bench.store().state(&feed("news")).await.unwrap();
+    let last = state.and_then(|state| state.tick);
+    last.map_or(1, |last| last.time().unix() - time(0).unix() + 1)
+}
+
+async fn a_place_has_one_name_whatever_restarts(bench: impl Bench) {
+    let mut places = changes(&bench, 1..3).await;
+    let mut bench = bench;
+    for round in 0..40_i64 {
+        bench = bench.reopen().await;
+        assert_eq!(newest(&*bench.store()), *places.last().unwrap(), "nothing came since");
+        if round % 8 == 0 {
+            places.extend(changes(&bench, round + 3..round + 4).await);
+        }
+    }
+    assert!(places.iter().all(|place| knows(&*bench.store(), *place)));
+    assert!(!knows(&*bench.store(), Place(places[0].0, 9)));
+}
+
+async fn what_is_sealed_takes_nothing(bench: impl Bench) {
+    changes(&bench, 1..3).await;
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let away = || MovedAway { at: time(9), file: "/to/gate.tg".to_owned() };
+    let strange = Claim { fence: 99, ..claim.clone() };
+    assert!(matches!(store.seal(&strange, away()).await, Err(CommitError::Fenced)));
+    changes(&bench, 3..4).await;
+    let all = pieces(&*store).await;
+    store.seal(&claim, away()).await.unwrap();
+    let draft = Draft::on(&*store, "news", 5).await.item("a", "more").order(&["a"]);
+    assert!(matches!(store.commit(&claim, draft.done()).await, Err(CommitError::Fenced)));
+    assert_eq!(pieces(&*store).await, all, "it can still be read");
+}
+
+fn said(opened: Result<EmbeddedStore, StoreError>) -> String {
+    opened.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+/// The store says what happened, and its state is not lost.
+#[tokio::test]
+async fn what_is_sealed_is_opened_to_be_copied_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = || Arc::new(ManualClock::at(time(0)));
+    let open = || EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock());
+    let bench = OnDisk::new();
+    changes(&bench, 1..5).await;
+    let all = pieces(&*bench.store()).await;
+    let disk = open().unwrap();
+    let memory = EmbeddedStore::in_memory(Some(endpoint()), clock()).unwrap();
+    for store in [&disk, &memory] {
+        let claim = store.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
+        let (sender, receiver) = tokio::sync::mpsc::channel(1000);
+        for piece in all.clone() {
+            sender.send(piece).await.unwrap();
+        }
+        drop(sender);
+        store.import(&claim, receiver).await.unwrap();
+        let moved = MovedAway { at: time(9), file: "/to/gate.tg".to_owned() };
+        store.seal(&claim, moved).await.unwrap();
+    }
+    disk.close().await.unwrap();
+    for said in [said(open()), said(open()), said(memory.reopen())] {
+        assert!(said.contains("was moved to /to/gate.tg on "), "{said}");
+        assert!(said.contains("import it into an empty folder"), "{said}");
+    }
+    let copied = EmbeddedStore::on_disk_to_copy(folder.path(), Some(endpoint()), clock()).unwrap();
+    assert_eq!(pieces(&copied).await.len(), all.len());
+    copied.close().await.unwrap();
+    assert!(said(open()).contains("was moved"), "a look at it takes nothing back");
+}

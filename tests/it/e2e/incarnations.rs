@@ -1,0 +1,217 @@
+//! A gateway that is carried elsewhere: what a copy says to clients that are ahead of it, and what
+//! nobody notices of a move.
+
+use crate::e2e::support::{FEED, Format, Stage, Subscriber, posts};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::app::{
+    AppError, ConfigSource, ExportOptions, Gateway, ImportOptions, Outside, export, import_at,
+};
+use tidegate::config::Overrides;
+use tidegate::model::FeedName;
+
+const SITE: &str = "http://gateway.example";
+
+fn on_disk(folder: &Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
+}
+
+fn of(data: PathBuf) -> ConfigSource {
+    let overrides = Overrides { data: Some(data), ..Overrides::default() };
+    ConfigSource::File { path: None, overrides }
+}
+
+/// Runs a future where nothing else waits for it.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
+}
+
+fn write(folder: &Path, is_move: bool) {
+    let settings = of(folder.join("data"));
+    let options = ExportOptions { file: folder.join("gate.tg"), is_move, settings };
+    wait(export(options)).unwrap();
+}
+
+/// Brings the file in where the store was.
+fn bring_in(stage_clock: tidegate::clock::ManualClock, folder: &Path) {
+    let settings = of(folder.join("data"));
+    let options = ImportOptions { file: folder.join("gate.tg"), settings, rearrange: false };
+    wait(import_at(options, Arc::new(stage_clock))).unwrap();
+}
+
+/// What a client of the log carries from one request to the next.
+async fn place(stage: &Stage) -> String {
+    let answer = stage.net.get(&format!("{SITE}/changes")).send().await.unwrap();
+    answer.headers()["x-tidegate-after"].to_str().unwrap().to_owned()
+}
+
+/// The status of `/changes` after a place, and the kinds of changes.
+async fn changes(stage: &Stage, after: &str) -> (u16, Vec<String>) {
+    let address = format!("{SITE}/changes?after={after}&wait=0");
+    let answer = stage.net.get(&address).send().await.unwrap();
+    let status = answer.status().as_u16();
+    let text = answer.text().await.unwrap();
+    let lines = text.lines().filter(|_| status == 200);
+    let lines = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let kinds = lines.flat_map(|line| line["changes"].as_array().unwrap().clone());
+    (status, kinds.map(|change| change["kind"].as_str().unwrap().to_owned()).collect())
+}
+
+/// The first event of a stream that goes on from a place.
+async fn event(stage: &Stage, last: &str) -> String {
+    let asked = stage.net.get(&format!("{SITE}/events")).header("last-event-id", last);
+    let mut stream = asked.send().await.unwrap();
+    let mut seen = String::new();
+    loop {
+        let kind = seen.lines().find_map(|line| line.strip_prefix("event: "));
+        if let Some(kind) = kind.filter(|_| seen.ends_with("\n\n")) {
+            return kind.to_owned();
+        }
+        seen.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());
+    }
+}
+
+/// The tag of the reader view.
+async fn tag(stage: &Stage) -> String {
+    let asked = stage.net.get(&format!("{SITE}/feeds/{FEED}")).header("a-im", "feed");
+    asked.send().await.unwrap().headers()["etag"].to_str().unwrap().to_owned()
+}
+
+/// How a client of deltas with this tag is answered.
+async fn delta(stage: &Stage, tag: &str) -> u16 {
+    let asked = stage.net.get(&format!("{SITE}/feeds/{FEED}")).header("a-im", "feed");
+    asked.header("if-none-match", tag).send().await.unwrap().status().as_u16()
+}
+
+/// Whether the SUP document of the last five minutes comes to list this update.
+async fn announced(stage: &Stage, until: &str) -> bool {
+    let update = until.replace(':', "-");
+    for _ in 0..40 {
+        let text = stage.net.text(&format!("{SITE}/sup.json?seconds=300")).await;
+        if text.contains(&update) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    false
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_ahead_of_a_copy_is_reset() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Atom10, "", &on_disk(folder.path())).await;
+    stage.posts(&posts(1..=4)).await;
+    stage.posts(&posts(1..=5)).await;
+    let at_copy = place(&stage).await;
+    stage.restart_after(|| write(folder.path(), false)).await;
+    stage.posts(&posts(1..=6)).await;
+    stage.posts(&posts(1..=7)).await;
+    let mut follower = Subscriber::new(&stage.net, FEED, true);
+    follower.consume().await;
+    let (ahead, tag) = (place(&stage).await, tag(&stage).await);
+    assert_eq!(changes(&stage, &ahead).await, (200, Vec::new()));
+
+    // The folder is lost, and the copy takes its place.
+    stage.later(Duration::from_secs(3600));
+    let clock = stage.clock();
+    stage
+        .restart_after(|| {
+            std::fs::remove_dir_all(folder.path().join("data")).unwrap();
+            bring_in(clock, folder.path());
+        })
+        .await;
+    // Each is reset in its own way, now and when the numbers have come to where they were.
+    for newest in 8..=12 {
+        assert_eq!(changes(&stage, &ahead).await.0, 410, "before post {newest}");
+        assert_eq!(event(&stage, &ahead).await, "reset");
+        assert_eq!(delta(&stage, &tag).await, 200);
+        stage.poll_alone().await;
+        stage.publishes(&posts(1..=newest));
+        stage.poll_alone().await;
+        if newest == 8 {
+            let (status, kinds) = changes(&stage, &at_copy).await;
+            // Who was not ahead goes on, and hears that the feed begins anew.
+            assert_eq!((status, kinds.first().map(String::as_str)), (200, Some("feed")));
+        }
+    }
+    follower.consume().await;
+    assert_eq!(follower.resets, 1);
+    let mut newcomer = Subscriber::new(&stage.net, FEED, true);
+    newcomer.consume().await;
+    assert_eq!(follower.known(), newcomer.known());
+    stage.stop().await;
+}
+
+/// A consumer of SUP documents hears of every feed that begins anew, also of one that never changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sup_documents_list_the_feeds_of_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
+    stage.posts(&posts(1..=4)).await;
+    stage.restart_after(|| write(folder.path(), false)).await;
+    stage.later(Duration::from_secs(3600));
+    let clock = stage.clock();
+    stage
+        .restart_after(|| {
+            std::fs::remove_dir_all(folder.path().join("data")).unwrap();
+            bring_in(clock, folder.path());
+        })
+        .await;
+    let until =
+        stage.gateway().store().state(&FeedName::new(FEED).unwrap()).await.unwrap().unwrap().tick;
+    assert!(announced(&stage, &until.unwrap().to_string()).await);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_a_move() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut stage = Stage::with(Format::Atom10, "", &on_disk(at)).await;
+    stage.posts(&posts(1..=4)).await;
+    stage.posts(&posts(1..=5)).await;
+    let (last, tag) = (place(&stage).await, tag(&stage).await);
+    let resets =
+        |stage: &Stage| [&stage.subscriber, &stage.precise, &stage.thrifty].map(|s| s.resets);
+    let clock = stage.clock();
+    stage
+        .restart_after(|| {
+            write(at, true);
+            std::fs::rename(at.join("data"), at.join("sealed")).unwrap();
+            bring_in(clock, at);
+        })
+        .await;
+    assert_eq!(changes(&stage, &last).await, (200, Vec::new()), "nothing is told twice");
+    stage.posts(&posts(1..=6)).await;
+    assert_eq!(changes(&stage, &last).await, (200, vec!["items".to_owned()]));
+    assert_eq!(event(&stage, &last).await, "change");
+    assert_eq!(delta(&stage, &tag).await, 226);
+    assert_eq!(resets(&stage), [0; 3]);
+
+    // The folder that it came from is not used any more, and nothing of it is lost.
+    let mut config = stage.config().clone();
+    config.store.path = at.join("sealed");
+    let outside = Outside { clock: Arc::new(stage.clock()), ..Outside::default() };
+    let refused = Gateway::start(&config, outside).await.err().map(|error| chain(&error));
+    let said = refused.unwrap_or_default();
+    assert!(said.contains("was moved to") && said.contains("gate.tg"), "{said}");
+    let again = |is_move| ExportOptions {
+        file: at.join("again.tg"),
+        is_move,
+        settings: of(at.join("sealed")),
+    };
+    assert!(export(again(true)).await.is_err(), "it can be moved once");
+    assert_eq!(export(again(false)).await.unwrap().feeds, 1, "and copied");
+    stage.end().await;
+}
+
+fn chain(error: &AppError) -> String {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}
