@@ -1,0 +1,151 @@
+"""Far more items than a feed keeps are pushed through it: a publisher whose documents turn over.
+
+    endless_feed.py --bin PATH/TO/tidegate [--total N] [--items N] [--listed N]
+
+Disk and memory must not follow the number of items that ever were, the complete view must answer, a
+subscriber that was away must find its way back, and an item that left must come back as itself. Exit
+status 1 where one of that is not so.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+import time
+import urllib.error
+
+import feeds
+import process
+import stage
+
+# Entries that a document has in common with the one before it.
+SHARED = 10
+# What memory and disk may grow by in the second half, beside a part for what grows with every item (a
+# stub and a part of the engine's file).
+GROWTH = 1.35
+SPARE_MB = 96
+# An item of the first document, which leaves and comes back.
+OLD = 5
+
+
+def document(first, last, extra=()):
+    """The posts of these numbers, the newest first, and others behind them."""
+    numbers = [*range(last, first - 1, -1), *extra]
+    return feeds.feed("endless", (feeds.entry("endless", n, f"What post {n} says.") for n in numbers))
+
+
+def size(folder):
+    """What a folder takes on disk, in megabytes."""
+    files = (path for path in pathlib.Path(folder).rglob("*") if path.is_file())
+    return sum(path.stat().st_blocks * 512 for path in files) >> 20
+
+
+def sync_id(view, number):
+    """The sync id of a post in a document, and how often it was updated."""
+    for entry in view.split("<entry")[1:]:
+        if f"<id>urn:endless:{number}</id>" in entry:
+            return re.search(r'<sx:sync id="([^"]+)" updates="(\d+)"', entry).groups()
+    return None
+
+
+def bounds(view):
+    """What a document says of itself: since and until."""
+    sharing = re.search(r"<sx:sharing[^>]*>", view).group(0)
+    return tuple(re.search(rf'{name}="([^"]+)"', sharing).group(1) for name in ("since", "until"))
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--total", type=int, default=300_000)
+    arguments.add_argument("--items", type=int, default=20_000)
+    arguments.add_argument("--listed", type=int, default=5_000)
+    given = arguments.parse_args()
+
+    site, faults = stage.Site(), []
+    settings = (
+        "[polling]\nallow_private = true\nmin_interval = \"1h\"\n"
+        f"[publish]\nitems = {given.items}\narchive_entries = 500\narchives = {2 * given.items // 500}\n"
+        f'[[feed]]\nname = "endless"\nurl = "{site.base}/endless.xml"\n'
+    )
+    with tempfile.TemporaryDirectory() as root:
+        site.documents["/endless.xml"] = document(1, given.listed)
+        gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)
+
+        def get(path):
+            return gateway.ask(f"/feeds/endless{path}").decode()
+
+        def push(first, last, extra=()):
+            site.documents["/endless.xml"] = document(first, last, extra)
+            report = gateway.poll("endless")
+            if report["held"]:
+                raise RuntimeError(f"held: {report['held']}")
+            return report
+
+        try:
+            gateway.poll("endless")
+            old = sync_id(get(""), OLD)
+            away = bounds(get("/sync"))[1]
+            half, last = None, given.listed
+            while last < given.total:
+                begun, last = time.monotonic(), last + given.listed - SHARED
+                push(last - given.listed + 1, last)
+                took = time.monotonic() - begun
+                state = gateway.feed("endless")["state"]
+                living, left = state["counts"]["living"], state["evicted"]["count"]
+                _, peak = process.memory(gateway.process)
+                disk = size(root)
+                print(
+                    f"{last}: {living} kept, {left} left, {took:.1f} s, peak {peak} MB, disk {disk} MB",
+                    flush=True,
+                )
+                if living + left != last:
+                    faults.append(f"{last} were published, {living} are kept and {left} left")
+                if living > given.items + 2 * given.listed:
+                    faults.append(f"{living} items are kept, the limit is {given.items}")
+                if half is None and last >= given.total / 2:
+                    half = (peak, disk)
+            for what, before, now in zip(("memory", "disk"), half, (peak, disk)):
+                if now > before * GROWTH + SPARE_MB:
+                    faults.append(f"{what} grows: {before} MB at half of it, {now} MB at the end")
+
+            begun = time.monotonic()
+            complete = get("/complete")
+            count, took = complete.count("<entry"), time.monotonic() - begun
+            print(f"the complete view: {count} items, {len(complete) >> 20} MB, {took:.1f} s")
+            if count != living:
+                faults.append(f"the complete view has {count} items, {living} are kept")
+
+            # The subscriber was away since the beginning.
+            since, until = bounds(get(f"/sync?since={away}"))
+            whole_since, whole_until = bounds(complete)
+            if not away < since:
+                faults.append(f"who was away since {away} is not told: since is {since}")
+            if not away < whole_since <= since or whole_until != until:
+                faults.append(f"the complete view is of {whole_since} to {whole_until}")
+
+            page = f"/feeds/endless/items/{old[0]}"
+            try:
+                gateway.ask(page)
+                faults.append("an item that left still has a page")
+            except urllib.error.HTTPError as error:
+                said = error.read().decode()
+                if error.code != 410 or "/feeds/endless/archive/" not in said:
+                    faults.append(f"of an item that left is said: {error.code} {said}")
+            report = push(last - given.listed + 1, last, [OLD])
+            back = sync_id(get(""), OLD)
+            print(f"post {OLD} was {old} and is {back}: {report}")
+            if (report["returned"], report["created"]) != (1, 0):
+                faults.append(f"an item that comes back is not told so: {report}")
+            if not back or (back[0], int(back[1])) != (old[0], int(old[1]) + 1):
+                faults.append(f"an item that left as {old} comes back as {back}")
+            gateway.ask(page)
+        except (OSError, RuntimeError) as error:
+            faults.append(f"the gateway did not bear it: {error}")
+        finally:
+            gateway.end()
+    return stage.status(faults)
+
+
+sys.exit(main())
