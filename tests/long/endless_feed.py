@@ -1,6 +1,6 @@
 """Far more items than a feed keeps are pushed through it: a publisher whose documents turn over.
 
-    endless_feed.py --bin PATH/TO/tidegate [--total N] [--items N] [--listed N]
+    endless_feed.py --bin PATH/TO/tidegate [--total N] [--items N] [--listed N] [--pause SECONDS]
 
 Disk and memory must not follow the number of items that ever were, the complete view must answer, a
 subscriber that was away must find its way back, and an item that left must come back as itself. Exit
@@ -61,6 +61,8 @@ def main():
     arguments.add_argument("--total", type=int, default=300_000)
     arguments.add_argument("--items", type=int, default=20_000)
     arguments.add_argument("--listed", type=int, default=5_000)
+    # The engine frees what was replaced on disk in the background, as between two polls.
+    arguments.add_argument("--pause", type=float, default=10)
     given = arguments.parse_args()
 
     site, faults = stage.Site(), []
@@ -92,6 +94,7 @@ def main():
                 begun, last = time.monotonic(), last + given.listed - SHARED
                 push(last - given.listed + 1, last)
                 took = time.monotonic() - begun
+                time.sleep(given.pause)
                 state = gateway.feed("endless")["state"]
                 living, left = state["counts"]["living"], state["evicted"]["count"]
                 _, peak = process.memory(gateway.process)

@@ -102,24 +102,44 @@ pub(super) fn by_tick_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
     SyncId::new(std::str::from_utf8(id).ok()?).ok()
 }
 
-/// What the keys of the stubs begin with that are found under a name.
-pub(super) fn stub_names(feed_name: &FeedName, name: &str) -> Vec<u8> {
-    let mut key = feed(feed_name);
-    key.extend_from_slice(&xxhash_rust::xxh3::xxh3_128(name.as_bytes()).to_be_bytes());
-    key
-}
-
-/// The key of a stub in the index by name.
-pub(super) fn stub_name(feed: &FeedName, name: &str, id: &SyncId) -> Vec<u8> {
-    let mut key = stub_names(feed, name);
+/// The key of a stub: by the tick of its last version, so that what leaves together stands together, and
+/// what leaves later behind it.
+pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
+    let mut key = feed(name);
+    key.extend_from_slice(&tick_bytes(tick));
+    key.extend_from_slice(&hash(id.as_str()));
     key.extend_from_slice(id.as_str().as_bytes());
     key
 }
 
-/// The sync id at the end of a key of the index by name.
-pub(super) fn stub_name_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
-    let id = key.get(feed(name).len() + size_of::<u128>()..)?;
-    SyncId::new(std::str::from_utf8(id).ok()?).ok()
+/// What the keys in the index by name begin with.
+pub(super) fn stub_names(feed_name: &FeedName, name: &str) -> Vec<u8> {
+    let mut key = feed(feed_name);
+    key.extend_from_slice(&hash(name));
+    key
+}
+
+/// The key of a stub in the index by name. It ends with what the stub's own key begins with behind the
+/// feed, and is short: names are found by chance all over the index.
+pub(super) fn stub_name(feed: &FeedName, name: &str, tick: Tick, id: &SyncId) -> Vec<u8> {
+    let mut key = stub_names(feed, name);
+    key.extend_from_slice(&tick_bytes(tick));
+    key.extend_from_slice(&hash(id.as_str()));
+    key
+}
+
+/// What the keys of the stubs begin with that a key in the index by name is of.
+pub(super) fn stubs_named(name: &FeedName, key: &[u8]) -> Option<Vec<u8>> {
+    let mut prefix = feed(name);
+    prefix.extend_from_slice(key.get(prefix.len() + HASH..)?);
+    Some(prefix)
+}
+
+/// The bytes of a hash.
+const HASH: usize = size_of::<u64>();
+
+fn hash(text: &str) -> [u8; HASH] {
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes()).to_be_bytes()
 }
 
 /// The key of an event.

@@ -1,5 +1,5 @@
-//! What is left of items that left the ledger: a record for each, found by its sync id, and by the hashes
-//! of its names. A snapshot never reads them.
+//! What is left of items that left the ledger: a record for each, found by the hashes of its sync id and
+//! its names. A snapshot never reads them.
 
 use super::keys;
 use super::plan::Portions;
@@ -22,29 +22,27 @@ pub(super) fn find(
 ) -> Result<Vec<Stub>, StoreError> {
     let mut found: BTreeMap<SyncId, Stub> = BTreeMap::new();
     for name in names {
-        if let Ok(id) = SyncId::new(name)
-            && !found.contains_key(&id)
-            && let Some(stub) = records.record(Class::Stubs, &keys::item(feed, &id))?
-        {
-            found.insert(id, stub);
-        }
         let prefix = keys::stub_names(feed, name);
         for entry in records.entries(Class::StubNames, &prefix).take(OF_A_NAME) {
             let (key, _) = entry?;
-            let id = keys::stub_name_id(feed, &key);
-            let id =
-                id.ok_or_else(|| records.damaged(Class::StubNames, &key, "it names no item"))?;
-            if found.contains_key(&id) {
-                continue;
-            }
-            let stub: Stub = records.expected(Class::Stubs, &keys::item(feed, &id))?;
-            // Two names may have one hash.
-            if stub.names().any(|of| of == name) {
-                found.insert(id, stub);
+            let of = keys::stubs_named(feed, &key);
+            let of = of.ok_or_else(|| records.damaged(Class::StubNames, &key, "it is cut off"))?;
+            for stub in records.scan::<Stub>(Class::Stubs, &of) {
+                let (_, stub) = stub?;
+                // Two names, and two ids of a tick, may have one hash.
+                if all_names(&stub).any(|of| of == name) {
+                    found.insert(stub.id.clone(), stub);
+                }
             }
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// The names under which a stub is found.
+fn all_names(stub: &Stub) -> impl Iterator<Item = &str> {
+    let others = stub.names().filter(|name| *name != stub.id.as_str());
+    std::iter::once(stub.id.as_str()).chain(others)
 }
 
 /// The entries that a change of a feed's ledger sets and removes for what leaves it and what comes back.
@@ -62,12 +60,14 @@ pub(super) fn plan(
     }
     for id in &change.reinstated {
         let mut writes = Writes::new();
+        let stub = find(records, feed, &[id.to_string()])?.into_iter().find(|stub| stub.id == *id);
         let key = keys::item(feed, id);
-        let stub: Stub = records.expected(Class::Stubs, &key)?;
-        for name in stub.names() {
-            writes.insert((Class::StubNames, keys::stub_name(feed, name, id)), None);
+        let stub = stub.ok_or_else(|| records.damaged(Class::Stubs, &key, "it is missing"))?;
+        for name in all_names(&stub) {
+            let key = keys::stub_name(feed, name, stub.tick, id);
+            writes.insert((Class::StubNames, key), None);
         }
-        writes.insert((Class::Stubs, key), None);
+        writes.insert((Class::Stubs, keys::stub(feed, stub.tick, id)), None);
         portions.add(writes)?;
     }
     Ok(())
@@ -80,11 +80,11 @@ pub(super) fn put(
     stub: &Stub,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    for name in stub.names() {
-        let key = keys::stub_name(feed, name, &stub.id);
+    for name in all_names(stub) {
+        let key = keys::stub_name(feed, name, stub.tick, &stub.id);
         writes.insert((Class::StubNames, key), Some(Vec::new()));
     }
-    records.put(writes, Class::Stubs, keys::item(feed, &stub.id), stub)
+    records.put(writes, Class::Stubs, keys::stub(feed, stub.tick, &stub.id), stub)
 }
 
 /// Takes out everything that is kept of an item but what archives have.
