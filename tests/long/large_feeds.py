@@ -2,8 +2,8 @@
 
     large_feeds.py --bin PATH/TO/tidegate [--feeds N] [--minutes N]
 
-The gateway must stay alive, and a small feed be served all the time. Exit status 1 where it was
-killed, or where the small feed was not served.
+The gateway must stay alive, keep to its memory and let go of it, and serve a small feed all the time.
+Exit status 1 where it does not.
 """
 
 import argparse
@@ -20,6 +20,8 @@ import process
 import stage
 
 LIMIT = 2048
+# What may be resident at most, and two minutes after the last change, in megabytes.
+PEAK, AFTER = 1229, 400
 ENTRIES = 49_000
 CHANGED = 3
 
@@ -81,6 +83,11 @@ def main():
                     )
                 if waiting:
                     faults.append(f"not taken in: {waiting}")
+            time.sleep(120)
+            now, peak = process.memory(gateway.process)
+            print(f"two minutes after: {now} MB, peak {peak} MB", flush=True)
+            if now > AFTER or peak > PEAK:
+                faults.append(f"{now} MB two minutes after, {peak} MB at most: too much")
         except (OSError, RuntimeError) as error:
             faults.append(f"the gateway did not live: {error}")
         finally:

@@ -1,0 +1,143 @@
+"""Small feeds that change all the time, and clients that read them: what memory does meanwhile.
+
+    soak.py --bin PATH/TO/tidegate [--feeds N] [--clients N] [--minutes N] [--plot FILE.svg]
+
+Each feed changes once a minute: an entry comes, the oldest goes, one is edited. Exit status 1 where a
+reader was not served, or where resident memory ends above the limit.
+"""
+
+import argparse
+import asyncio
+import pathlib
+import random
+import sys
+import tempfile
+import time
+
+import clients
+import feeds
+import process
+import stage
+
+ENTRIES = 32
+# Megabytes after the last change, with the caches at their configured limits.
+LIMIT = 200
+VIEWS = ["", "", "", "/sync", "/complete"]
+
+
+def document(name, turn, edits):
+    entries = (
+        feeds.entry(name, number, f"{WORDS} {number} {edits.get(number, 0)}", edits.get(number, 0))
+        for number in range(turn + ENTRIES, turn, -1)
+    )
+    return feeds.feed(name, entries)
+
+
+WORDS = "Some words that a post says, and some that another says. " * 24
+
+
+async def client(place, number, names, ended, faults, counts):
+    """Reads what it likes, several times a second."""
+    choose = random.Random(number)
+    while time.monotonic() < ended:
+        path = f"/feeds/{choose.choice(names)}{choose.choice(VIEWS)}"
+        try:
+            async with asyncio.timeout(clients.REQUEST_WAIT):
+                status, _ = await place.get(f"127.0.1.{number % 200 + 1}", path)
+            counts[status] = counts.get(status, 0) + 1
+            if status != 200:
+                faults.append(f"{path}: {status}")
+        except (OSError, TimeoutError) as error:
+            faults.append(f"{path}: {error}")
+        await asyncio.sleep(choose.uniform(0.2, 0.6))
+
+
+async def change(site, names, ended):
+    """Changes each feed once a minute, one after the other."""
+    turns, edits, choose = dict.fromkeys(names, 0), {name: {} for name in names}, random.Random(7)
+    while time.monotonic() < ended:
+        for name in names:
+            turns[name] += 1
+            edited = turns[name] + choose.randrange(1, ENTRIES)
+            edits[name][edited] = edits[name].get(edited, 0) + 1
+            site.documents[f"/{name}.xml"] = document(name, turns[name], edits[name])
+            await asyncio.sleep(60 / len(names))
+            if time.monotonic() >= ended:
+                return
+
+
+async def watch(gateway, began, ended, seen):
+    while time.monotonic() < ended:
+        seen.append((time.monotonic() - began, process.memory(gateway.process)[0]))
+        if len(seen) % 6 == 1:
+            print(f"{seen[-1][0] / 60:5.1f} min: {seen[-1][1]} MB", flush=True)
+        await asyncio.sleep(10)
+
+
+def plot(seen, path):
+    """Resident memory over time, as a drawing."""
+    width, height, left = 800, 300, 50
+    last, most = max(seen[-1][0], 1), max(value for _, value in seen) * 1.1
+    place = lambda at, value: f"{left + at / last * (width - left):.1f},{height - value / most * height:.1f}"
+    line = " ".join(place(at, value) for at, value in seen)
+    marks = "".join(
+        f'<text x="0" y="{height - value / most * height:.0f}">{value:.0f} MB</text>'
+        for value in (most / 4, most / 2, most * 3 / 4)
+    )
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + 20}" '
+        f'font-family="sans-serif" font-size="12"><rect width="{width}" height="{height + 20}" '
+        f'fill="white"/><polyline fill="none" stroke="black" points="{line}"/>{marks}'
+        f'<text x="{left}" y="{height + 16}">resident memory over {last / 60:.0f} minutes</text></svg>'
+    )
+
+
+async def soak(given, site, gateway, names, faults, seen):
+    began = time.monotonic()
+    ended = began + given.minutes * 60
+    place, counts = clients.Place(gateway.base), {}
+    await asyncio.gather(
+        change(site, names, ended),
+        watch(gateway, began, ended + 120, seen),
+        *(client(place, n, names, ended, faults, counts) for n in range(given.clients)),
+    )
+    print(f"answers: {counts}")
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--feeds", type=int, default=200)
+    arguments.add_argument("--clients", type=int, default=50)
+    arguments.add_argument("--minutes", type=float, default=60)
+    arguments.add_argument("--plot", type=pathlib.Path)
+    given = arguments.parse_args()
+
+    site, faults, seen = stage.Site(), [], []
+    names = [f"feed-{n}" for n in range(given.feeds)]
+    for name in names:
+        site.documents[f"/{name}.xml"] = document(name, 0, {})
+    settings = (
+        '[polling]\nallow_private = true\nmin_interval = "30s"\nmax_interval = "1m"\n'
+        + "".join(f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}.xml"\n' for name in names)
+    )
+    with tempfile.TemporaryDirectory() as root:
+        gateway = stage.Gateway(given.bin, pathlib.Path(root), settings)
+        try:
+            for name in names:
+                gateway.poll(name)
+            asyncio.run(soak(given, site, gateway, names, faults, seen))
+            peak = process.memory(gateway.process)[1]
+            print(f"resident at the end {seen[-1][1]} MB, peak {peak} MB")
+            folder = sum(file.stat().st_size for file in pathlib.Path(root).rglob("*") if file.is_file())
+            print(f"the data folder takes {folder >> 20} MB")
+            if seen[-1][1] > LIMIT:
+                faults.append(f"{seen[-1][1]} MB are resident at the end, the limit is {LIMIT}")
+            if given.plot:
+                plot(seen, given.plot)
+        finally:
+            gateway.end()
+    return stage.status(faults)
+
+
+sys.exit(main())
