@@ -3,8 +3,8 @@
 //!
 //! Writes go to one committer, which groups them ([`committer`]); a large one comes in portions that nobody
 //! sees until its last ([`write`]). A reader sees a feed at one durable revision, whatever is committed
-//! meanwhile ([`pins`], [`undo`]). After a write that may not have become durable, nothing is acknowledged,
-//! published or answered any more.
+//! meanwhile ([`pins`], [`undo`]). After a write that may not have become durable, nothing is acknowledged or
+//! published, and only states are answered, until the store was opened again ([`reopen`]).
 //!
 //! On disk the committer has a thread of its own, and reads run on blocking threads, a bounded number at
 //! a time. In memory nothing blocks, and all is done where it is asked for.
@@ -13,6 +13,7 @@ mod archives;
 mod chain;
 mod committer;
 mod conflicts;
+mod health;
 mod keys;
 mod open;
 mod operations;
@@ -25,6 +26,7 @@ mod read;
 mod reader;
 mod records;
 mod redact;
+mod reopen;
 mod request;
 mod shared;
 mod stubs;
@@ -35,11 +37,11 @@ mod transfer;
 mod undo;
 mod write;
 
-pub(super) use self::open::{Found, OpenRequest, inspect};
+pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
 pub(super) use self::records::Records;
+pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 
 use self::committer::{CommitGroup, Committer};
-use self::open::Opened;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{Published, StoreShared, broken};
 use super::engine::MemoryEngine;
@@ -72,9 +74,16 @@ struct StoreInner {
     reads: Arc<Semaphore>,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
-    /// `None` once closed.
-    open: RwLock<Option<OpenStore>>,
+    open: RwLock<OpenState>,
     committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Whether the store is open.
+enum OpenState {
+    Open(OpenStore),
+    /// It failed, and is opened again.
+    Again,
+    Closed,
 }
 
 /// What goes when the store is closed.
@@ -153,8 +162,10 @@ impl EmbeddedStore {
             let path = self.inner.opened()?.records.engine().path().to_owned();
             return Err(StoreError::InUse { path });
         }
-        let open = self.inner.open.write().unwrap_or_else(PoisonError::into_inner).take();
-        let records = open.ok_or(StoreError::Closed)?.records;
+        let open = self.inner.replace(OpenState::Closed);
+        let OpenState::Open(OpenStore { records, .. }) = open else {
+            return Err(StoreError::Closed);
+        };
         let clock = Arc::clone(&self.clock);
         Self::over_memory(records, OpenRequest::default(), clock)
     }
@@ -165,23 +176,20 @@ impl EmbeddedStore {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
         let found = inspect(&records)?;
-        Self::begin(records, found, request, clock, |_| Ok(Arc::new(Nowhere)))
+        let opened = open::begin(&records, found, request)?;
+        Self::over((records, opened, Arc::new(Nowhere)), clock, None)
     }
 
-    /// A store over a database in which this was found. `place`: where it is, once it is decided whose it
-    /// is.
-    pub(super) fn begin(
-        records: Records,
-        found: Found,
-        request: OpenRequest,
+    /// A store over a database that was opened. `reopen`: how it is opened again after a failure.
+    pub(super) fn over(
+        (records, opened, place): (Records, Opened, Arc<dyn StorePlace>),
         clock: Arc<dyn Clock>,
-        place: impl FnOnce(&Opened) -> Result<Arc<dyn StorePlace>, StoreError>,
+        reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let opened = open::begin(&records, found, request)?;
-        let place = place(&opened)?;
         let Opened { endpoint, sup_ids, opening, committed, floors, sealed } = opened;
         let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
-        let shared = Arc::new(StoreShared::new(feeds.collect(), opening, sealed.0));
+        let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
+        let shared = Arc::new(shared);
         let committer = Committer {
             records: records.clone(),
             shared: Arc::clone(&shared),
@@ -193,20 +201,27 @@ impl EmbeddedStore {
             importing: None,
         };
         let blocks = place.blocks();
-        let (writer, thread) = if blocks {
+        let reads = Arc::new(Semaphore::new(READS as usize));
+        let inner = |writer| {
+            let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
+            Arc::new(StoreInner { shared, reads, blocks, open, committer: Mutex::default() })
+        };
+        let inner = if blocks {
             let (requests, waiting) = mpsc::channel(REQUESTS);
+            let inner = inner(Writer::Thread(requests));
+            let (within, whose) = (Arc::downgrade(&inner), endpoint.clone());
+            let keep = move || {
+                reopen::keep_open(&within, committer, waiting, &whose, reopen.as_deref());
+            };
             let thread = std::thread::Builder::new()
                 .name("store-committer".to_owned())
-                .spawn(move || committer.run(waiting))
+                .spawn(keep)
                 .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
-            (Writer::Thread(requests), Some(thread))
+            *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+            inner
         } else {
-            (Writer::Here(Arc::new(Mutex::new(committer))), None)
+            inner(Writer::Here(Arc::new(Mutex::new(committer))))
         };
-        let reads = Arc::new(Semaphore::new(READS as usize));
-        let open = RwLock::new(Some(OpenStore { records, writer, place }));
-        let committer = Mutex::new(thread);
-        let inner = Arc::new(StoreInner { shared, reads, blocks, open, committer });
         Ok(Self { endpoint, sup_ids, clock, space: None, inner })
     }
 
@@ -220,8 +235,28 @@ impl EmbeddedStore {
 
 impl StoreInner {
     fn opened(&self) -> Result<OpenStore, StoreError> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.clone().ok_or(StoreError::Closed)
+        match &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
+            OpenState::Open(open) => Ok(open.clone()),
+            OpenState::Again => Err(self.unserved()),
+            OpenState::Closed => Err(StoreError::Closed),
+        }
+    }
+
+    /// An error where the store is closed; not where it is opened again.
+    fn check_open(&self) -> Result<(), StoreError> {
+        match &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
+            OpenState::Open(_) | OpenState::Again => Ok(()),
+            OpenState::Closed => Err(StoreError::Closed),
+        }
+    }
+
+    fn replace(&self, state: OpenState) -> OpenState {
+        std::mem::replace(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner), state)
+    }
+
+    /// Why nobody serves a request.
+    fn unserved(&self) -> StoreError {
+        self.shared.health().err().unwrap_or_else(broken)
     }
 
     /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.
@@ -287,13 +322,13 @@ impl StoreInner {
         match writer {
             Writer::Thread(requests) => {
                 if requests.send(request).await.is_err() {
-                    return Err(broken().into());
+                    return Err(self.unserved().into());
                 }
             }
             Writer::Here(committer) => serve_here(&committer, request)?,
         }
         // Whether a request that the committer took with it was carried out is unknown.
-        answer.await.unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+        answer.await.unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
     }
 
     /// The same, for whoever may block.
@@ -305,8 +340,8 @@ impl StoreInner {
         let request = CommitRequest::new(Touches::Feed, work, reply);
         match self.opened()?.writer {
             Writer::Thread(requests) => {
-                requests.blocking_send(request).map_err(|_| broken())?;
-                answer.blocking_recv().unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+                requests.blocking_send(request).map_err(|_| self.unserved())?;
+                answer.blocking_recv().unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
             }
             Writer::Here(committer) => {
                 serve_here(&committer, request)?;
@@ -332,7 +367,11 @@ impl StoreInner {
 
     /// Takes what goes when the store is closed: the rest is to be run where blocking is allowed.
     fn take(&self) -> Option<impl FnOnce() + Send + 'static + use<>> {
-        let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take()?;
+        let open = match self.replace(OpenState::Closed) {
+            OpenState::Open(open) => Some(open),
+            OpenState::Again => None,
+            OpenState::Closed => return None,
+        };
         let thread = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = Arc::clone(&self.shared);
         Some(move || close(open, thread, &shared))
@@ -348,8 +387,12 @@ fn serve_here(committer: &Mutex<Committer>, request: CommitRequest) -> Result<()
 }
 
 /// Waits for the committer, lets go of the database and notes what the store has reached. Blocks.
-fn close(open: OpenStore, committer: Option<JoinHandle<()>>, shared: &StoreShared) {
-    let OpenStore { records, writer, place } = open;
+fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &StoreShared) {
+    let Some(OpenStore { records, writer, place }) = open else {
+        // Opening it again ends soon; there is nothing to note.
+        drop(committer.map(JoinHandle::join));
+        return;
+    };
     drop(writer);
     let ended = committer.is_none_or(|thread| thread.join().is_ok());
     // A reader that is still at work lets the database write after this; then the files as they

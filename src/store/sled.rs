@@ -11,7 +11,10 @@ mod recovery_check;
 use self::barrier::{Barrier, FlushAndSync};
 use self::engine::SledEngine;
 use self::folder::{Mark, Reached, StoreFolder};
-use super::embedded::{EmbeddedStore, Found, OpenRequest, Records, StorePlace, inspect};
+use super::embedded::{
+    Acknowledged, EmbeddedStore, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
+    Reopened, StorePlace, begin, inspect,
+};
 use super::{Epoch, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
@@ -53,6 +56,9 @@ impl EmbeddedStore {
     }
 }
 
+/// Makes the barrier of a database in a folder.
+type MakeBarrier = dyn Fn(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>> + Send;
+
 fn flush_and_sync(db: &::sled::Db, folder: &Path) -> io::Result<Box<dyn Barrier>> {
     Ok(Box::new(FlushAndSync::new(db.clone(), folder)?))
 }
@@ -61,25 +67,83 @@ fn open(
     path: &Path,
     request: OpenRequest,
     clock: Arc<dyn Clock>,
-    barrier: impl FnOnce(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>>,
+    barrier: impl Fn(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>> + Send + 'static,
+) -> Result<EmbeddedStore, StoreError> {
+    open_with(path, request, clock, ReopenPauses::default(), Box::new(barrier))
+}
+
+fn open_with(
+    path: &Path,
+    request: OpenRequest,
+    clock: Arc<dyn Clock>,
+    pauses: ReopenPauses,
+    barrier: Box<MakeBarrier>,
 ) -> Result<EmbeddedStore, StoreError> {
     // Goes last, whatever fails: the database may write until it is dropped.
     let folder = Arc::new(StoreFolder::take(path)?);
-    let mark = folder.mark()?;
-    let (noted, reached) = folder.reached()?;
-    if let Some(mark) = &mark {
-        recovery_check::verify_recovery_on_copy(&folder, mark, noted)?;
+    let opener = StoreOpener { folder, barrier, pauses };
+    let found = opener.open_database()?;
+    let Reopened { records, opened, place } = opener.begin(found, request)?;
+    EmbeddedStore::over((records, opened, place), clock, Some(Box::new(opener)))
+}
+
+/// Opens the store in a folder that is this process's own, as often as needed.
+struct StoreOpener {
+    folder: Arc<StoreFolder>,
+    barrier: Box<MakeBarrier>,
+    pauses: ReopenPauses,
+}
+
+impl StoreOpener {
+    /// Opens the database, and checks that it has everything up to its mark.
+    fn open_database(&self) -> Result<(Records, Found, Reached), StoreError> {
+        let folder = &self.folder;
+        let mark = folder.mark()?;
+        let (noted, reached) = folder.reached()?;
+        if let Some(mark) = &mark {
+            recovery_check::verify_recovery_on_copy(folder, mark, noted)?;
+        }
+        let engine = engine::open(folder.path(), folder.path(), &self.barrier)?;
+        folder.restrict();
+        let (records, found) = inspect_folder(engine, mark.as_ref(), noted)?;
+        Ok((records, found, reached))
     }
-    let engine = engine::open(folder.path(), folder.path(), barrier)?;
-    folder.restrict();
-    let (records, found) = inspect_folder(engine, mark.as_ref(), noted)?;
-    EmbeddedStore::begin(records, found, request, clock, |opened| {
+
+    /// Begins to use what was found.
+    fn begin(
+        &self,
+        (records, found, reached): (Records, Found, Reached),
+        request: OpenRequest,
+    ) -> Result<Reopened, StoreError> {
+        let opened = begin(&records, found, request)?;
         let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
         let mark = Mark { endpoint, fence, epoch: opened.sealed.0, digest: None };
-        folder.set_mark(&mark)?;
-        let folder = Arc::clone(&folder);
-        Ok(Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) }))
-    })
+        self.folder.set_mark(&mark)?;
+        let folder = Arc::clone(&self.folder);
+        let place = Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) });
+        Ok(Reopened { records, opened, place })
+    }
+}
+
+impl Reopen for StoreOpener {
+    fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError> {
+        // Where nothing can be written, opening would fail too, after much reading.
+        self.folder.try_writing()?;
+        recovery_check::forget_cached(self.folder.path());
+        let found = self.open_database()?;
+        if let Some(missing) = known.missing(&found.1) {
+            let path = self.folder.path().display().to_string();
+            let what = format!("acknowledged state is missing since a write failed: {missing}");
+            return Err(ReopenError::Missing(StoreError::Damaged { path, what }));
+        }
+        // One that was moved away as it failed takes nothing more in; a start says so.
+        let endpoint = Some(known.endpoint.clone());
+        Ok(self.begin(found, OpenRequest { endpoint, sup_ids: None, takes_moved: true })?)
+    }
+
+    fn pauses(&self) -> ReopenPauses {
+        self.pauses
+    }
 }
 
 /// Undoes what was not finished, reads what is kept in memory, and checks that the store has everything

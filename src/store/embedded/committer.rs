@@ -60,12 +60,12 @@ pub(super) struct CommitGroup {
 }
 
 impl Committer {
-    /// Serves requests until nobody can send any more, then passes a last barrier.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<CommitRequest>) {
+    /// Serves requests until the store fails, or nobody can send any more; then passes a last barrier.
+    pub(super) fn run(&mut self, requests: &mut mpsc::Receiver<CommitRequest>) {
         let mut last: Option<(Instant, usize)> = None;
         while let Some(first) = requests.blocking_recv() {
             let mut group = vec![first];
-            gather(&mut group, &mut requests);
+            gather(&mut group, requests);
             // An isolated request goes at once. Where requests come together, waiting for the next
             // beat lets one barrier serve more of them.
             if let Some((begun, size)) = last
@@ -73,15 +73,16 @@ impl Committer {
                 && group.len() < GROUP_LIMIT
             {
                 std::thread::sleep(GROUP_EVERY.saturating_sub(begun.elapsed()));
-                gather(&mut group, &mut requests);
+                gather(&mut group, requests);
             }
             last = Some((Instant::now(), group.len()));
             self.serve(group);
             while self.clean() && requests.is_empty() {}
+            if self.shared.health().is_err() {
+                return;
+            }
         }
-        if self.shared.health().is_ok() {
-            self.pass();
-        }
+        self.pass();
     }
 
     /// Does what is asked for, passes one barrier for all of it, and answers.
@@ -334,9 +335,7 @@ impl Committer {
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let mut lineage = origin.lineage.clone();
-        if let Some(mark) = self.shared.mark {
-            lineage.open(mark, origin.reached.0);
-        }
+        lineage.open(self.shared.mark(), origin.reached.0);
         let writes = open::reidentify(&self.records, |identity| {
             identity.fence = identity.fence.max(origin.fence);
             identity.lineage = lineage.clone();

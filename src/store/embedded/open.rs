@@ -34,8 +34,8 @@ pub(in crate::store) struct Opened {
 pub(in crate::store) struct Found {
     /// Whose store it is; `None` where it is new.
     pub(in crate::store) identity: Option<IdentityRecord>,
-    committed: HashMap<FeedName, StateRecord>,
-    floors: HashMap<FeedName, PurgeMark>,
+    pub(super) committed: HashMap<FeedName, StateRecord>,
+    pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// Purged feeds whose data was not all removed.
     sweeping: Vec<(FeedName, PurgeMark)>,
     /// The last closed epoch, and when it was closed.
@@ -73,7 +73,7 @@ pub(in crate::store) struct Opening {
 
 /// Decides whose store it is, raises the fence, ends an unfinished purge and undoes unfinished writes.
 /// Durable on return.
-pub(super) fn begin(
+pub(in crate::store) fn begin(
     records: &Records,
     found: Found,
     request: OpenRequest,

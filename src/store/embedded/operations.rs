@@ -38,7 +38,8 @@ impl Store for EmbeddedStore {
     }
 
     fn condition(&self) -> StoreCondition {
-        StoreCondition { stop: None, space: self.space.as_ref().and_then(|space| space.last()) }
+        let space = self.space.as_ref().and_then(|space| space.last());
+        StoreCondition { stop: self.inner.shared.health.stop(), space }
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
@@ -69,8 +70,8 @@ impl Store for EmbeddedStore {
     }
 
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
-        self.inner.opened()?;
-        self.inner.shared.health()?;
+        // Also while the store is opened again: what was published is durable.
+        self.inner.check_open()?;
         Ok(self.inner.shared.state(feed))
     }
 

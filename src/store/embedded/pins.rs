@@ -1,6 +1,7 @@
 //! Who reads a feed as of which write, so that what they are to see stays until they are done.
 
 use super::shared::Published;
+use crate::store::StoreError;
 use crate::store::record::StateRecord;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ pub(super) struct Pins {
     readers: Mutex<Readers>,
     opened: Condvar,
     is_purged: AtomicBool,
+    is_outdated: AtomicBool,
 }
 
 #[derive(Default)]
@@ -57,6 +59,12 @@ impl Pins {
     pub(super) fn purged(&self) {
         self.is_purged.store(true, Ordering::Release);
     }
+
+    /// Notes that the store was opened again: what was kept for readers is gone. Lets those in that wait.
+    pub(super) fn outdated(&self) {
+        self.is_outdated.store(true, Ordering::Release);
+        self.open();
+    }
 }
 
 /// A feed as it was published, for as long as somebody reads it so.
@@ -74,6 +82,15 @@ impl Pin {
         }
         *readers.by_write.entry(published.head.write).or_default() += 1;
         Some(Self { head: published.head.clone(), pins: Arc::clone(&published.pins) })
+    }
+
+    /// An error where the store was opened again meanwhile.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if !self.pins.is_outdated.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let source = std::io::Error::other("the store was opened again since; read anew");
+        Err(StoreError::Io { doing: "go on reading a feed at one revision", source })
     }
 
     /// Whether the feed was purged meanwhile, so that what was read is nothing.

@@ -39,6 +39,7 @@ impl EmbeddedReader {
         let inner = Arc::clone(&self.inner);
         inner
             .read(move |records, _| {
+                self.pin.check()?;
                 let found = read(&records.at(self.pin.head.write), &self);
                 if self.pin.is_purged() { Ok(None) } else { found }
             })

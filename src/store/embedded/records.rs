@@ -14,7 +14,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The entries that are read at once at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
@@ -41,6 +41,11 @@ impl Records {
     /// The database.
     pub(in crate::store) fn engine(&self) -> &dyn Engine {
         &*self.engine
+    }
+
+    /// Tells whether anybody still has the database.
+    pub(super) fn watch(&self) -> Weak<dyn Engine> {
+        Arc::downgrade(&self.engine)
     }
 
     /// Lets go of the database; whether nobody else has it.

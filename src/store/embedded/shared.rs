@@ -1,14 +1,16 @@
 //! What the committer and the readers share: published states, who reads them, and the locks of feeds.
 
+use super::health::StoreHealth;
 use super::open::Opening;
 use super::pins::{Pin, Pins};
-use crate::model::{FeedName, FeedState, Lineage};
+use crate::clock::Clock;
+use crate::model::{FeedName, FeedState, Lineage, Revision};
 use crate::store::record::StateRecord;
 use crate::store::{Claim, CommitError, Epoch, StoreError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 /// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
@@ -29,13 +31,6 @@ impl Published {
     }
 }
 
-/// Why nothing can be stored any more.
-struct StoreFailure {
-    doing: &'static str,
-    kind: io::ErrorKind,
-    said: String,
-}
-
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<HashMap<FeedName, Published>>,
@@ -43,11 +38,10 @@ pub(super) struct StoreShared {
     writers: Mutex<HashMap<FeedName, Arc<tokio::sync::Mutex<()>>>>,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
-    failure: OnceLock<StoreFailure>,
-    /// The fence of this process's claim.
-    fence: u64,
-    /// Tells this opening of the store from all others.
-    pub(super) mark: Option<u32>,
+    pub(super) health: StoreHealth,
+    clock: Arc<dyn Clock>,
+    /// The fence of this opening's claim, and what tells it from all others.
+    marks: RwLock<(u64, u32)>,
     /// Which opening closed which epochs.
     pub(super) lineage: RwLock<Lineage>,
     /// Whether its state was moved away: nothing is committed any more.
@@ -76,24 +70,69 @@ impl Drop for FeedLock {
 
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
-    pub(super) fn new(feeds: HashMap<FeedName, Published>, opening: Opening, epoch: Epoch) -> Self {
+    pub(super) fn new(
+        feeds: HashMap<FeedName, Published>,
+        opening: Opening,
+        epoch: Epoch,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let Opening { fence, mark, lineage } = opening;
         Self {
             feeds: RwLock::new(feeds),
             writers: Mutex::default(),
             lists: Gate::default(),
-            failure: OnceLock::new(),
-            fence,
-            mark: Some(mark),
+            health: StoreHealth::default(),
+            clock,
+            marks: RwLock::new((fence, mark)),
             lineage: RwLock::new(lineage),
             is_moved: AtomicBool::new(false),
             sealed: watch::Sender::new(epoch),
         }
     }
 
-    /// The claim of this process.
+    fn marks(&self) -> (u64, u32) {
+        *self.marks.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The claim of this opening.
     pub(super) fn claim(&self) -> Claim {
-        Claim { shard: 0, fence: self.fence }
+        Claim { shard: 0, fence: self.marks().0 }
+    }
+
+    /// Tells this opening of the store from all others in what readers are told.
+    pub(super) fn mark(&self) -> u32 {
+        self.marks().1
+    }
+
+    /// The revision of each feed, and the number of its last write.
+    pub(super) fn heads(&self) -> BTreeMap<FeedName, (Revision, u64)> {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        let heads = feeds.iter();
+        heads.map(|(f, of)| (f.clone(), (of.head.state.revision, of.head.write))).collect()
+    }
+
+    /// Shows what was found when the store was opened again. Who has begun to read before does not go on:
+    /// what was kept for it is gone.
+    pub(super) fn replace(
+        &self,
+        heads: HashMap<FeedName, StateRecord>,
+        opening: Opening,
+        epoch: Epoch,
+    ) {
+        let Opening { fence, mark, lineage } = opening;
+        let found = heads.into_iter().map(|(feed, head)| (feed, Published::new(head)));
+        let before = {
+            let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *feeds, found.collect())
+        };
+        for published in before.into_values() {
+            published.pins.outdated();
+        }
+        *self.marks.write().unwrap_or_else(PoisonError::into_inner) = (fence, mark);
+        *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        // The committer may have broken off while it was shut.
+        self.lists.clear_poison();
+        self.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch) != epoch);
     }
 
     /// Refuses a claim that was given out by another opening.
@@ -185,38 +224,19 @@ impl StoreShared {
         read()
     }
 
-    /// Stops the store for good: what was written last may or may not be durable, so neither it
-    /// nor anything that builds on it may be shown.
+    /// Stops the store, until it was opened again.
     pub(super) fn fail(&self, error: &StoreError) {
-        let (doing, kind) = match error {
-            StoreError::Io { doing, source } => (*doing, source.kind()),
-            _ => ("write", io::ErrorKind::Other),
-        };
-        let mut said = error.to_string();
-        let mut cause = std::error::Error::source(error);
-        while let Some(error) = cause {
-            said = format!("{said}: {error}");
-            cause = error.source();
-        }
-        tracing::error!(error = %said, "the store stopped: nothing is stored until a restart");
-        // A second failure tells nothing that the first did not.
-        let _ = self.failure.set(StoreFailure { doing, kind, said });
+        self.health.fail(error, self.clock.now());
     }
 
     /// An error where the store has stopped.
     pub(super) fn health(&self) -> Result<(), StoreError> {
-        match self.failure.get() {
-            None => Ok(()),
-            Some(StoreFailure { doing, kind, said }) => {
-                let said = format!("it stopped after a failure, restart it: {said}");
-                Err(StoreError::Io { doing, source: io::Error::new(*kind, said) })
-            }
-        }
+        self.health.check()
     }
 }
 
 /// The committer broke off while the gate was shut.
 pub(super) fn broken() -> StoreError {
-    let source = io::Error::other("the thread that writes broke off; restart the gateway");
+    let source = io::Error::other("the thread that writes broke off");
     StoreError::Io { doing: "write", source }
 }

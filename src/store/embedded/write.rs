@@ -55,8 +55,12 @@ impl StoreInner {
         let before = shared.published(&feed).map(|published| published.head);
         let base = before.as_ref().map_or(0, |head| head.write);
         let mut is_begun = false;
-        let planned =
-            plan::plan(&records.at(base), before.as_ref(), shared.mark, change, &mut |writes| {
+        let planned = plan::plan(
+            &records.at(base),
+            before.as_ref(),
+            Some(shared.mark()),
+            change,
+            &mut |writes| {
                 let is_first = !std::mem::replace(&mut is_begun, true);
                 let (claim, feed) = (claim.clone(), feed.clone());
                 let written = self.ask_blocking(move |committer, group| {
@@ -67,7 +71,8 @@ impl StoreInner {
                     CommitError::Ambiguous(error) => CommitError::Store(error),
                     other => other,
                 })
-            });
+            },
+        );
         if planned.is_err() && is_begun {
             self.undo(records, &feed, base);
         }
@@ -80,8 +85,10 @@ impl StoreInner {
             self.ask_blocking(move |committer, group| committer.put_back(writes, group))
         });
         if let Err(error) = undone {
-            // The next start does it; nothing may be built on it.
+            // The next opening does it; nothing may be built on it.
             self.shared.fail(&error);
+            // The committer notices with the next request.
+            let _ = self.ask_blocking(|_, _| Ok::<_, StoreError>(()));
         }
     }
 

@@ -4,6 +4,7 @@ mod barrier;
 mod damage;
 mod folder;
 mod leaks;
+mod reopen;
 
 use super::OpenRequest;
 use crate::clock::ManualClock;
@@ -30,14 +31,16 @@ fn clock() -> Arc<ManualClock> {
 
 /// A store, and the database below it.
 fn open_raw(path: &Path) -> (EmbeddedStore, ::sled::Db) {
-    let mut found = None;
+    let found = Arc::new(std::sync::Mutex::new(None));
     let endpoint = EndpointId::own("gate.example").ok();
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
-    let store = super::open(path, request, clock(), |db, folder| {
-        found = Some(db.clone());
+    let place = Arc::clone(&found);
+    let store = super::open(path, request, clock(), move |db, folder| {
+        *place.lock().unwrap() = Some(db.clone());
         super::flush_and_sync(db, folder)
     });
-    (store.unwrap(), found.unwrap())
+    let db = found.lock().unwrap().take();
+    (store.unwrap(), db.unwrap())
 }
 
 /// The error of an opening that must fail.

@@ -17,6 +17,10 @@ const MARK: &str = "mark";
 const REACHED: &str = "reached";
 /// A mark before it is renamed into its place.
 const NEW_MARK: &str = "mark.new";
+/// What is written to see whether the file system takes anything.
+const TRIAL: &str = "trial";
+/// How much: more than the engine needs to open its files.
+const TRIAL_BYTES: usize = 2 << 20;
 /// The first line of a mark.
 const HEADING: &str = "tidegate store mark 1";
 /// The longest mark that is read, in bytes.
@@ -88,6 +92,23 @@ impl StoreFolder {
             }
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
+    }
+
+    /// Writes a little into the folder, durably, and takes it out again: an error where the file system
+    /// takes nothing.
+    pub(super) fn try_writing(&self) -> Result<(), StoreError> {
+        let path = self.path.join(TRIAL);
+        let write = || {
+            let mut file = private::options().create(true).truncate(true).open(&path)?;
+            file.write_all(&vec![1; TRIAL_BYTES])?;
+            file.sync_all()
+        };
+        let written = write();
+        let removed = std::fs::remove_file(&path);
+        written.and(removed).map_err(|source| StoreError::Io {
+            doing: "write to its folder",
+            source: io::Error::new(source.kind(), format!("{}: {source}", self.path.display())),
+        })
     }
 
     /// Lets only the owner read what the engine has written meanwhile.

@@ -15,8 +15,18 @@ const ENTRY_LIMIT: usize = 100_000;
 const DEPTH_LIMIT: usize = 8;
 /// How the names of our files begin, and of the engine's. What else somebody put there is theirs.
 #[cfg(unix)]
-const OURS: [&str; 9] =
-    ["admin-token", "blobs", "conf", "db", "lock", "mark", "reached", "rehearsal", "snap."];
+const OURS: [&str; 10] = [
+    "admin-token",
+    "blobs",
+    "conf",
+    "db",
+    "lock",
+    "mark",
+    "reached",
+    "rehearsal",
+    "snap.",
+    "trial",
+];
 /// The mode of the folder and those in it.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;

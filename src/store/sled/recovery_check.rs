@@ -37,6 +37,21 @@ fn engine_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Has the system forget what it keeps of the engine's files in memory, as far as it can: what a write
+/// that failed left there may be nowhere else, and must not be taken for what is stored.
+pub(super) fn forget_cached(folder: &Path) {
+    let forget = |path: &Path| {
+        let file = fs::File::open(path)?;
+        let all = None;
+        rustix::fs::fadvise(&file, 0, all, rustix::fs::Advice::DontNeed).map_err(io::Error::from)
+    };
+    let forgotten =
+        engine_files(folder).and_then(|paths| paths.iter().try_for_each(|path| forget(path)));
+    if let Err(error) = forgotten {
+        tracing::warn!(%error, "what the system has in memory of the store's files is not forgotten");
+    }
+}
+
 /// A fingerprint of the engine's files: their names, lengths and bytes.
 pub(super) fn digest(folder: &Path) -> io::Result<u128> {
     let mut hash = Xxh3::new();

@@ -5,86 +5,43 @@ use crate::store::sled::barrier::{Barrier, FlushAndSync};
 use crate::store::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
-struct Failing {
+/// A barrier that fails so often, and works from then on.
+pub(super) struct Failing {
     real: FlushAndSync,
-    fails: Arc<AtomicBool>,
+    left: Arc<AtomicUsize>,
+}
+
+impl Failing {
+    /// Makes barriers that share how often they fail.
+    pub(super) fn maker(
+        left: &Arc<AtomicUsize>,
+    ) -> impl Fn(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>> + Send + use<> {
+        let left = Arc::clone(left);
+        move |db, folder| {
+            let real = FlushAndSync::new(db.clone(), folder)?;
+            Ok(Box::new(Self { real, left: Arc::clone(&left) }))
+        }
+    }
 }
 
 impl Barrier for Failing {
     fn pass(&mut self) -> io::Result<()> {
-        if self.fails.load(Ordering::Acquire) {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
+        let take = |left: usize| left.checked_sub(1);
+        match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
+            Ok(_) => Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device")),
+            Err(_) => self.real.pass(),
         }
-        self.real.pass()
     }
-}
-
-fn open_failing(path: &Path) -> (EmbeddedStore, Arc<AtomicBool>) {
-    let fails = Arc::new(AtomicBool::new(false));
-    let switch = Arc::clone(&fails);
-    let store = super::super::open(path, OpenRequest::default(), clock(), |db, folder| {
-        let real = FlushAndSync::new(db.clone(), folder).unwrap();
-        Ok(Box::new(Failing { real, fails: switch }))
-    });
-    (store.unwrap(), fails)
-}
-
-#[tokio::test]
-async fn a_failed_barrier_stops_the_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path());
-    let claim = claim(&store).await;
-    let first = change(&store, "one").await;
-    store.commit(&claim, first).await.unwrap();
-    let before = store.view(&news(), Select::All).await.unwrap().unwrap();
-    let sealed = store.watch_epochs();
-
-    fails.store(true, Ordering::Release);
-    let second = change(&store, "two").await;
-    let said = store.commit(&claim, second.clone()).await.unwrap_err();
-    assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
-    assert_eq!(*sealed.borrow(), Epoch(1));
-
-    // The disk works again, but what happened to the last write is unknown.
-    fails.store(false, Ordering::Release);
-    let said = store.commit(&claim, second).await.unwrap_err();
-    let CommitError::Store(StoreError::Io { source, .. }) = said else { panic!("{said:?}") };
-    assert_eq!(source.kind(), io::ErrorKind::StorageFull);
-    assert!(source.to_string().contains("no space left on device"), "{source}");
-    assert!(matches!(store.state(&news()).await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.view(&news(), Select::All).await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.feeds().await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.poll_states().await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.epochs_after(Epoch(0), 9).await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.purge_feed(&news()).await, Err(StoreError::Io { .. })));
-    let checkpoint = store.checkpoint(&claim, &[]).await;
-    assert!(matches!(checkpoint, Err(CommitError::Store(StoreError::Io { .. }))));
-    assert!(matches!(store.claims(1, Duration::ZERO).await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.close().await, Err(StoreError::Io { .. })));
-    assert!(matches!(store.close().await, Err(StoreError::Closed)));
-
-    // After a restart the change is there whole or not at all.
-    let store = open_as(folder.path(), None).unwrap();
-    let view = store.view(&news(), Select::All).await.unwrap().unwrap();
-    let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
-    if view != before {
-        assert_eq!(view.state.revision, Revision(2));
-        assert_eq!(view.items[0].shared.winner.data.xml, "two");
-    }
-    assert_eq!(tail.len() as u64, view.state.revision.0);
 }
 
 #[tokio::test]
 async fn an_opening_that_is_not_durable_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let opened =
-        super::super::open(folder.path(), OpenRequest::default(), clock(), |db, folder| {
-            let real = FlushAndSync::new(db.clone(), folder).unwrap();
-            Ok(Box::new(Failing { real, fails: Arc::new(AtomicBool::new(true)) }))
-        });
+    let maker = Failing::maker(&Arc::new(AtomicUsize::new(1)));
+    let opened = super::super::open(folder.path(), OpenRequest::default(), clock(), maker);
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
     assert_eq!(doing, "make its opening durable");
     open(folder.path()).unwrap();
@@ -112,10 +69,13 @@ async fn nothing_is_seen_before_it_is_durable() {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
-    let store = super::super::open(folder.path(), OpenRequest::default(), clock(), |db, folder| {
-        let real = FlushAndSync::new(db.clone(), folder).unwrap();
-        Ok(Box::new(Waiting { real, arrived, go }))
-    });
+    let go = std::sync::Mutex::new(Some(go));
+    let store =
+        super::super::open(folder.path(), OpenRequest::default(), clock(), move |db, folder| {
+            let real = FlushAndSync::new(db.clone(), folder).unwrap();
+            let go = go.lock().unwrap().take().unwrap();
+            Ok(Box::new(Waiting { real, arrived: arrived.clone(), go }))
+        });
     let store = Arc::new(store.unwrap());
     // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
     let let_through = let_through;
@@ -162,7 +122,7 @@ async fn dropping_a_store_lets_go_of_the_folder() {
 }
 
 /// A change to `items` items at once, on top of what the store has.
-async fn wide(store: &EmbeddedStore, items: usize, text: &str) -> Change {
+pub(super) async fn wide(store: &EmbeddedStore, items: usize, text: &str) -> Change {
     let mut wide = change(store, text).await;
     let (known, version) = (wide.known.remove(0), wide.versions.remove(0));
     for number in 0..items {
@@ -187,11 +147,15 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store =
-            super::super::open(folder.path(), OpenRequest::default(), clock(), |db, folder| {
+        let store = super::super::open(
+            folder.path(),
+            OpenRequest::default(),
+            clock(),
+            move |db, folder| {
                 let real = FlushAndSync::new(db.clone(), folder).unwrap();
-                Ok(Box::new(Counted { real, left }))
-            });
+                Ok(Box::new(Counted { real, left: Arc::clone(&left) }))
+            },
+        );
         let store = store.unwrap();
         let claim = claim(&store).await;
         let first = wide(&store, ITEMS, "one").await;
@@ -235,7 +199,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
 }
 
 /// A barrier that can be passed so often, and fails from then on.
-struct Counted {
+pub(super) struct Counted {
     real: FlushAndSync,
     left: Arc<AtomicUsize>,
 }

@@ -1,0 +1,100 @@
+//! Whether the store works: it stops at the first failure, and heals when it was opened again.
+
+use crate::model::Time;
+use crate::store::{StoreError, StoreStop};
+use std::error::Error;
+use std::sync::{PoisonError, RwLock};
+
+/// Why nothing can be read or stored.
+#[derive(Clone)]
+struct StoreFailure {
+    stop: StoreStop,
+    /// The folder, and what was found in it, where it is not opened again.
+    damage: Option<(String, String)>,
+}
+
+/// Whether the store works, as far as is known.
+#[derive(Default)]
+pub(super) struct StoreHealth(RwLock<Option<StoreFailure>>);
+
+impl StoreHealth {
+    /// An error where the store has stopped.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(StoreFailure { damage: Some((path, what)), .. }) => {
+                Err(StoreError::Damaged { path: path.clone(), what: what.clone() })
+            }
+            Some(StoreFailure { stop, .. }) => Err(StoreError::Stopped(Box::new(stop.clone()))),
+        }
+    }
+
+    /// Why and since when it has stopped.
+    pub(super) fn stop(&self) -> Option<StoreStop> {
+        let failure = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().map(|failure| failure.stop.clone())
+    }
+
+    /// Stops the store: what was written last may or may not be durable, so neither it nor anything that
+    /// builds on it may be shown. What follows from an earlier failure says nothing new.
+    pub(super) fn fail(&self, error: &StoreError, now: Time) {
+        if matches!(error, StoreError::Stopped(_)) {
+            return;
+        }
+        let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_some() {
+            return;
+        }
+        let cause = in_words(error);
+        tracing::error!(error = %cause, "the store stopped: it is opened again");
+        let stop = StoreStop { cause, since: now, next_try: Some(now), failed_tries: 0 };
+        *failure = Some(StoreFailure { stop, damage: None });
+    }
+
+    /// Notes when it is opened again, and, after a try that failed, why that did.
+    pub(super) fn plan_try(&self, next: Time, failed: Option<&StoreError>) {
+        let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(StoreFailure { stop, .. }) = &mut *failure else { return };
+        stop.next_try = Some(next);
+        if let Some(error) = failed {
+            stop.failed_tries = stop.failed_tries.saturating_add(1);
+            let error = in_words(error);
+            tracing::warn!(%error, next = %next, "the store could not be opened again");
+        }
+    }
+
+    /// It is not opened again: it is damaged.
+    pub(super) fn give_up(&self, path: &str, error: &StoreError) {
+        let what = match error {
+            StoreError::Damaged { what, .. } => what.clone(),
+            other => in_words(other),
+        };
+        tracing::error!(error = %what, "the store is not opened again: it is damaged");
+        let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = &mut *failure {
+            failure.stop.next_try = None;
+            failure.stop.cause = what.clone();
+            failure.damage = Some((path.to_owned(), what));
+        }
+    }
+
+    /// It is open again.
+    pub(super) fn heal(&self, now: Time) {
+        let healed = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(StoreFailure { stop, .. }) = healed {
+            let (after, tries) = (now.since(stop.since), stop.failed_tries);
+            tracing::warn!(?after, failed_tries = tries, "the store is open again");
+        }
+    }
+}
+
+/// An error with everything behind it.
+fn in_words(error: &StoreError) -> String {
+    let mut words = error.to_string();
+    let mut cause = Error::source(error);
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}

@@ -1,0 +1,266 @@
+//! Opening a store again after a failure, in the process that it failed in.
+//!
+//! After a write or a barrier that failed, the handle of the database is of no use: what the system
+//! dropped is gone, and a second barrier would not say so. So the thread that writes lets go of it, waits
+//! until readers have, and opens the folder again, which this process holds all the while. What was
+//! acknowledged must be found there. Meanwhile states are answered from memory.
+
+use super::committer::Committer;
+use super::open::{Found, Opened};
+use super::request::CommitRequest;
+use super::shared::{StoreShared, broken};
+use super::{OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
+use crate::clock::Clock;
+use crate::model::{EndpointId, FeedName, Revision};
+use crate::store::engine::Engine;
+use crate::store::purge_mark::PurgeMark;
+use crate::store::{Epoch, StoreError};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// How often a store may look damaged before it is not opened any more: a disk that fails can make it
+/// look so.
+const DAMAGED_TRIES: u32 = 3;
+/// How late a closing is noticed while a try is waited for.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// How soon a store is opened again: each try that fails doubles the pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct ReopenPauses {
+    pub(in crate::store) first: Duration,
+    pub(in crate::store) longest: Duration,
+}
+
+impl Default for ReopenPauses {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), longest: Duration::from_secs(30) }
+    }
+}
+
+/// Opens the database of one place again.
+pub(in crate::store) trait Reopen: Send {
+    /// Opens it, where it has what was acknowledged.
+    fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError>;
+
+    /// The pauses between tries.
+    fn pauses(&self) -> ReopenPauses;
+}
+
+/// A store that was opened again.
+pub(in crate::store) struct Reopened {
+    pub(in crate::store) records: Records,
+    pub(in crate::store) opened: Opened,
+    pub(in crate::store) place: Arc<dyn StorePlace>,
+}
+
+/// Why a store was not opened again.
+pub(in crate::store) enum ReopenError {
+    /// Acknowledged state is missing.
+    Missing(StoreError),
+    Failed(StoreError),
+}
+
+impl<E: Into<StoreError>> From<E> for ReopenError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// What a store that is opened again must have.
+pub(in crate::store) struct Acknowledged {
+    pub(in crate::store) endpoint: EndpointId,
+    pub(in crate::store) fence: u64,
+    pub(in crate::store) epoch: Epoch,
+    /// Each feed with its revision and the number of its last write.
+    feeds: BTreeMap<FeedName, (Revision, u64)>,
+    floors: HashMap<FeedName, PurgeMark>,
+}
+
+impl Acknowledged {
+    /// What was published, and the marks of purged feeds as the committer had them.
+    fn new(
+        shared: &StoreShared,
+        endpoint: EndpointId,
+        floors: HashMap<FeedName, PurgeMark>,
+    ) -> Self {
+        let (fence, epoch) = (shared.claim().fence, *shared.sealed.borrow());
+        Self { endpoint, fence, epoch, feeds: shared.heads(), floors }
+    }
+
+    /// The first thing that is missing from what was found, in words. What was never acknowledged may be
+    /// there or not: a change, or a purge.
+    pub(in crate::store) fn missing(&self, found: &Found) -> Option<String> {
+        match &found.identity {
+            None => return Some("whose store it is".to_owned()),
+            Some(identity) if identity.endpoint != self.endpoint => {
+                return Some(format!("it is the store of {} now", identity.endpoint));
+            }
+            Some(identity) if identity.fence < self.fence => {
+                return Some(format!("the claim {} was given out", self.fence));
+            }
+            Some(_) => {}
+        }
+        let (reached, sealed) = (self.epoch.0, found.sealed.0.0);
+        if sealed < reached {
+            return Some(format!("the change log ends at epoch {sealed}, {reached} was published"));
+        }
+        for (feed, (revision, write)) in &self.feeds {
+            let head = found.committed.get(feed);
+            let stored = head.map(|head| (head.state.revision, head.write));
+            let purged = found.floors.get(feed).is_some_and(|floor| floor.revision >= *revision);
+            let is_there = stored.map_or(purged, |stored| stored >= (*revision, *write));
+            if !is_there {
+                let at = stored.map_or(0, |(revision, _)| revision.0);
+                let revision = revision.0;
+                return Some(format!(
+                    "the feed {feed} is at revision {at}, {revision} was acknowledged"
+                ));
+            }
+        }
+        let lost = self.floors.iter().find(|(feed, floor)| {
+            let kept = found.floors.get(*feed).is_some_and(|kept| kept.revision >= floor.revision);
+            !kept && !found.committed.contains_key(*feed)
+        });
+        lost.map(|(feed, _)| format!("the marks of the purged feed {feed}"))
+    }
+}
+
+/// Has requests served, and opens the store again whenever it has failed, until it is closed.
+pub(super) fn keep_open(
+    inner: &Weak<StoreInner>,
+    mut committer: Committer,
+    mut requests: mpsc::Receiver<CommitRequest>,
+    endpoint: &EndpointId,
+    reopen: Option<&dyn Reopen>,
+) {
+    loop {
+        let shared = Arc::clone(&committer.shared);
+        if catch_unwind(AssertUnwindSafe(|| committer.run(&mut requests))).is_err() {
+            shared.fail(&broken());
+        }
+        if shared.health().is_ok() {
+            return;
+        }
+        // Each is answered with the failure.
+        requests.close();
+        while let Some(request) = requests.blocking_recv() {
+            committer.serve(vec![request]);
+        }
+        let (floors, clock) = (std::mem::take(&mut committer.floors), Arc::clone(&committer.clock));
+        drop(committer);
+        let (Some(inner), Some(reopen)) = (inner.upgrade(), reopen) else { return };
+        let known = Acknowledged::new(&shared, endpoint.clone(), floors);
+        match try_until_open(&inner, reopen, &known, &clock) {
+            Some(next) => (committer, requests) = next,
+            None => return,
+        }
+    }
+}
+
+/// Lets go of the database and tries to open it again, until that succeeds, it is given up, or the store
+/// is closed.
+fn try_until_open(
+    inner: &StoreInner,
+    reopen: &dyn Reopen,
+    known: &Acknowledged,
+    clock: &Arc<dyn Clock>,
+) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
+    let (engine, path) = let_go(inner)?;
+    let health = &inner.shared.health;
+    let pauses = reopen.pauses();
+    let (mut pause, mut damaged, mut failed) = (pauses.first, 0, None);
+    loop {
+        health.plan_try(clock.now().plus(pause), failed.as_ref());
+        if !rest(inner, pause) {
+            return None;
+        }
+        pause = pause.saturating_mul(2).min(pauses.longest);
+        let tried = if engine.strong_count() > 0 {
+            let source = std::io::Error::other("somebody still reads from it");
+            Err(ReopenError::Failed(StoreError::Io { doing: "be let go of", source }))
+        } else {
+            catch_unwind(AssertUnwindSafe(|| reopen.reopen(known)))
+                .unwrap_or_else(|_| Err(ReopenError::Failed(broken())))
+        };
+        let error = match tried {
+            Ok(opened) => return install(inner, opened, clock),
+            Err(ReopenError::Missing(error)) => {
+                health.give_up(&path, &error);
+                return None;
+            }
+            Err(ReopenError::Failed(error)) => error,
+        };
+        damaged = if matches!(error, StoreError::Damaged { .. }) { damaged + 1 } else { 0 };
+        if damaged >= DAMAGED_TRIES {
+            health.give_up(&path, &error);
+            return None;
+        }
+        failed = Some(error);
+    }
+}
+
+/// Takes the database out of the store and lets go of it; readers may still have it. `None` where the
+/// store is closed.
+fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
+    let taken = {
+        let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            OpenState::Closed | OpenState::Again => return None,
+            OpenState::Open(_) => std::mem::replace(&mut *open, OpenState::Again),
+        }
+    };
+    let OpenState::Open(OpenStore { records, writer, place }) = taken else { return None };
+    let (engine, path) = (records.watch(), records.engine().path().to_owned());
+    // The engine breaks off where it cannot make its last writes durable, which nobody relies on.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop((writer, records))));
+    drop(place);
+    Some((engine, path))
+}
+
+/// Waits; false where the store is closed meanwhile.
+fn rest(inner: &StoreInner, pause: Duration) -> bool {
+    let until = Instant::now() + pause;
+    loop {
+        if matches!(&*inner.open.read().unwrap_or_else(PoisonError::into_inner), OpenState::Closed)
+        {
+            return false;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(SLICE));
+    }
+}
+
+/// Shows what the store has now, and serves requests again. `None` where the store is closed.
+fn install(
+    inner: &StoreInner,
+    reopened: Reopened,
+    clock: &Arc<dyn Clock>,
+) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
+    let Reopened { records, opened, place } = reopened;
+    let Opened { opening, committed, floors, sealed, .. } = opened;
+    let (sender, requests) = mpsc::channel(REQUESTS);
+    let committer = Committer {
+        records: records.clone(),
+        shared: Arc::clone(&inner.shared),
+        place: Arc::clone(&place),
+        clock: Arc::clone(clock),
+        cleaning: BTreeMap::new(),
+        floors,
+        sealed,
+        importing: None,
+    };
+    let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
+    if matches!(&*open, OpenState::Closed) {
+        return None;
+    }
+    inner.shared.replace(committed, opening, sealed.0);
+    inner.shared.health.heal(clock.now());
+    *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
+    Some((committer, requests))
+}

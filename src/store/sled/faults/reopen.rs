@@ -1,0 +1,236 @@
+//! A store that failed is opened again by itself: nothing unacknowledged is shown, and nothing
+//! acknowledged is lost.
+
+use super::barrier::{Failing, wide};
+use super::*;
+use crate::store::sled::ReopenPauses;
+use crate::store::{CommitError, Epoch, Select, StoreCondition};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The pause before the first try, and the longest one.
+fn pauses(milliseconds: u64) -> ReopenPauses {
+    let first = Duration::from_millis(milliseconds);
+    ReopenPauses { first, longest: 2 * first }
+}
+
+/// A store whose barrier fails as often as it is told to.
+fn open_failing(path: &Path, pauses: ReopenPauses) -> (EmbeddedStore, Arc<AtomicUsize>) {
+    let fails = Arc::new(AtomicUsize::new(0));
+    let barrier = Box::new(Failing::maker(&fails));
+    let store = super::super::open_with(path, OpenRequest::default(), clock(), pauses, barrier);
+    (store.unwrap(), fails)
+}
+
+async fn until(store: &EmbeddedStore, is_it: impl Fn(&StoreCondition) -> bool) -> StoreCondition {
+    for _ in 0..2_000 {
+        let condition = store.condition();
+        if is_it(&condition) {
+            return condition;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{:?}", store.condition());
+}
+
+async fn until_open(store: &EmbeddedStore) {
+    until(store, |condition| condition.stop.is_none()).await;
+}
+
+fn assert_stopped<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+    let Err(StoreError::Stopped(stop)) = answer else { panic!("{answer:?}") };
+    let said = stop.to_string();
+    assert!(said.contains("no space left on device") && said.contains("opened again"), "{said}");
+}
+
+#[tokio::test]
+async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, fails) = open_failing(folder.path(), pauses(300));
+    let claim = claim(&store).await;
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap();
+    let before = store.view(&news(), Select::All).await.unwrap().unwrap();
+    let sealed = store.watch_epochs();
+
+    fails.store(1, Ordering::Release);
+    let second = change(&store, "two").await;
+    let said = store.commit(&claim, second.clone()).await.unwrap_err();
+    assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
+    assert_eq!(*sealed.borrow(), Epoch(1));
+
+    // What is durable is told from memory; what happened to the last write is unknown.
+    assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
+    let said = store.commit(&claim, second.clone()).await.unwrap_err();
+    let CommitError::Store(said) = said else { panic!("{said:?}") };
+    assert_stopped(Err::<(), _>(said));
+    assert_stopped(store.view(&news(), Select::All).await);
+    assert_stopped(store.feeds().await);
+    assert_stopped(store.poll_states().await);
+    assert_stopped(store.epochs_after(Epoch(0), 9).await);
+    assert_stopped(store.purge_feed(&news()).await);
+    assert_stopped(store.claims(1, Duration::ZERO).await);
+    let checkpoint = store.checkpoint(&claim, &[]).await;
+    assert!(matches!(checkpoint, Err(CommitError::Store(StoreError::Stopped(_)))));
+    // The folder is this process's own all the while.
+    assert!(matches!(refused(open_as(folder.path(), None)), StoreError::InUse { .. }));
+
+    until_open(&store).await;
+    let view = store.view(&news(), Select::All).await.unwrap().unwrap();
+    let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
+    if view.state.revision == Revision(1) {
+        assert_eq!(view, before);
+    } else {
+        assert_eq!(view.state.revision, Revision(2));
+        assert_eq!(view.items[0].shared.winner.data.xml, "two");
+    }
+    assert_eq!(tail.len() as u64, view.state.revision.0);
+    assert_eq!(*sealed.borrow(), Epoch(view.state.revision.0));
+
+    // Whoever holds the claim from before reads anew first.
+    assert!(matches!(store.commit(&claim, second).await, Err(CommitError::Fenced)));
+    let claim = self::claim(&store).await;
+    assert_eq!(claim.fence, 2);
+    let third = change(&store, "three").await;
+    let revision = store.commit(&claim, third).await.unwrap().revision;
+    assert_eq!(revision, Revision(view.state.revision.0 + 1));
+    store.close().await.unwrap();
+    assert!(matches!(store.state(&news()).await, Err(StoreError::Closed)));
+    let store = open_as(folder.path(), None).unwrap();
+    assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, revision);
+}
+
+#[tokio::test]
+async fn opening_is_tried_until_it_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, fails) = open_failing(folder.path(), pauses(2));
+    let claim = claim(&store).await;
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap();
+    fails.store(usize::MAX, Ordering::Release);
+    let second = change(&store, "two").await;
+    store.commit(&claim, second).await.unwrap_err();
+    let tries = |condition: &StoreCondition| {
+        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 4 && stop.next_try.is_some())
+    };
+    until(&store, tries).await;
+    assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
+    fails.store(0, Ordering::Release);
+    until_open(&store).await;
+    let claim = self::claim(&store).await;
+    let next = change(&store, "three").await;
+    store.commit(&claim, next).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let (store, fails) = open_failing(&path, pauses(400));
+    let claim = claim(&store).await;
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap();
+    let older = files(&path);
+    // It makes no tick, so that no epoch tells of it.
+    let mut second = change(&store, "two").await;
+    second.tick = None;
+    second.state.tick = store.state(&news()).await.unwrap().unwrap().tick;
+    let markup = second.versions.remove(0).markup.unwrap();
+    let known = store.snapshot(&news()).await.unwrap().unwrap().known.remove(0);
+    second.latest = vec![(known.id.clone(), markup)];
+    second.known = vec![LedgerEntry { touched: second.state.render_revision, ..known }];
+    second.order = None;
+    store.commit(&claim, second).await.unwrap();
+    fails.store(1, Ordering::Release);
+    let third = change(&store, "three").await;
+    store.commit(&claim, third).await.unwrap_err();
+    // The database is that of before the second change.
+    for (name, bytes) in &older {
+        if name == "db" || name == "conf" || name.starts_with("snap.") {
+            std::fs::write(path.join(name), bytes).unwrap();
+        }
+    }
+    for name in files(&path).keys().filter(|name| name.starts_with("snap.")) {
+        if !older.contains_key(name) {
+            std::fs::remove_file(path.join(name)).unwrap();
+        }
+    }
+    let given_up = |condition: &StoreCondition| {
+        condition.stop.as_ref().is_some_and(|stop| stop.next_try.is_none())
+    };
+    let condition = until(&store, given_up).await;
+    let said = condition.stop.unwrap().to_string();
+    assert!(said.contains("not opened again"), "{said}");
+    let damaged = store.feeds().await.unwrap_err();
+    let StoreError::Damaged { what, .. } = &damaged else { panic!("{damaged:?}") };
+    assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
+    assert!(store.close().await.is_err());
+}
+
+#[tokio::test]
+async fn a_store_that_is_opened_again_can_be_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, fails) = open_failing(folder.path(), pauses(60_000));
+    let claim = claim(&store).await;
+    fails.store(1, Ordering::Release);
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap_err();
+    let begun = std::time::Instant::now();
+    assert_stopped(store.close().await);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(matches!(store.close().await, Err(StoreError::Closed)));
+    open_as(folder.path(), None).unwrap();
+}
+
+#[tokio::test]
+async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, fails) = open_failing(folder.path(), pauses(1));
+    let claim = claim(&store).await;
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap();
+    let reader = store.reader(&news()).await.unwrap().unwrap();
+    fails.store(1, Ordering::Release);
+    let second = change(&store, "two").await;
+    store.commit(&claim, second).await.unwrap_err();
+    until_open(&store).await;
+    assert_eq!(reader.state().revision, Revision(1));
+    assert!(matches!(reader.view(Select::All).await, Err(StoreError::Io { .. })));
+    let reader = store.reader(&news()).await.unwrap().unwrap();
+    assert_eq!(reader.view(Select::All).await.unwrap().unwrap().items.len(), 1);
+}
+
+/// Wherever a large change breaks off, it is whole or not there once the store is open again, and the feed
+/// goes on.
+#[tokio::test]
+async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
+    const ITEMS: usize = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let (store, fails) = open_failing(folder.path(), pauses(1));
+    let first_claim = claim(&store).await;
+    let first = wide(&store, ITEMS, "0").await;
+    store.commit(&first_claim, first).await.unwrap();
+    for (round, after) in (1..).zip([0, 3, 1, 9, 5, 20]) {
+        let before = store.view(&news(), Select::All).await.unwrap().unwrap();
+        let claim = claim(&store).await;
+        let change = wide(&store, ITEMS, &round.to_string()).await;
+        let committing = store.commit(&claim, change);
+        let failing = async {
+            tokio::time::sleep(Duration::from_millis(after)).await;
+            fails.store(1, Ordering::Release);
+        };
+        let (done, ()) = tokio::join!(committing, failing);
+        if done.is_ok() {
+            fails.store(0, Ordering::Release);
+        }
+        until_open(&store).await;
+        let now = store.view(&news(), Select::All).await.unwrap().unwrap();
+        if now.state.revision == before.state.revision {
+            assert!(done.is_err());
+            assert_eq!(now, before);
+        } else {
+            let texts = now.items.iter().map(|item| &item.shared.winner.data.xml);
+            assert!(texts.into_iter().all(|text| *text == round.to_string()));
+            assert_eq!(now.items.len(), ITEMS);
+        }
+    }
+}
