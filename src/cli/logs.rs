@@ -21,6 +21,8 @@ pub(super) fn start(format: LogFormat) {
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal() && has_colour(std::env::var_os(NO_COLOUR)))
+        // A log that is a file on a full disk cannot be written: saying so there too would end the process.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     // Somebody who started it before keeps what they chose.
     let _ = match format {

@@ -70,10 +70,13 @@ impl Directory {
             Err(error) => error,
         };
         let Some(last) = self.last() else { return Err(error) };
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "the list of feeds could not be read; the last one is served"
-        );
+        // The store itself has logged why, once.
+        if !matches!(error, StoreError::Stopped(_)) {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the list of feeds could not be read; the last one is served"
+            );
+        }
         Ok(last.listing)
     }
 

@@ -209,7 +209,10 @@ impl SupDocuments {
     pub(super) async fn keep(&self, closing: &CancellationToken) {
         let mut sealed = self.log.watch();
         loop {
-            if let Err(error) = self.follow().await {
+            // The store itself has logged why, once.
+            if let Err(error) = self.follow().await
+                && !matches!(error, StoreError::Stopped(_))
+            {
                 tracing::warn!(%error, "the change log could not be followed");
             }
             for slot in &self.slots {

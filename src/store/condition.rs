@@ -1,7 +1,7 @@
 //! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
 
 use super::StoreError;
-use crate::model::{Change, Time, shown_size};
+use crate::model::{Change, Time, counted, shown_size};
 
 /// What of a store does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,11 +57,10 @@ impl std::fmt::Display for StoreStop {
         write!(f, "the store stopped at {since}: {cause}; ")?;
         match next_try {
             Some(next) if *failed_tries == 0 => write!(f, "it is opened again at {next}"),
-            Some(next) => write!(
-                f,
-                "it is opened again at {next}, after {failed_tries} tries that failed: what is \
-                 durable is served from memory as far as it is there"
-            ),
+            Some(next) => {
+                let tries = counted(*failed_tries, "try");
+                write!(f, "it is opened again at {next}, after {tries} that failed")
+            }
             None => write!(f, "it is not opened again: restore its folder from a copy"),
         }
     }

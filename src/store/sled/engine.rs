@@ -10,6 +10,7 @@ use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -71,6 +72,9 @@ pub(in crate::store) struct SledEngine {
     path: String,
     trees: HashMap<Place, Tree>,
     barrier: Mutex<Box<dyn Barrier>>,
+    /// The database's file, opened before the engine had it, until the first barrier: the system tells of
+    /// what was lost once to each who had the file open then, and the engine does not pass it on.
+    opened_before: Mutex<Option<File>>,
 }
 
 /// Opens sled in the folder `path`; messages speak of the folder `shown`. `barrier` makes what is
@@ -83,6 +87,9 @@ pub(super) fn open(
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
     let shown = shown.display().to_string();
+    // A new database has none yet.
+    let opened_before =
+        Mutex::new(File::options().read(true).write(true).open(path.join("db")).ok());
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
@@ -98,7 +105,7 @@ pub(super) fn open(
                 let barrier = barrier(&db, path)
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
                 let barrier = Mutex::new(barrier);
-                return Ok(SledEngine { path: shown, trees, barrier });
+                return Ok(SledEngine { path: shown, trees, barrier, opened_before });
             }
             Ok(Err(error)) if is_locked(&error) => {
                 tries += 1;
@@ -382,7 +389,11 @@ impl Engine for SledEngine {
 
     fn pass(&self) -> Result<(), StoreError> {
         let mut barrier = self.barrier.lock().unwrap_or_else(PoisonError::into_inner);
-        barrier.pass().map_err(|source| {
+        let passed = barrier.pass().and_then(|()| {
+            let mut before = self.opened_before.lock().unwrap_or_else(PoisonError::into_inner);
+            before.take().map_or(Ok(()), |file| file.sync_data())
+        });
+        passed.map_err(|source| {
             let source = io::Error::new(source.kind(), format!("{}: {source}", self.path));
             StoreError::Io { doing: "make a write durable", source }
         })
