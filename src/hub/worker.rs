@@ -82,11 +82,15 @@ impl Worker {
                 look = Instant::now() + LOOK_EVERY;
             }
             if let Err(error) = self.follow().await {
-                tracing::warn!(%error, "the hub could not read what has changed");
+                // The store itself has logged that it stopped.
+                if !matches!(error, StoreError::Stopped(_)) {
+                    tracing::warn!(%error, "the hub could not read what has changed");
+                }
                 self.stale = true;
             }
             self.start();
             if self.shared.ledger.is_dirty()
+                && self.shared.store.condition().stop.is_none()
                 && let Err(error) = self.shared.ledger.flush().await
             {
                 tracing::warn!(%error, "what the hub knows could not be stored");

@@ -93,7 +93,12 @@ impl Attempts {
             if is_open { marks.kept.remove(feed) } else { None }
         };
         match open {
-            Some(attempt) => self.store.note_attempt(&attempt.over()).await,
+            Some(attempt) => {
+                let over = attempt.over();
+                let noted = self.store.note_attempt(&over).await;
+                // A store that cannot be written now can be later: the mark must not outlive the document.
+                noted.inspect_err(|_| self.marks().lifted.push(over))
+            }
             None => Ok(()),
         }
     }

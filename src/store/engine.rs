@@ -213,6 +213,9 @@ pub(super) trait Engine: Send + Sync + 'static {
 
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
+
+    /// Lets those that wait for a write that failed see that. Makes nothing durable.
+    fn wake(&self) {}
 }
 
 /// The range of the keys that begin with `prefix`.

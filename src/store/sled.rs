@@ -7,6 +7,7 @@ mod faults;
 mod folder;
 mod private;
 mod recovery_check;
+mod watchdog;
 
 use self::barrier::{Barrier, FlushAndSync};
 use self::engine::SledEngine;

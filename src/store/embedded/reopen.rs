@@ -178,13 +178,16 @@ fn try_until_open(
             return None;
         }
         pause = pause.saturating_mul(2).min(pauses.longest);
-        let tried = if engine.strong_count() > 0 {
-            let source = std::io::Error::other("somebody still reads from it");
-            Err(ReopenError::Failed(StoreError::Io { doing: "be let go of", source }))
-        } else {
-            catch_unwind(AssertUnwindSafe(|| reopen.reopen(known)))
-                .unwrap_or_else(|_| Err(ReopenError::Failed(broken())))
-        };
+        let tried = catch_unwind(AssertUnwindSafe(|| match engine.upgrade() {
+            Some(engine) => {
+                // A reader may wait for a write that failed.
+                engine.wake();
+                let source = std::io::Error::other("somebody still reads from it");
+                Err(ReopenError::Failed(StoreError::Io { doing: "be let go of", source }))
+            }
+            None => reopen.reopen(known),
+        }));
+        let tried = tried.unwrap_or_else(|_| Err(ReopenError::Failed(broken())));
         let error = match tried {
             Ok(opened) => return install(inner, opened, clock),
             Err(ReopenError::Missing(error)) => {

@@ -2,6 +2,7 @@
 //! are written together, whatever their size. Large values stand in pieces in a tree of their own.
 
 use super::barrier::Barrier;
+use super::watchdog::Watchdog;
 use crate::store::StoreError;
 use crate::store::engine::{
     Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, ValueSize, Writes,
@@ -75,6 +76,7 @@ pub(in crate::store) struct SledEngine {
     /// The database's file, opened before the engine had it, until the first barrier: the system tells of
     /// what was lost once to each who had the file open then, and the engine does not pass it on.
     opened_before: Mutex<Option<File>>,
+    watchdog: Watchdog,
 }
 
 /// Opens sled in the folder `path`; messages speak of the folder `shown`. `barrier` makes what is
@@ -105,7 +107,11 @@ pub(super) fn open(
                 let barrier = barrier(&db, path)
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
                 let barrier = Mutex::new(barrier);
-                return Ok(SledEngine { path: shown, trees, barrier, opened_before });
+                let waking = db.clone();
+                // What it answers is no barrier's answer.
+                let watchdog = Watchdog::new(move || drop(waking.flush()))
+                    .map_err(|source| StoreError::Io { doing: "open its database", source })?;
+                return Ok(SledEngine { path: shown, trees, barrier, opened_before, watchdog });
             }
             Ok(Err(error)) if is_locked(&error) => {
                 tries += 1;
@@ -389,14 +395,22 @@ impl Engine for SledEngine {
 
     fn pass(&self) -> Result<(), StoreError> {
         let mut barrier = self.barrier.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.watchdog.watch();
         let passed = barrier.pass().and_then(|()| {
             let mut before = self.opened_before.lock().unwrap_or_else(PoisonError::into_inner);
             before.take().map_or(Ok(()), |file| file.sync_data())
         });
+        drop(watched);
         passed.map_err(|source| {
             let source = io::Error::new(source.kind(), format!("{}: {source}", self.path));
             StoreError::Io { doing: "make a write durable", source }
         })
+    }
+
+    fn wake(&self) {
+        if let Some(tree) = self.trees.values().next() {
+            drop(tree.flush());
+        }
     }
 }
 

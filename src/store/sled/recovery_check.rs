@@ -15,6 +15,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Where the copy stands, in the folder itself.
 const COPY: &str = "rehearsal";
+/// The part of the files' size that must stay free beside a copy: a tenth.
+const COPY_MARGIN: u64 = 10;
 /// The bytes that are hashed at a time.
 const CHUNK: usize = 64 * 1024;
 
@@ -87,6 +89,10 @@ pub(super) fn verify_recovery_on_copy(
         return Ok(());
     }
     tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
+    if !has_room(path) {
+        tracing::warn!("the disk has no room for a copy: the store is recovered without one");
+        return Ok(());
+    }
     let outcome = copy_engine(path, &copy).map_err(failed).and_then(|()| {
         let engine = engine::open(&copy, path, flush_and_sync)?;
         inspect_folder(engine, Some(mark), reached).map(drop)
@@ -100,6 +106,20 @@ pub(super) fn verify_recovery_on_copy(
         }
         outcome => outcome,
     }
+}
+
+/// Whether a copy of the engine's files would leave something free, so that nobody else meets a full disk
+/// meanwhile. Where that cannot be told, it is tried.
+fn has_room(folder: &Path) -> bool {
+    let size = engine_files(folder).and_then(|paths| {
+        paths
+            .iter()
+            .map(|path| fs::metadata(path).map(|about| about.len()))
+            .sum::<io::Result<u64>>()
+    });
+    let (Ok(size), Ok(system)) = (size, rustix::fs::statvfs(folder)) else { return true };
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    free > size.saturating_add(size / COPY_MARGIN)
 }
 
 fn copy_engine(from: &Path, to: &Path) -> io::Result<()> {
