@@ -188,14 +188,14 @@ async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
-    let reader = store.reader(&news()).await.unwrap().unwrap();
+    let reader = store.pin(&news()).await.unwrap().unwrap();
     fails.store(1, Ordering::Release);
     let second = change(&store, "two").await;
     store.commit(&claim, second).await.unwrap_err();
     until_open(&store).await;
     assert_eq!(reader.state().revision, Revision(1));
     assert!(matches!(reader.view(Select::All).await, Err(StoreError::Io { .. })));
-    let reader = store.reader(&news()).await.unwrap().unwrap();
+    let reader = store.pin(&news()).await.unwrap().unwrap();
     assert_eq!(reader.view(Select::All).await.unwrap().unwrap().items.len(), 1);
 }
 
