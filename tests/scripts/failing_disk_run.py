@@ -221,15 +221,15 @@ def fill(disk, leave):
     """Fills a disk but for some bytes."""
     space = os.statvfs(disk)
     free = space.f_bavail * space.f_frsize - leave
-    with (disk / "filler").open("ab") as file:
-        chunk = bytes(1 << 16)
-        try:
+    chunk = bytes(1 << 16)
+    try:
+        with (disk / "filler").open("ab") as file:
             while free > 0:
                 file.write(chunk[: min(len(chunk), free)])
                 file.flush()
                 free -= len(chunk)
-        except OSError:
-            pass
+    except OSError:
+        pass
 
 
 def filling(program, disk):
@@ -253,7 +253,7 @@ def filling(program, disk):
         except urllib.error.HTTPError as error:
             check(error.code == 507, f"{path}: {error.code}")
     check(watched.get("/feeds/news?as=json&sx=feedsync")[0] == 200, "reading stops")
-    filler.unlink()
+    filler.unlink(missing_ok=True)
     watched.until("space is there", 20, lambda: watched.ready()[1] == "ready\n")
     watched.gateway.poll("news")
     print("low space: refused with 507, read, and went on by itself")
@@ -288,7 +288,7 @@ def filling(program, disk):
     time.sleep(FAILS_FOR)
     full.set()
     filling_it.join(stage.WAIT)
-    filler.unlink()
+    filler.unlink(missing_ok=True)
     works = time.monotonic()
     watched.until("it goes on", OPEN_WITHIN, lambda: watched.ready()[1] == "ready\n")
     before = len(watched.acknowledged)
