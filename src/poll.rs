@@ -84,6 +84,8 @@ pub struct PollSettings {
     pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
     pub window: Duration,
+    /// How long tombstones are kept (`publish.tombstones`).
+    pub tombstones: Duration,
     /// The most updates of one item in a day that make a version each
     /// (`publish.versions_per_day`).
     pub versions_per_day: u32,
@@ -108,6 +110,7 @@ impl Default for PollSettings {
             at_once: 64,
             allow_private: AllowPrivate::No,
             window: Duration::from_secs(30 * 86_400),
+            tombstones: crate::record::TOMBSTONES_KEPT,
             versions_per_day: crate::model::VERSIONS_PER_DAY,
             items: crate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),

@@ -34,7 +34,7 @@ mod window;
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use doubt::read_before;
-pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, minted_names, unknown_names};
+pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT, minted_names, unknown_names};
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
 pub use ingest::{look_again, take_in, take_in_shared};
 pub use outdated::{outdated, refreshed};
@@ -64,8 +64,12 @@ pub struct Observation<'a> {
     pub snapshot: Option<&'a Snapshot>,
     /// The time of the observation.
     pub now: Time,
+    /// The time by which what is kept ages (the clock's `RunningClock`).
+    pub aged: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
+    /// How long tombstones are kept.
+    pub tombstones: Duration,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
     /// The most items, tombstones included, that the feed's ledger keeps: beyond them the oldest retired

@@ -463,6 +463,15 @@ pub trait Store: Send + Sync + 'static {
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
     /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError>;
+    /// Where the running time stood when it was last noted.
+    async fn running_time(&self) -> Result<Option<Time>, StoreError> {
+        Ok(None)
+    }
+    /// Notes where the running time stands, by which what is kept ages. Durable on return. A store that
+    /// forgets everything when it ends has nothing to note.
+    async fn note_running_time(&self, _at: Time) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Notes that everything was handed over for good: nothing is committed from now on, and the store
     /// is not opened again ([`StoreError::Moved`]) but to be copied. Durable on return.
     async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError>;

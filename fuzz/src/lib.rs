@@ -118,6 +118,8 @@ fn taken(feed: &FeedDocument<'_>) {
             options: &options,
             snapshot: snapshot.as_ref(),
             now: NOW.plus(Duration::from_secs(hour * 3600)),
+            aged: NOW.plus(Duration::from_secs(hour * 3600)),
+            tombstones: tidegate::record::TOMBSTONES_KEPT,
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
             items: tidegate::record::ITEMS_KEPT,

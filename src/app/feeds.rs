@@ -61,38 +61,45 @@ pub(super) async fn reconcile(
 /// Lets changes leave the sync views in time, also of feeds that never change.
 pub(super) async fn run_maintenance(
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+    (clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
     tokio::join!(
         titles::maintain_titles(store.as_ref(), clock.as_ref(), &desk, &cancel),
-        age(store.as_ref(), clock.as_ref(), &desk, &cancel),
+        age(store.as_ref(), running.as_ref(), &desk, &cancel),
     );
 }
 
 async fn age(
     store: &dyn Store,
-    clock: &dyn Clock,
+    running: &dyn Clock,
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
-    let mut running = retention::SteadyClock::since(store, clock.now()).await;
     let mut wait = AGE_FIRST;
     loop {
         tokio::select! {
-            () = cancel.cancelled() => return,
+            () = cancel.cancelled() => return note(store, running.now()).await,
             () = tokio::time::sleep(wait) => {}
         }
         wait = AGE_EVERY;
         if let Err(error) = age_all(store, desk).await {
             tracing::warn!(%error, "changes could not leave the window");
         }
-        let now = running.advance(clock.now());
+        let now = running.now();
+        note(store, now).await;
         let kept = retention::prune_history(store, &desk.claim(), &desk.retention(), now).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "what need not be kept could not be taken out");
         }
+    }
+}
+
+/// Notes where the running time stands: a restart goes on from there.
+async fn note(store: &dyn Store, now: Time) {
+    if let Err(error) = store.note_running_time(now).await {
+        tracing::warn!(%error, "the running time could not be noted");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::{AppError, aggregates, feeds, space, token, translate};
+use super::{AppError, aggregates, feeds, retention, space, token, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
@@ -86,11 +86,14 @@ impl Gateway {
         let serving = CancellationToken::new();
         let services = translate::fetch(config, &public_url)?;
         let calling = translate::calling(config, &services);
-        let hub = open_hub(config, calling, &store, &clock).await?;
+        let running = retention::running_clock(store.as_ref(), Arc::clone(&clock)).await;
+        let running: Arc<dyn Clock> = Arc::new(running);
+        let hub = open_hub(config, calling, &store, &running).await?;
         let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
+            running: Arc::clone(&running),
             services,
             judge: Arc::new(ParseAndRecord::default()),
             cancel: polling.clone(),
@@ -137,7 +140,7 @@ impl Gateway {
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let age_task = tokio::spawn(feeds::run_maintenance(
             Arc::clone(&store),
-            clock,
+            (clock, running),
             Arc::clone(&desk),
             polling.clone(),
         ));

@@ -52,6 +52,7 @@ pub(super) fn polling(config: &Config, public_url: &str) -> PollSettings {
         walk_pause: config.polling.walk_pause,
         allow_private: allow_private(config),
         window: config.publish.window,
+        tombstones: config.publish.tombstones,
         versions_per_day: config.publish.versions_per_day,
         items: usize::try_from(config.publish.items).unwrap_or(usize::MAX),
         archives: archives(config),

@@ -31,6 +31,10 @@ pub struct DecisionContext {
     /// How long changes stay in the sync view. Like the others it changes with a restart only, or what
     /// is polled, aged and shown would not agree.
     pub window: Duration,
+    /// How long tombstones are kept.
+    pub tombstones: Duration,
+    /// By which everything that is kept ages.
+    pub running: Arc<dyn Clock>,
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
     /// The most items that the ledger of a feed keeps which says nothing else.
@@ -72,7 +76,9 @@ impl DecisionContext {
             options: &feed.options,
             snapshot,
             now,
+            aged: self.running.now(),
             window: self.window,
+            tombstones: self.tombstones,
             versions_per_day: self.versions_per_day,
             items: self.items_kept(feed),
             archives: self.archives,

@@ -30,6 +30,8 @@ pub struct PollerConfig {
     pub settings: PollSettings,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
+    /// By which everything that is kept ages.
+    pub running: Arc<dyn Clock>,
     /// The client.
     pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
@@ -111,6 +113,8 @@ impl Poller {
             node: parts.settings.node,
             claim: Arc::new(RwLock::new(claim)),
             window: parts.settings.window,
+            tombstones: parts.settings.tombstones,
+            running: parts.running,
             versions_per_day: parts.settings.versions_per_day,
             items: parts.settings.items,
             archives: parts.settings.archives,

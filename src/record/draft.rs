@@ -362,7 +362,7 @@ impl<'a> ChangeDraft<'a> {
 
     pub(super) fn advance_window(&mut self) -> bool {
         let mut state = self.state.clone();
-        let moved = window::advance(&mut state, self.ledger(), self.round.now, self.round.window);
+        let moved = window::advance(&mut state, self.ledger(), self.round.aged, self.round.window);
         self.state = state;
         moved
     }

@@ -14,11 +14,14 @@ use crate::model::{
 };
 use crate::sync;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 /// The most items of which nobody says otherwise that the ledger of a feed has, tombstones included.
 pub const ITEMS_KEPT: usize = 100_000;
 /// The most items that leave with one commit; the rest go with the next ones.
 pub const EVICTED_AT_ONCE: usize = 10_000;
+/// How long tombstones are kept where nobody says otherwise.
+pub const TOMBSTONES_KEPT: Duration = Duration::from_secs(180 * 86_400);
 
 /// The names of what documents list and the snapshot does not know, as far as they were not asked for:
 /// the store has to be asked for their stubs before anything is judged. None where nothing ever left the
@@ -90,7 +93,7 @@ impl ChangeDraft<'_> {
         !self.surplus(&[]).is_empty()
     }
 
-    /// Lets the oldest retired items beyond the limit leave the ledger: nothing that this commit changes
+    /// Lets tombstones that are too old, and the oldest retired items beyond the limit, leave the ledger: nothing that this commit changes
     /// or seals, that a reader is shown, that waits, is in conflict, or was made here.
     pub(super) fn evict(&mut self, seals: &[Seal]) -> Vec<Stub> {
         if !self.shown_changed {
@@ -115,7 +118,11 @@ impl ChangeDraft<'_> {
         }
         let all = self.ledger().filter(|known| !known.is_hidden()).count();
         let over = all.saturating_sub(self.round.items).min(EVICTED_AT_ONCE);
-        if over == 0 {
+        let cut = Tick::at(self.round.aged.minus(self.round.tombstones));
+        let is_old = |known: &LedgerEntry| {
+            matches!(known.standing, ItemStatus::Deleted { .. }) && known.tick < cut
+        };
+        if over == 0 && !self.snapshot.known.iter().any(is_old) {
             return Vec::new();
         }
         let order = self.order.as_deref().unwrap_or(self.old_order());
@@ -123,20 +130,31 @@ impl ChangeDraft<'_> {
             seals.iter().flat_map(|seal| &seal.items).chain(order).chain(self.brought()).collect();
         let chain = &self.snapshot.state.archives;
         let may_leave = |(at, known): &(usize, &LedgerEntry)| {
-            matches!(known.standing, ItemStatus::Retired { .. })
+            let is_sealed = || {
+                matches!(known.standing, ItemStatus::Retired { .. }) && chain.is_sealed(known.tick)
+            };
+            (is_old(known) || is_sealed())
                 && known.conflicts == 0
                 && known.origin != Origin::Local
                 && known.noise.waiting.is_none()
-                && chain.is_sealed(known.tick)
                 && !self.known.contains_key(at)
                 && !stays.contains(&known.id)
         };
         let old = self.snapshot.known.iter().enumerate().filter(may_leave);
-        let mut old: Vec<(Tick, usize)> = old.map(|(at, known)| (known.tick, at)).collect();
+        let (gone, old): (Vec<_>, Vec<_>) = old.partition(|(_, known)| is_old(known));
+        let ticks = |all: Vec<(usize, &LedgerEntry)>| -> Vec<(Tick, usize)> {
+            all.into_iter().map(|(at, known)| (known.tick, at)).collect()
+        };
+        let (mut gone, mut old) = (ticks(gone), ticks(old));
+        gone.sort_unstable();
+        gone.truncate(EVICTED_AT_ONCE);
+        // What goes by its age makes place.
+        let over = over.saturating_sub(gone.len());
         if old.len() > over {
             old.select_nth_unstable(over);
             old.truncate(over);
         }
+        old.extend(gone);
         old.sort_unstable();
         old.into_iter().map(|(_, at)| at).collect()
     }

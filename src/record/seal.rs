@@ -23,7 +23,7 @@ impl<'a> ChangeDraft<'a> {
         let left = self.left(&chain);
         let again = self.is_over(&chain) && {
             let sealed = self.sealed(&chain, first_new);
-            archive::is_worth_it(&chain, &sealed, &policy, self.round.now)
+            archive::is_worth_it(&chain, &sealed, &policy, self.round.aged)
         };
         let is_due = self.seals_now || again || archive::is_due(&chain, &policy, left);
         if let (Some(tick), true) = (self.state.tick, is_due) {
@@ -61,12 +61,12 @@ impl<'a> ChangeDraft<'a> {
         // What was sealed before this commit.
         let sealed = self.sealed(&self.snapshot.state.archives, end);
         let policy = &self.round.archives;
-        archive::retain(&mut self.state.archives, &sealed, policy, self.round.now)
+        archive::retain(&mut self.state.archives, &sealed, policy, self.round.aged)
     }
 
     /// Whether the limits would drop any of `chain`.
     fn is_over(&self, chain: &Chain) -> bool {
-        archive::is_over(chain, &self.snapshot.archives, &self.round.archives, self.round.now)
+        archive::is_over(chain, &self.snapshot.archives, &self.round.archives, self.round.aged)
     }
 
     /// What `chain` has of the items as they stand in this draft.

@@ -199,6 +199,8 @@ impl Replayed<'_> {
             options: &self.stage.options,
             snapshot,
             now,
+            aged: now,
+            tombstones: record::TOMBSTONES_KEPT,
             window: self.stage.window,
             versions_per_day: self.stage.versions_per_day,
             items: record::ITEMS_KEPT,

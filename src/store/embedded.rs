@@ -15,6 +15,7 @@ mod committer;
 mod conflicts;
 mod health;
 mod keys;
+mod life;
 mod open;
 mod operations;
 mod past;

@@ -49,6 +49,8 @@ pub struct StoreOrigin {
     pub lineage: Lineage,
     /// The last closed epoch.
     pub reached: Epoch,
+    /// Where the running time stood.
+    pub running: Option<Time>,
 }
 
 /// A piece of what a store keeps. The order of its kinds is part of the file's format.

@@ -41,6 +41,7 @@ mod spec;
 mod store_crash;
 mod sup_watch;
 mod support;
+mod tombstones;
 mod views;
 mod views_corpus;
 mod walls;

@@ -23,6 +23,8 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         node: 0,
         claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
         window: settings.window,
+        tombstones: settings.tombstones,
+        running: clock.clone(),
         versions_per_day: settings.versions_per_day,
         items: settings.items,
         archives: settings.archives,

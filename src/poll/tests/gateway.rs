@@ -163,6 +163,7 @@ impl Gateway {
             settings: PollSettings::default(),
             store: Arc::clone(store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
+            running: Arc::new(clock.clone()),
             services,
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             cancel: cancel.clone(),

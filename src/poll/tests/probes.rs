@@ -120,6 +120,7 @@ impl Stage {
             settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
             store: Arc::clone(&store) as Arc<dyn Store>,
             clock: Arc::new(clock.clone()),
+            running: Arc::new(clock.clone()),
             services: Services {
                 fetch: fetch(&whole, &fails),
                 ask: pages.service(),

@@ -74,6 +74,8 @@ impl Bench {
             options: &self.options,
             snapshot,
             now: crate::clock::Clock::now(&self.clock),
+            aged: crate::clock::Clock::now(&self.clock),
+            tombstones: crate::record::TOMBSTONES_KEPT,
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
             items: crate::record::ITEMS_KEPT,

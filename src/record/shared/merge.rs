@@ -275,18 +275,17 @@ impl<'m, 'd> Merging<'m, 'd> {
         bear(&mut known, &said.version);
         known.bytes = offer.body.print();
         known.standing = self.standing(said.version.deleted, offer.is_listed);
-        let mut words = history_words(&said.version);
-        let returns = back.as_ref().is_some_and(|(_, old)| old.is_evicted());
-        if returns {
-            words.push_str(", after it had left the complete view");
-        } else if back.is_some() {
-            words.push_str(", after it was discarded");
-        }
-        let (kind, reason) = if said.version.deleted {
-            (EventKind::Deleted, format!("{} that it is deleted, {words}", offer.describe_origin()))
-        } else {
-            let kind = if returns { EventKind::Returned } else { EventKind::Created };
-            (kind, format!("{} it, {words}", offer.describe_origin()))
+        let left = ", after it had left the complete view";
+        let (kind, after) = match &back {
+            Some((_, old)) if old.standing.left_alive() => (EventKind::Returned, left),
+            Some((_, old)) if old.is_evicted() => (EventKind::Undeleted, left),
+            Some(_) => (EventKind::Created, ", after it was discarded"),
+            None => (EventKind::Created, ""),
+        };
+        let (words, origin) = (history_words(&said.version), offer.describe_origin());
+        let (kind, reason) = match said.version.deleted {
+            true => (EventKind::Deleted, format!("{origin} that it is deleted, {words}{after}")),
+            false => (kind, format!("{origin} it, {words}{after}")),
         };
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
         let conflicts = self.bounded(id, conflicts);

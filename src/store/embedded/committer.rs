@@ -14,9 +14,7 @@ use crate::store::engine::{Class, Writes};
 use crate::store::portable::ExportRecord;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::StateRecord;
-use crate::store::{
-    Claim, CommitError, Committed, Epoch, LoggedChange, MovedAway, StoreError, StoreOrigin,
-};
+use crate::store::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
 use crate::websub::Subscription;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -328,37 +326,6 @@ impl Committer {
         Ok(())
     }
 
-    /// Goes on where another store was.
-    fn go_on_from(
-        &mut self,
-        origin: &StoreOrigin,
-        group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
-        let mut lineage = origin.lineage.clone();
-        lineage.open(self.shared.mark(), origin.reached.0);
-        let writes = open::reidentify(&self.records, |identity| {
-            identity.fence = identity.fence.max(origin.fence);
-            identity.lineage = lineage.clone();
-        })?;
-        *self.shared.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
-        self.write(writes, group);
-        Ok(())
-    }
-
-    /// Notes that the state was moved away. Nothing is committed any more.
-    pub(super) fn seal(
-        &mut self,
-        claim: &Claim,
-        moved: MovedAway,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
-        self.shared.claimed(claim)?;
-        let writes = open::reidentify(&self.records, |identity| identity.moved = Some(moved))?;
-        self.write(writes, group);
-        self.shared.move_away();
-        Ok(())
-    }
-
     /// Writes a feed's record.
     pub(super) fn put_feed(
         &mut self,
@@ -442,7 +409,7 @@ impl Committer {
     }
 
     /// Applies writes as they are stored.
-    fn write(&mut self, writes: Writes, group: &mut CommitGroup) {
+    pub(super) fn write(&mut self, writes: Writes, group: &mut CommitGroup) {
         if !writes.is_empty() {
             let done = self.records.engine().apply(writes);
             self.wrote(done, group);

@@ -84,12 +84,12 @@ pub(in crate::store) fn begin(
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
     let (stored, before) = match identity {
-        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, moved }) => {
-            (Some(endpoint), (fence, sup_ids, lineage, moved))
+        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running, moved }) => {
+            (Some(endpoint), (fence, sup_ids, lineage, running, moved))
         }
-        None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None)),
+        None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None, None)),
     };
-    let (fence, sup_ids, mut lineage, moved) = before;
+    let (fence, sup_ids, mut lineage, running, moved) = before;
     if let Some(MovedAway { at, file }) = moved.clone().filter(|_| !takes_moved) {
         return Err(StoreError::Moved { path: records.engine().path().to_owned(), at, file });
     }
@@ -113,9 +113,14 @@ pub(in crate::store) fn begin(
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
-    let endpoint_id = endpoint.clone();
-    let identity =
-        IdentityRecord { endpoint: endpoint_id, fence, sup_ids, lineage: lineage.clone(), moved };
+    let identity = IdentityRecord {
+        endpoint: endpoint.clone(),
+        fence,
+        sup_ids,
+        lineage: lineage.clone(),
+        running,
+        moved,
+    };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     records.engine().apply(writes)?;
     records.engine().pass().map_err(|error| match error {
@@ -185,11 +190,12 @@ pub(super) fn identity(records: &Records) -> Result<Option<IdentityRecord>, Stor
 
 /// What another store goes on from, where this one is not new.
 pub(super) fn origin(records: &Records, reached: Epoch) -> Result<Option<StoreOrigin>, StoreError> {
-    let identity = identity(records)?;
-    Ok(identity.map(|IdentityRecord { fence, lineage, .. }| StoreOrigin {
+    let found = identity(records)?;
+    Ok(found.map(|IdentityRecord { fence, lineage, running, .. }| StoreOrigin {
         fence,
         lineage,
         reached,
+        running,
     }))
 }
 

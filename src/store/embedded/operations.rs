@@ -4,8 +4,8 @@ use super::reader::EmbeddedReader;
 use super::request::Touches;
 use super::shared::StoreShared;
 use super::transfer::ExportAbandoned;
-use super::{EmbeddedStore, READS, Records};
-use super::{archives, conflicts, past, read, stubs, transfer};
+use super::{CommitGroup, Committer, EmbeddedStore, READS, Records};
+use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
     FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Stub, SupIdBasis,
@@ -274,6 +274,18 @@ impl Store for EmbeddedStore {
             }
         }
         Ok(())
+    }
+
+    async fn running_time(&self) -> Result<Option<Time>, StoreError> {
+        let identity = self.inner.of_all(open::identity).await?;
+        Ok(identity.and_then(|identity| identity.running))
+    }
+
+    async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
+        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.note_running(at, group)
+        };
+        self.inner.ask(Touches::Lists, noted).await
     }
 
     async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError> {

@@ -1,7 +1,7 @@
 //! What a store says of itself.
 
 use super::Record;
-use crate::model::{EndpointId, Lineage, SupIdBasis};
+use crate::model::{EndpointId, Lineage, SupIdBasis, Time};
 use crate::store::MovedAway;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub(in crate::store) struct IdentityRecord {
     pub(in crate::store) sup_ids: SupIdBasis,
     /// Which opening of it closed which epochs.
     pub(in crate::store) lineage: Lineage,
+    /// Where the running time stood when it was last noted.
+    pub(in crate::store) running: Option<Time>,
     /// Where its state went; it is not opened for use any more.
     pub(in crate::store) moved: Option<MovedAway>,
 }

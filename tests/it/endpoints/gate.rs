@@ -67,6 +67,8 @@ impl Gate {
             options: &self.options,
             snapshot,
             now: self.now,
+            aged: self.now,
+            tombstones: tidegate::record::TOMBSTONES_KEPT,
             window: Duration::from_secs(400 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
             items: tidegate::record::ITEMS_KEPT,

@@ -83,6 +83,8 @@ impl Gate {
             options: &self.options,
             snapshot: snapshot.as_ref(),
             now,
+            aged: now,
+            tombstones: tidegate::record::TOMBSTONES_KEPT,
             window: 30 * DAY,
             versions_per_day: VERSIONS_PER_DAY,
             items: tidegate::record::ITEMS_KEPT,

@@ -195,5 +195,6 @@ pub(super) fn identity() -> IdentityRecord {
         Lineage::new([Stretch { mark: 0x5f0c_31ab, after: 0 }, Stretch { mark: 9, after: 12 }]);
     let moved =
         Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
-    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, moved }
+    let running = Some(Time::from_unix(1_795_191_600));
+    IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running, moved }
 }

@@ -310,6 +310,12 @@ impl Stage {
         }
     }
 
+    /// Sets the wall clock ahead, while no time passes.
+    pub fn leap(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.clock.leap(self.now);
+    }
+
     /// Turns the clock back.
     pub fn turn_back(&mut self, seconds: u64) {
         self.now = self.now.minus(Duration::from_secs(seconds));

@@ -1,0 +1,53 @@
+//! What the committer changes of a store's identity: where it goes on from, where its running time stands,
+//! and that its state was moved away.
+
+use super::committer::{CommitGroup, Committer};
+use super::open;
+use crate::model::Time;
+use crate::store::{Claim, CommitError, MovedAway, StoreError, StoreOrigin};
+use std::sync::PoisonError;
+
+impl Committer {
+    /// Goes on where another store was.
+    pub(super) fn go_on_from(
+        &mut self,
+        origin: &StoreOrigin,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let mut lineage = origin.lineage.clone();
+        lineage.open(self.shared.mark(), origin.reached.0);
+        let writes = open::reidentify(&self.records, |identity| {
+            identity.fence = identity.fence.max(origin.fence);
+            identity.lineage = lineage.clone();
+            identity.running = origin.running;
+        })?;
+        *self.shared.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        self.write(writes, group);
+        Ok(())
+    }
+
+    /// Notes where the running time stands.
+    pub(super) fn note_running(
+        &mut self,
+        at: Time,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let writes = open::reidentify(&self.records, |identity| identity.running = Some(at))?;
+        self.write(writes, group);
+        Ok(())
+    }
+
+    /// Notes that the state was moved away. Nothing is committed any more.
+    pub(super) fn seal(
+        &mut self,
+        claim: &Claim,
+        moved: MovedAway,
+        group: &mut CommitGroup,
+    ) -> Result<(), CommitError> {
+        self.shared.claimed(claim)?;
+        let writes = open::reidentify(&self.records, |identity| identity.moved = Some(moved))?;
+        self.write(writes, group);
+        self.shared.move_away();
+        Ok(())
+    }
+}

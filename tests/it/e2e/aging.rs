@@ -1,0 +1,96 @@
+//! What goes with time, in a running gateway: by time that has run, whatever the wall clock is set to.
+
+use crate::e2e::support::{FEED, Format, Stage, post, posts};
+use std::time::Duration;
+use tidegate::model::{FeedName, FeedState};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+async fn state(stage: &Stage) -> FeedState {
+    stage.gateway().store().state(&FeedName::new(FEED).unwrap()).await.unwrap().unwrap()
+}
+
+/// What would have gone, had the time passed.
+fn kept(state: &FeedState) -> (u32, u64, bool) {
+    (state.tombstones, state.archives.first, state.window_start < state.tick)
+}
+
+/// A feed with a tombstone and archives.
+async fn aged(folder: &std::path::Path) -> Stage {
+    let path = folder.join("data");
+    let tables = format!(
+        "[store]\nkind = \"sled\"\npath = \"{}\"\n[publish]\nwindow = \"10d\"\n\
+         tombstones = \"20d\"\narchive_age = \"15d\"\narchive_entries = 2\n",
+        path.display()
+    );
+    let mut stage = Stage::with(Format::Atom10, "deletions = \"eager\"", &tables).await;
+    stage.posts(&posts(1..=6)).await;
+    for newest in 7..=12 {
+        stage.hours(1);
+        stage.posts(&posts(newest - 5..=newest)).await;
+    }
+    stage.hours(1);
+    let mut next = posts(7..=12);
+    next.retain(|one| one.title != post(10).title);
+    stage.posts(&next).await;
+    stage
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tombstones_go_when_they_were_kept_long_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = aged(folder.path()).await;
+    assert_eq!(state(&stage).await.tombstones, 1);
+    stage.later(DAY * 19);
+    stage.publishes(&posts(8..=13));
+    stage.poll_alone().await;
+    let mut next = posts(9..=14);
+    next.retain(|one| one.title != post(10).title);
+    stage.publishes(&next);
+    stage.poll_alone().await;
+    let before = state(&stage).await.tombstones;
+    stage.later(DAY * 21);
+    stage.publishes(&posts(11..=15));
+    stage.poll_alone().await;
+    let after = state(&stage).await;
+    assert!(after.evictions.count >= u64::from(before), "{before}: {:?}", after.evictions);
+    assert_eq!(after.tombstones, 0);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wall_clock_that_leaps_ages_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = aged(folder.path()).await;
+    let before = kept(&state(&stage).await);
+    assert!(before.0 == 1 && before.2, "{before:?}");
+    stage.leap(DAY * 365);
+    let mut list = posts(8..=13);
+    list.retain(|one| one.title != post(10).title);
+    stage.publishes(&list);
+    stage.poll_alone().await;
+    assert_eq!(kept(&state(&stage).await), before);
+    // A gateway that is started then ages nothing either.
+    stage.restart().await;
+    list.extend(posts(14..=14));
+    stage.publishes(&list);
+    stage.poll_alone().await;
+    assert_eq!(kept(&state(&stage).await), before);
+    let (tick, shown) = (state(&stage).await.tick, state(&stage).await.updated_at);
+    // And back: nothing moves backwards, and what is old goes when its time has passed.
+    stage.turn_back(DAY.as_secs() * 365);
+    list.extend(posts(15..=15));
+    stage.publishes(&list);
+    stage.poll_alone().await;
+    let after = state(&stage).await;
+    assert!(after.tick > tick && after.updated_at > shown);
+    assert_eq!(kept(&after), before);
+    stage.later(DAY * 30);
+    list.extend(posts(16..=16));
+    stage.publishes(&list);
+    stage.poll_alone().await;
+    let after = state(&stage).await;
+    assert_eq!(after.tombstones, 0, "a leap makes nothing stay for ever");
+    assert!(after.tick > tick);
+    stage.stop().await;
+}
