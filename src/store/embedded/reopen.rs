@@ -18,8 +18,9 @@ use crate::store::{Epoch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// How often a store may look damaged before it is not opened any more: a disk that fails can make it
 /// look so.

@@ -7,7 +7,8 @@
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a barrier may take before it is looked at, and how often after that.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
