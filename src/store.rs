@@ -118,6 +118,9 @@ pub enum PastSelect {
     Current,
     /// Every item that lived, and every tombstone; by tick and then sync id.
     All,
+    /// The same, as far as it is known of what had a later tick than this one, which is all that the
+    /// window of the sync view has.
+    Since(Tick),
 }
 
 /// A feed at one revision.

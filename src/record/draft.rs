@@ -419,7 +419,8 @@ impl<'a> ChangeDraft<'a> {
             last_changed::note(&mut self);
         }
         let reinstated = self.reinstated();
-        self.state.evictions.note(evicted.len(), reinstated.len(), now);
+        let shown = now.max(self.state.updated_at);
+        self.state.evictions.note(evicted.len(), reinstated.len(), shown);
         self.count(&evicted);
         let change = Change {
             feed: self.round.feed.clone(),

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::rendition::{NoDocument, Rendition};
 use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::single_flight::WorkRequest;
-use crate::model::{FeedName, FeedRecord, Revision, ShownAddress, Time};
+use crate::model::{FeedName, FeedRecord, Format, Revision, ShownAddress, Tick, Time};
 use crate::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
 use crate::store::{Past, PastSelect};
 use axum::response::Response;
@@ -62,7 +62,8 @@ impl RenditionCache {
         };
         let make = || {
             let (cache, record) = (Arc::clone(self), record.clone());
-            async move { cache.build_memento(&record, wish, at).await }
+            let is_list = state.format == Format::Opml;
+            async move { cache.build_memento(&record, wish, at, is_list).await }
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
@@ -76,8 +77,10 @@ impl RenditionCache {
         record: &FeedRecord,
         wish: ViewRequest,
         at: Time,
+        is_list: bool,
     ) -> Result<Rendition, NoDocument> {
         let select = match wish.kind {
+            ViewKind::Sync if !is_list => PastSelect::Since(Tick::at(at.minus(self.window))),
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };

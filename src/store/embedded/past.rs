@@ -114,20 +114,33 @@ pub(super) fn past(
             ORDERS.oldest(records, feed, ordered)?.max(SKELETONS.oldest(records, feed, framed)?);
         return Ok(Past::Unknown { back_to: Some(oldest) });
     };
+    // What left the ledger since was shown, in a version that is not kept.
+    let left = state.evictions.latest.filter(|left| at < *left);
+    let is_lacking = match select {
+        PastSelect::Current => false,
+        PastSelect::All => true,
+        PastSelect::Since(tick) => state.complete_start >= Some(tick),
+    };
+    if is_lacking && left.is_some() {
+        return Ok(Past::Unknown { back_to: left });
+    }
     let listed: HashSet<&SyncId> = order.iter().collect();
     let all = match select {
         PastSelect::Current => Vec::new(),
-        PastSelect::All => ledger(records, feed)?,
+        PastSelect::All | PastSelect::Since(_) => ledger(records, feed)?,
     };
     let ids: Box<dyn Iterator<Item = &SyncId>> = match select {
         PastSelect::Current => Box::new(order.iter()),
-        PastSelect::All => Box::new(all.iter()),
+        PastSelect::All | PastSelect::Since(_) => Box::new(all.iter()),
     };
     let (mut items, mut shown, mut last) = (Vec::new(), ordered.max(framed), None);
     for id in ids {
-        let Some(known) = known(records, feed, id)?.filter(|known| is_told(known, at)) else {
-            continue;
+        let Some(known) = known(records, feed, id)? else {
+            return Ok(Past::Unknown { back_to: left });
         };
+        if !is_told(&known, at) {
+            continue;
+        }
         match then(records, feed, id, at)? {
             Then::Unknown(back_to) => return Ok(Past::Unknown { back_to: Some(back_to) }),
             Then::Absent => {}
@@ -138,7 +151,7 @@ pub(super) fn past(
             }
         }
     }
-    if select == PastSelect::All {
+    if select != PastSelect::Current {
         items.sort_by(|a, b| (a.tick, &a.shared.winner.id).cmp(&(b.tick, &b.shared.winner.id)));
     }
     let format = skeleton.format;

@@ -125,7 +125,7 @@ async fn story(seed: u64, format: Format, feed: &str, told_of: &mut Told) {
         for wanderer in &mut wanderers {
             if dice.roll(9) == 0 {
                 wanderer.consume().await;
-                assert_eq!(Some(wanderer.known()), stage.state().await, "{words}");
+                assert_eq!(stage.known_to(wanderer).await.0, stage.state().await, "{words}");
             }
         }
         let deleted = stage.deleted_titles().await;
@@ -145,7 +145,7 @@ async fn story(seed: u64, format: Format, feed: &str, told_of: &mut Told) {
     // Who was away for whatever time is in step again.
     for wanderer in &mut wanderers {
         wanderer.consume().await;
-        assert_eq!(Some(wanderer.known()), stage.state().await, "seed {seed}");
+        assert_eq!(stage.known_to(wanderer).await.0, stage.state().await, "seed {seed}");
         told_of.resets += wanderer.resets;
     }
     assert_eq!((stage.subscriber.resets, stage.precise.resets), (0, 0), "seed {seed}");
