@@ -65,6 +65,8 @@ impl Gate {
             now,
             window: Duration::from_secs(30 * 86_400),
             versions_per_day: VERSIONS_PER_DAY,
+            aged: now,
+            tombstones: tidegate::record::TOMBSTONES_KEPT,
             items: tidegate::record::ITEMS_KEPT,
             archives: archive::Policy::default(),
         }

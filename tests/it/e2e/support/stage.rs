@@ -299,11 +299,11 @@ impl Stage {
         subscriber: &Subscriber,
     ) -> (Option<BTreeMap<String, Sync>>, Vec<String>) {
         let held = self.state().await;
-        let mut known = subscriber.known();
-        let gone = known.extract_if(.., |id, (_, deleted, _)| {
-            *deleted && held.as_ref().is_some_and(|held| !held.contains_key(id))
-        });
-        let gone: Vec<String> = gone.map(|(id, _)| id).collect();
+        let is_there = |id: &str| held.as_ref().is_none_or(|held| held.contains_key(id));
+        let known = subscriber.known().into_iter();
+        let (gone, known): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            known.partition(|(id, (_, deleted, _))| *deleted && !is_there(id));
+        let gone: Vec<String> = gone.into_keys().collect();
         let name = FeedName::new(FEED).unwrap();
         let left = self.gateway().store().stubs(&name, &gone).await.unwrap();
         assert!(left.iter().all(|stub| stub.deleted) && left.len() == gone.len(), "{gone:?}");
