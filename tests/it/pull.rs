@@ -14,10 +14,13 @@ const SYNC: &str = "/feeds/news/sync";
 const READER: &str = "/feeds/news";
 
 async fn compare(bench: &Bench, into: &str) {
-    let held = shared(&bench.copy(into));
+    let mut held = shared(&bench.copy(into));
+    let wanted = bench.known().await;
+    // A tombstone that is too old for the gateway says nothing else to who has it.
+    held.retain(|id, held| !held.1 || wanted.contains_key(id));
     let known: std::collections::BTreeMap<_, _> =
         held.iter().map(|(id, held)| (id.clone(), (held.0, held.1))).collect();
-    assert_eq!(known, bench.known().await, "what the replica holds and the gateway knows");
+    assert_eq!(known, wanted, "what the replica holds and the gateway knows");
     let fresh = tempfile::tempdir().unwrap();
     pull(&bench.address(SYNC), fresh.path()).await;
     assert_eq!(held, shared(fresh.path()), "the replica and one that begins now");

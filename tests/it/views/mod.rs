@@ -333,7 +333,11 @@ fn sync_view(current: &View, window: &View, reader: &[Read], sync: &[Read], all:
         return;
     }
     let here: HashSet<_> = current.items.iter().map(|item| &item.shared.winner.id).collect();
-    let mut left: Vec<_> = reader.iter().collect();
+    // The window begins behind the tombstones that were too old to be kept.
+    let start = current.state.window_start;
+    let changed = current.items.iter().filter(|item| Some(item.tick) > start);
+    let changed: HashSet<_> = changed.map(|item| &item.published_id).collect();
+    let mut left: Vec<_> = reader.iter().filter(|said| changed.contains(&said.0)).collect();
     for (said, item) in sync.iter().zip(&window.items) {
         if said.0 != item.published_id {
             all.differences
