@@ -32,6 +32,7 @@ pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
+pub use self::sled::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 
 use self::portable::{ExportRecord, StoreOrigin};
 use crate::model::{

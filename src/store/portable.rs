@@ -5,6 +5,7 @@
 //! only when it is whole.
 
 mod copy;
+mod digest;
 mod file;
 mod fit;
 
@@ -12,6 +13,7 @@ mod fit;
 mod tests;
 
 pub use copy::{Copying, restarted};
+pub use digest::ExportDigest;
 pub use file::{
     ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError, UNRELEASED_MAGIC,
 };

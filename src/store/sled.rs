@@ -1,13 +1,17 @@
 //! The store on disk: its folder, and sled in it. sled is named in this folder only.
 
 mod barrier;
+mod compact;
 mod engine;
 #[cfg(test)]
 mod faults;
 mod folder;
 mod private;
 mod recovery_check;
+mod swap;
 mod watchdog;
+
+pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 
 use self::barrier::{Barrier, FlushAndSync};
 use self::engine::SledEngine;
@@ -80,8 +84,18 @@ fn open_with(
     pauses: ReopenPauses,
     barrier: Box<MakeBarrier>,
 ) -> Result<EmbeddedStore, StoreError> {
-    // Goes last, whatever fails: the database may write until it is dropped.
-    let folder = Arc::new(StoreFolder::take(path)?);
+    open_in(Arc::new(StoreFolder::take(path)?), request, clock, pauses, barrier)
+}
+
+/// Opens the store in a folder that is this process's own. It is let go of last, whatever fails: the
+/// database may write until it is dropped.
+fn open_in(
+    folder: Arc<StoreFolder>,
+    request: OpenRequest,
+    clock: Arc<dyn Clock>,
+    pauses: ReopenPauses,
+    barrier: Box<MakeBarrier>,
+) -> Result<EmbeddedStore, StoreError> {
     let opener = StoreOpener { folder, barrier, pauses };
     let found = opener.open_database()?;
     let Reopened { records, opened, place } = opener.begin(found, request)?;

@@ -157,6 +157,28 @@ fn a_copy_begins_a_new_window() {
     assert_eq!(again.gap, Some(Gap { since: at(20), until: at(90) }), "both times");
 }
 
+#[test]
+fn a_fingerprint_tells_pieces_and_their_order_apart() {
+    let state = |name: &str, seconds| {
+        let at = Time::from_unix(1_795_191_605 + seconds);
+        let state = FeedState::untouched(crate::model::Format::Atom10, at);
+        ExportRecord::State(FeedName::new(name).unwrap(), Box::new(state))
+    };
+    let digest = |pieces: &[ExportRecord]| {
+        let mut digest = ExportDigest::default();
+        pieces.iter().for_each(|piece| digest.put(piece).unwrap());
+        digest
+    };
+    let (a, b, other) = (state("a", 0), state("b", 0), state("a", 1));
+    let both = digest(&[a.clone(), b.clone()]);
+    assert_eq!(both, digest(&[b.clone(), a.clone()]), "feeds come in any order");
+    for pieces in [vec![a.clone()], vec![other.clone(), b.clone()], vec![a.clone(), b, other]] {
+        assert_ne!(both, digest(&pieces));
+    }
+    let within = |first: i64, second: i64| digest(&[state("a", first), state("a", second)]);
+    assert_ne!(within(0, 1), within(1, 0), "what a feed has comes in its order");
+}
+
 proptest! {
     #[test]
     fn pieces_come_back(feed in any_feed(), poll in any_poll(), state in any_state()) {

@@ -1,7 +1,7 @@
 //! The folder that the store lies in: its lock, and the mark that tells a store that lost its data
 //! from a new one.
 
-use super::private;
+use super::{private, swap};
 use crate::model::EndpointId;
 use crate::store::{Epoch, StoreError};
 use std::fs::{File, TryLockError};
@@ -72,7 +72,8 @@ impl Reached {
 }
 
 impl StoreFolder {
-    /// Makes the folder where needed and takes it for this process.
+    /// Makes the folder where needed and takes it for this process. Where a compaction was ended by force, it
+    /// is ended first.
     pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             doing: "make or open its folder",
@@ -84,6 +85,7 @@ impl StoreFolder {
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {
+                swap::finish(path, &mut || Ok(())).map_err(failed)?;
                 private::restrict(path);
                 Ok(Self { path: path.to_owned(), lock })
             }

@@ -15,9 +15,10 @@ const ENTRY_LIMIT: usize = 100_000;
 const DEPTH_LIMIT: usize = 8;
 /// How the names of our files begin, and of the engine's. What else somebody put there is theirs.
 #[cfg(unix)]
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "admin-token",
     "blobs",
+    "compact.",
     "conf",
     "db",
     "lock",

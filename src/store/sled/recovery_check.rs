@@ -6,7 +6,7 @@
 //! everything that was durable.
 
 use super::folder::{Mark, StoreFolder};
-use super::{engine, flush_and_sync, inspect_folder};
+use super::{engine, flush_and_sync, inspect_folder, swap};
 use crate::store::{Epoch, StoreError};
 use std::fs;
 use std::io;
@@ -27,12 +27,15 @@ fn engine_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name == "db" || name == "conf" || name.starts_with("snap.") {
-            found.push(entry.path());
-        } else if name == "blobs" {
+        if !swap::is_engines(&name) {
+            continue;
+        }
+        if name == "blobs" {
             for blob in fs::read_dir(entry.path())? {
                 found.push(blob?.path());
             }
+        } else {
+            found.push(entry.path());
         }
     }
     found.sort();
@@ -108,15 +111,16 @@ pub(super) fn verify_recovery_on_copy(
     }
 }
 
+/// The bytes of the engine's files.
+pub(super) fn engine_bytes(folder: &Path) -> io::Result<u64> {
+    let size = |path: &PathBuf| fs::metadata(path).map(|about| about.len());
+    engine_files(folder)?.iter().map(size).sum()
+}
+
 /// Whether a copy of the engine's files would leave something free, so that nobody else meets a full disk
 /// meanwhile. Where that cannot be told, it is tried.
 fn has_room(folder: &Path) -> bool {
-    let size = engine_files(folder).and_then(|paths| {
-        paths
-            .iter()
-            .map(|path| fs::metadata(path).map(|about| about.len()))
-            .sum::<io::Result<u64>>()
-    });
+    let size = engine_bytes(folder);
     let (Ok(size), Ok(system)) = (size, rustix::fs::statvfs(folder)) else { return true };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     free > size.saturating_add(size / COPY_MARGIN)

@@ -1,0 +1,70 @@
+//! The fingerprint of everything that a store keeps.
+
+use super::{ExportRecord, PortableError};
+use crate::model::FeedName;
+use crate::store::limits::BLOCK;
+use crate::store::record::SegmentRecord;
+use serde::Serialize;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The fingerprint of the pieces of a store, in whatever order its feeds come. What the store had reached
+/// does not count: each opening changes it.
+#[derive(Debug, Clone, Default)]
+pub struct ExportDigest {
+    sum: u128,
+    items: u64,
+    /// The feed whose pieces come, and how many came.
+    place: (Option<FeedName>, u64),
+}
+
+impl PartialEq for ExportDigest {
+    fn eq(&self, other: &Self) -> bool {
+        (self.sum, self.items) == (other.sum, other.items)
+    }
+}
+
+impl Eq for ExportDigest {}
+
+impl ExportDigest {
+    /// Adds the next piece.
+    pub fn put(&mut self, piece: &ExportRecord) -> Result<(), PortableError> {
+        if matches!(piece, ExportRecord::Origin(_)) {
+            return Ok(());
+        }
+        if self.place.0.as_ref() != piece.feed() {
+            self.place = (piece.feed().cloned(), 0);
+        }
+        let mut hash = Xxh3Default::new();
+        // What stands by itself has a name of its own, and comes in any order.
+        if self.place.0.is_some() {
+            hash.update(&self.place.1.to_le_bytes());
+            self.place.1 += 1;
+        }
+        add(&mut hash, piece)?;
+        match piece {
+            ExportRecord::Item(_, item) => {
+                self.items += 1;
+                item.versions.iter().try_for_each(|version| add(&mut hash, version))?;
+            }
+            ExportRecord::Archive(_, _, Some(archive)) => {
+                let blocks = SegmentRecord::blocks(archive, BLOCK);
+                blocks.iter().try_for_each(|block| add(&mut hash, block))?;
+            }
+            _ => {}
+        }
+        self.sum = self.sum.wrapping_add(hash.digest128());
+        Ok(())
+    }
+
+    /// How many items came.
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+}
+
+fn add(hash: &mut Xxh3Default, part: &impl Serialize) -> Result<(), PortableError> {
+    let bytes = postcard::to_stdvec(part);
+    let bytes = bytes.map_err(|error| PortableError::Unwritable(error.to_string()))?;
+    hash.update(&bytes);
+    Ok(())
+}

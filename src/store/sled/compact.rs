@@ -1,0 +1,268 @@
+//! Writes a store anew, so that its files have nothing any more but what is kept.
+//!
+//! The engine marks what is removed as free and writes over it when it comes to it, which may be never. So
+//! everything that is kept is handed to a new store within the data folder, read back and compared, and
+//! put in the place of the old one ([`super::swap`]).
+
+use super::folder::StoreFolder;
+use super::recovery_check::engine_bytes;
+use super::{flush_and_sync, open_in, swap};
+use crate::clock::Clock;
+use crate::model::EndpointId;
+use crate::store::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
+use crate::store::portable::{ExportDigest, ExportRecord, PortableError};
+use crate::store::{CommitError, FreeSpace, Store, StoreError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How many pieces wait to be stored.
+const WAITING: usize = 64;
+/// How long this process claims the store that it fills.
+const CLAIM: Duration = Duration::from_secs(3600);
+
+/// Which store is compacted.
+pub struct CompactRequest {
+    /// The data folder.
+    pub path: PathBuf,
+    /// The endpoint id as configured.
+    pub endpoint: Option<EndpointId>,
+    /// The bytes that must stay free (`store.min_free`).
+    pub min_free: u64,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// How far a compaction has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompactProgress {
+    /// Items that were copied, and those that were read back.
+    pub done: u64,
+    /// What [`Self::done`] comes to.
+    pub total: u64,
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// Items that are kept, tombstones included.
+    pub items: u64,
+    /// The bytes of the engine's files before.
+    pub before: u64,
+    /// The bytes of the engine's files now.
+    pub after: u64,
+}
+
+/// Why a store was not compacted.
+#[derive(Debug, thiserror::Error)]
+pub enum CompactError {
+    /// The store cannot be opened, read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The copy could not be written.
+    #[error("the store could not be copied; nothing was changed")]
+    Copy(#[source] CommitError),
+    /// A piece has no fingerprint.
+    #[error("the store could not be copied; nothing was changed")]
+    Piece(#[from] PortableError),
+    /// The file system has no room for a second store.
+    #[error(
+        "{needed} bytes must be free for a copy of the store, and {free} are; nothing was changed: free some space"
+    )]
+    NoRoom {
+        needed: u64,
+        /// The bytes that this process may still write.
+        free: u64,
+    },
+    /// What was written is not what was read.
+    #[error(
+        "the copy of the store does not read as the store does; nothing was changed: this is a fault of the program or of the disk"
+    )]
+    Differs,
+    /// The copy is whole, but was not put in its place.
+    #[error(
+        "the copy of the store could not be put in its place; nothing is lost: the next start of the gateway, or the same command, goes on with it"
+    )]
+    Unplaced(#[source] io::Error),
+}
+
+/// Writes the store anew. What it holds and who it is stay the same, and nobody who reads it can tell. An
+/// end at any moment loses nothing: before the copy is whole, the store is as it was; after that, whoever
+/// opens the folder next puts the copy in place.
+pub async fn compact(
+    request: CompactRequest,
+    mut progress: impl FnMut(CompactProgress) + Send,
+) -> Result<Compacted, CompactError> {
+    let CompactRequest { path, endpoint, min_free, clock } = request;
+    let taking = path.clone();
+    let (folder, before) = blocking(move || {
+        let folder = StoreFolder::take(&taking)?;
+        let before = bytes(&folder)?;
+        Ok((Arc::new(folder), before))
+    })
+    .await?;
+    check_room(&path, before, min_free)?;
+    let old = open(&folder, OpenRequest { endpoint, ..OpenRequest::default() }, &clock).await?;
+    let copied = copy(&old, &path, &clock, &mut progress).await;
+    let closed = old.close().await;
+    let items = copied?;
+    closed?;
+    blocking(move || {
+        swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
+        folder.restrict();
+        Ok(Compacted { items, before, after: bytes(&folder)? })
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CompactError> + Send + 'static,
+) -> Result<T, CompactError> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|error| {
+        Err(StoreError::Io { doing: "be compacted", source: io::Error::other(error) }.into())
+    })
+}
+
+fn bytes(folder: &StoreFolder) -> Result<u64, StoreError> {
+    let found = engine_bytes(folder.path());
+    found.map_err(|source| StoreError::Io { doing: "look at its files", source })
+}
+
+fn check_room(path: &Path, size: u64, min_free: u64) -> Result<(), CompactError> {
+    let space = FreeSpace::of_folder(path.to_owned(), min_free);
+    space.measure();
+    // Where it cannot be told, it is tried.
+    let Some(last) = space.last() else { return Ok(()) };
+    let needed = size.saturating_add(last.limit);
+    if last.free < needed { Err(CompactError::NoRoom { needed, free: last.free }) } else { Ok(()) }
+}
+
+async fn open(
+    folder: &Arc<StoreFolder>,
+    request: OpenRequest,
+    clock: &Arc<dyn Clock>,
+) -> Result<EmbeddedStore, CompactError> {
+    let (folder, clock) = (Arc::clone(folder), Arc::clone(clock));
+    blocking(move || {
+        let barrier = Box::new(flush_and_sync);
+        Ok(open_in(folder, request, clock, ReopenPauses::default(), barrier)?)
+    })
+    .await
+}
+
+/// Copies everything, and reads it back; how many items it was.
+async fn copy(
+    old: &EmbeddedStore,
+    path: &Path,
+    clock: &Arc<dyn Clock>,
+    progress: &mut (dyn FnMut(CompactProgress) + Send),
+) -> Result<u64, CompactError> {
+    let mut items = 0_u64;
+    for feed in old.feeds().await? {
+        let state = old.state(&feed.name).await?;
+        let count = state.map_or(0, |state| state.living.saturating_add(state.tombstones));
+        items = items.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+    let mut progress = ItemCounter { done: 0, total: items.saturating_mul(2), tell: progress };
+    let making = path.join(swap::MAKING);
+    let taking = making.clone();
+    let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking)?))).await?;
+    let sup_ids = Some(old.sup_ids());
+    let request =
+        OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids, ..OpenRequest::default() };
+    let new = open(&folder, request, clock).await?;
+    let copied = match hand_over(old, &new, &mut progress).await {
+        Ok(written) => digest(&new, &mut progress).await.map(|read| (written, read)),
+        Err(error) => Err(error),
+    };
+    let closed = new.close().await;
+    let whole = copied.and_then(|(written, read)| {
+        closed?;
+        if written == read { Ok(written.items()) } else { Err(CompactError::Differs) }
+    });
+    drop(folder);
+    if whole.is_err() {
+        let left = making.clone();
+        // A start removes it as well.
+        let _ = blocking(move || Ok(drop(std::fs::remove_dir_all(left)))).await;
+    }
+    whole
+}
+
+struct ItemCounter<'a> {
+    done: u64,
+    total: u64,
+    tell: &'a mut (dyn FnMut(CompactProgress) + Send),
+}
+
+impl ItemCounter<'_> {
+    fn note(&mut self, piece: &ExportRecord) {
+        if matches!(piece, ExportRecord::Item(..)) {
+            self.done += 1;
+            (self.tell)(CompactProgress { done: self.done, total: self.total.max(self.done) });
+        }
+    }
+}
+
+/// Hands everything over; the fingerprint of what it was.
+async fn hand_over(
+    old: &EmbeddedStore,
+    new: &EmbeddedStore,
+    progress: &mut ItemCounter<'_>,
+) -> Result<ExportDigest, CompactError> {
+    let claim = new.claims(1, CLAIM).await?.into_iter().next();
+    let claim = claim.ok_or(CompactError::Copy(CommitError::Fenced))?;
+    let (to, mut pieces) = mpsc::channel(WAITING);
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let passing = async move {
+        let mut digest = ExportDigest::default();
+        while let Some(piece) = pieces.recv().await {
+            digest.put(&piece)?;
+            progress.note(&piece);
+            if sender.send(piece).await.is_err() {
+                break;
+            }
+        }
+        Ok::<_, PortableError>(digest)
+    };
+    let (read, digest, written) =
+        tokio::join!(old.export(to), passing, new.import(&claim, receiver));
+    read?;
+    written.map_err(CompactError::Copy)?;
+    Ok(digest?)
+}
+
+/// The fingerprint of everything in a store.
+async fn digest(
+    store: &EmbeddedStore,
+    progress: &mut ItemCounter<'_>,
+) -> Result<ExportDigest, CompactError> {
+    let (to, mut pieces) = mpsc::channel(WAITING);
+    let reading = async move {
+        let mut digest = ExportDigest::default();
+        while let Some(piece) = pieces.recv().await {
+            digest.put(&piece)?;
+            progress.note(&piece);
+        }
+        Ok::<_, PortableError>(digest)
+    };
+    let (read, digest) = tokio::join!(store.export(to), reading);
+    read?;
+    Ok(digest?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_must_fit_beside_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_room(folder.path(), 1, 0).is_ok());
+        let refused = check_room(folder.path(), u64::MAX / 2, 0);
+        assert!(matches!(refused, Err(CompactError::NoRoom { .. })), "{refused:?}");
+        assert!(check_room(&folder.path().join("none"), u64::MAX, 0).is_ok());
+    }
+}
