@@ -1,6 +1,7 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
 mod aggregates;
+mod compact;
 mod demo;
 mod error;
 mod export;
@@ -22,6 +23,7 @@ mod titles;
 mod token;
 mod translate;
 
+pub use compact::{CompactOptions, compact};
 pub use demo::demo;
 pub use error::AppError;
 pub use export::{ExportOptions, export};

@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod compact;
 mod import;
 mod logs;
 pub mod merge;
@@ -64,6 +65,10 @@ fn run(command: Command) -> Result<(), AppError> {
             let (file, is_move) = (options.file.clone(), options.is_move);
             let carried = blocking(app::export(options))??;
             import::print_export(&carried, (&file, is_move), &mut std::io::stdout().lock())
+        }
+        Command::Compact(args) => {
+            let compacted = blocking(app::compact(args.options()))??;
+            compact::print(&compacted, &mut std::io::stdout().lock())
         }
         Command::Sup(args) => blocking(app::sup(args.options()))?,
         Command::Merge(args) => {

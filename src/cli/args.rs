@@ -1,8 +1,8 @@
 //! What can be typed.
 
 use crate::app::{
-    ConfigSource, DemoOptions, ExportOptions, ImportOptions, PullOptions, ReplayOptions,
-    ServeOptions, SupOptions, rule_names,
+    CompactOptions, ConfigSource, DemoOptions, ExportOptions, ImportOptions, PullOptions,
+    ReplayOptions, ServeOptions, SupOptions, rule_names,
 };
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
@@ -45,6 +45,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Write the whole state of a gateway that is not running to one file
     Export(ExportArgs),
+    /// Write the store of a gateway that is not running anew, without what was redacted or pruned
+    Compact(CompactArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
 }
@@ -287,6 +289,33 @@ pub struct StoreArgs {
     /// The file with the state; for an import a subscription list (OPML) as well
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    #[command(flatten)]
+    folder: FolderArgs,
+}
+
+impl StoreArgs {
+    fn parts(self) -> (PathBuf, ConfigSource) {
+        (self.file, self.folder.settings())
+    }
+}
+
+/// `tidegate compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    #[command(flatten)]
+    folder: FolderArgs,
+}
+
+impl CompactArgs {
+    /// What a compaction is asked to do.
+    pub fn options(self) -> CompactOptions {
+        CompactOptions { settings: self.folder.settings() }
+    }
+}
+
+/// Which data folder a command works on.
+#[derive(Debug, Args)]
+pub struct FolderArgs {
     /// The configuration file [default: config/tidegate.toml where that exists]
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -295,11 +324,11 @@ pub struct StoreArgs {
     pub data: Option<PathBuf>,
 }
 
-impl StoreArgs {
-    fn parts(self) -> (PathBuf, ConfigSource) {
+impl FolderArgs {
+    fn settings(self) -> ConfigSource {
         let path = file(self.config.as_deref());
         let overrides = Overrides { data: self.data, ..Overrides::default() };
-        (self.file, ConfigSource::File { path, overrides })
+        ConfigSource::File { path, overrides }
     }
 }
 

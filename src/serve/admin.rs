@@ -30,6 +30,11 @@ pub(super) const EVENTS_SHOWN: usize = 100;
 /// The longest reason for a redaction, in bytes.
 const REASON_LIMIT: usize = 500;
 
+/// What a redaction does not reach by itself.
+const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
+     data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
+     what readers fetched";
+
 type RequestJson = Result<Bytes, BytesRejection>;
 
 /// `GET /api/v1/feeds`.
@@ -262,6 +267,7 @@ pub(super) async fn redact(
         "standing": "redacted",
         "deleted": true,
         "kept_out": true,
+        "left": REDACTION_LEAVES,
     });
     Ok(answer(StatusCode::OK, json::with(json::value(&done?), more)))
 }

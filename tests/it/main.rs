@@ -10,6 +10,7 @@ mod catch_up;
 mod chain;
 mod cli;
 mod clock_jumps;
+mod compact;
 mod conformance_merge;
 mod conformance_sse091;
 mod documents;

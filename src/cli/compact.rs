@@ -1,0 +1,18 @@
+//! What `tidegate compact` prints.
+
+use crate::app::AppError;
+use crate::model::counted;
+use crate::store::Compacted;
+use std::io::Write;
+
+/// Prints what a compaction did.
+pub(super) fn print(compacted: &Compacted, out: &mut dyn Write) -> Result<(), AppError> {
+    let Compacted { items, before, after } = compacted;
+    let words = format!(
+        "the store was written anew with {}: {}, {before} before\n\
+         what was redacted, pruned or purged before is in none of its files\n",
+        counted(*items, "item"),
+        counted(*after, "byte")
+    );
+    out.write_all(words.as_bytes()).and_then(|()| out.flush()).map_err(AppError::output)
+}

@@ -1,0 +1,317 @@
+//! `tidegate compact`: what was redacted or pruned is in no file of the data folder any more, nobody who
+//! reads the gateway can tell, and an end by force at any moment loses nothing.
+//!
+//! `TIDEGATE_KILLS` sets how many times it is killed; a few where it is not set.
+
+mod search;
+
+use crate::support::process;
+
+use process::Process;
+use reqwest::Method;
+use search::{Found, search};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tidegate::clock::{Clock, SystemClock};
+use tidegate::model::FeedName;
+use tidegate::store::portable::ExportDigest;
+use tidegate::store::{EmbeddedStore, Epoch, Retention, Store};
+
+/// In the text that is redacted, which is easy to compress.
+const SMOOTH: &str = "smooth xylophone";
+/// In the text that is redacted, which is hard to compress.
+const ROUGH: &str = "rough marimba";
+/// In a version that another one took the place of, and that was pruned.
+const PRUNED: &str = "pruned vibraphone";
+/// What is taken out.
+const GONE: [&str; 3] = [SMOOTH, ROUGH, PRUNED];
+/// In a text that stays: the search finds what is there.
+const STAYS: &str = "lasting celesta";
+
+/// Words that follow from `seed` and are hard to compress.
+fn noise(seed: u64, words: u64) -> String {
+    let word = |n: u64| format!("{:x} ", (n + seed * 1000 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    (0..words).map(word).collect()
+}
+
+fn feed(posts: &[(u32, String)]) -> String {
+    let entry = |(n, text): &(u32, String)| {
+        let date = format!("2026-06-01T00:{:02}:{:02}Z", n / 60, n % 60);
+        format!(
+            "<entry><id>urn:{n}</id><title>Post {n} {}</title><updated>{date}</updated>\
+             <content>{text}</content></entry>",
+            text.split_once(';').map_or("", |(title, _)| title)
+        )
+    };
+    let entries: String = posts.iter().map(entry).collect();
+    format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:f</id><title>T</title>{entries}</feed>"
+    )
+}
+
+async fn publisher(document: Arc<Mutex<String>>) -> u16 {
+    let app = axum::Router::new().fallback(move || {
+        let document = document.lock().unwrap().clone();
+        async move { ([("content-type", "application/atom+xml")], document) }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    port
+}
+
+fn tidegate(folder: &Path, args: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_tidegate");
+    Command::new(program).current_dir(folder).args(args).output().unwrap()
+}
+
+fn compact(folder: &Path) -> String {
+    let output = tidegate(folder, &["compact", "-c", "t.toml"]);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    assert!(output.status.success(), "{}", text(output.stderr));
+    text(output.stdout)
+}
+
+/// Opens the store of a gateway that is stopped.
+async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&EmbeddedStore) -> T) -> T {
+    let store = EmbeddedStore::on_disk(data, None, Arc::new(SystemClock)).unwrap();
+    let done = work(&store).await;
+    store.close().await.unwrap();
+    done
+}
+
+/// Everything that is kept, and the newest epoch.
+async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
+    with_store(data, async |store| {
+        let (to, mut pieces) = tokio::sync::mpsc::channel(64);
+        let reading = async {
+            let mut digest = ExportDigest::default();
+            while let Some(piece) = pieces.recv().await {
+                digest.put(&piece).unwrap();
+            }
+            digest
+        };
+        let (read, digest) = tokio::join!(store.export(to), reading);
+        read.unwrap();
+        let epoch = *store.watch_epochs().borrow();
+        (digest, epoch, format!("{} {:?}", store.endpoint(), store.sup_ids()))
+    })
+    .await
+}
+
+/// What a gateway answers, with what it says of it.
+async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
+    let mut paths: Vec<String> = [
+        "/feeds/news",
+        "/feeds/news?as=rss",
+        "/feeds/news/sync",
+        "/feeds/news/complete",
+        "/feeds/news/complete?sx=feedsync",
+        "/subscriptions.opml",
+    ]
+    .map(str::to_owned)
+    .into();
+    paths.extend(ids.iter().map(|id| format!("/feeds/news/items/{id}")));
+    let mut told = Vec::new();
+    let mut next = 0;
+    while let Some(path) = paths.get(next).cloned() {
+        next += 1;
+        let asked = gateway.client.get(format!("{}{path}", gateway.address));
+        let answer = asked.header("accept", "application/json").send().await.unwrap();
+        let header = |name: &str| {
+            let value = answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            format!("{name}: {}\n", value.unwrap_or_default())
+        };
+        // Not `Last-Modified`: so many changes in a row have ticks ahead of the clock, which it never is.
+        let mut text: String = ["etag", "x-sup-id"].map(header).concat();
+        let links = header("link");
+        text.push_str(&answer.text().await.unwrap().replace(&gateway.address, "http://gate"));
+        // Every archive that something leads to.
+        for part in format!("{links}{text}").split("/feeds/news/archive/").skip(1) {
+            let id: String = part.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+            let path = format!("/feeds/news/archive/{id}");
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        told.push((path, text));
+    }
+    assert!(told.iter().any(|(path, _)| path.contains("archive")));
+    told
+}
+
+struct Gate {
+    folder: tempfile::TempDir,
+    data: PathBuf,
+    document: Arc<Mutex<String>>,
+    posts: Vec<(u32, String)>,
+}
+
+impl Gate {
+    async fn new(posts: u32) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let posts: Vec<_> =
+            (1..=posts).map(|n| (n, format!("; text of {n}: {}", noise(n.into(), 30)))).collect();
+        let document = Arc::new(Mutex::new(feed(&posts)));
+        let upstream = publisher(Arc::clone(&document)).await;
+        let config = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
+             [store]\npath = \"data\"\n[polling]\nallow_private = true\n\
+             host_spacing = \"0s\"\nmin_interval = \"1d\"\nmax_interval = \"1d\"\n[[feed]]\n\
+             name = \"news\"\nurl = \"http://127.0.0.1:{upstream}/\"\n"
+        );
+        std::fs::write(folder.path().join("t.toml"), config).unwrap();
+        let data = folder.path().join("data");
+        Self { folder, data, document, posts }
+    }
+
+    async fn start(&self) -> Process {
+        Process::configured(self.folder.path()).await
+    }
+
+    /// The publisher writes another text for a post.
+    async fn write(&mut self, gateway: &Process, n: usize, text: String) {
+        self.posts[n - 1].1 = text;
+        *self.document.lock().unwrap() = feed(&self.posts);
+        gateway.poll("news").await;
+    }
+
+    fn found(&self, when: &str) -> Found {
+        let found = search(&self.data, &[&GONE[..], &[STAYS]].concat());
+        eprintln!("{when}: {found:?}");
+        found
+    }
+}
+
+/// The sync id of the item that has this in its title.
+async fn id_of(gateway: &Process, title: &str) -> String {
+    let asked = gateway.client.get(format!("{}/feeds/news/complete", gateway.address));
+    let text = asked.send().await.unwrap().text().await.unwrap();
+    let entry = text.split("<entry").find(|entry| entry.contains(title)).unwrap();
+    let id = entry.split("id=\"").nth(1).unwrap().split('"').next().unwrap();
+    id.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_taken_out_is_in_no_file() {
+    let mut gate = Gate::new(40).await;
+    let gateway = gate.start().await;
+    gateway.poll("news").await;
+    let smooth = format!("{SMOOTH}; {}", format!("the {SMOOTH} again, ").repeat(40));
+    gate.write(&gateway, 5, smooth).await;
+    let rough = format!("{ROUGH}; {ROUGH} {}", noise(5000, 90));
+    gate.write(&gateway, 6, rough).await;
+    // In no title, which events have, and followed by others before an archive is sealed.
+    for round in 0..3 {
+        gate.write(&gateway, 7, format!("; {PRUNED} {}", noise(6000 + round, 60))).await;
+    }
+    for round in 0..12 {
+        gate.write(&gateway, 7, format!("; harmless {round} {}", noise(7000 + round, 60))).await;
+    }
+    gate.write(&gateway, 8, format!("{STAYS}; {STAYS} {}", noise(8000, 60))).await;
+    let ids =
+        [id_of(&gateway, SMOOTH).await, id_of(&gateway, ROUGH).await, id_of(&gateway, STAYS).await];
+    assert!(gate.found("stored").has_all(&GONE));
+
+    for id in &ids[..2] {
+        let path = format!("/feeds/news/items/{id}/redact");
+        let told = gateway.call(Method::POST, &path, Some(serde_json::json!({}))).await;
+        assert_eq!(told["was_redacted"], false, "{told}");
+    }
+    gate.found("redacted");
+    gateway.stop().await;
+    let name = FeedName::new("news").unwrap();
+    with_store(&gate.data, async |store| {
+        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        let retention = Retention { versions: 1, ..Retention::default() };
+        let pruned = store.prune(&claim, &name, &retention, SystemClock.now()).await.unwrap();
+        assert!(pruned.versions > 0, "{pruned:?}");
+    })
+    .await;
+    gate.found("pruned");
+    for round in 0..3 {
+        let gateway = gate.start().await;
+        for n in 20..30 {
+            let text = format!("; another text in round {round} {}", noise(9000 + round, 40));
+            gate.write(&gateway, n, text).await;
+        }
+        gateway.stop().await;
+        gate.found("restarted and changed");
+    }
+    let left = gate.found("before");
+    assert!(left.has_any(&GONE), "the engine cleans up by itself: the documents say otherwise");
+
+    let gateway = gate.start().await;
+    let before = answers(&gateway, &ids).await;
+    gateway.stop().await;
+    let (digest, epoch, identity) = kept(&gate.data).await;
+    let told = compact(gate.folder.path());
+    assert!(told.starts_with("the store was written anew with "), "{told}");
+    let found = gate.found("compacted");
+    assert!(!found.has_any(&GONE), "{found:?}");
+    assert!(found.has_all(&[STAYS]));
+    assert_eq!(kept(&gate.data).await, (digest, epoch, identity));
+    let gateway = gate.start().await;
+    let after = answers(&gateway, &ids).await;
+    assert_eq!(after.len(), before.len());
+    for (after, before) in after.iter().zip(&before) {
+        assert!(after == before, "{}", before.0);
+    }
+    // It goes on, also through another one.
+    gate.write(&gateway, 9, "; goes on".to_owned()).await;
+    let running = tidegate(gate.folder.path(), &["compact", "-c", "t.toml"]);
+    assert_eq!(running.status.code(), Some(1));
+    let said = String::from_utf8(running.stderr).unwrap();
+    assert!(said.contains("a gateway is running with this store; stop it first"), "{said}");
+    gateway.stop().await;
+    compact(gate.folder.path());
+    assert!(!gate.found("compacted again").has_any(&GONE));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_by_force_loses_nothing() {
+    let gate = Gate::new(400).await;
+    let gateway = gate.start().await;
+    gateway.poll("news").await;
+    gateway.stop().await;
+    let before = kept(&gate.data).await;
+    let began = Instant::now();
+    compact(gate.folder.path());
+    let whole = began.elapsed();
+    let kills: u32 = std::env::var("TIDEGATE_KILLS").ok().map_or(12, |n| n.parse().unwrap());
+    for n in 0..kills {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .current_dir(gate.folder.path())
+            .args(["compact", "-c", "t.toml"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Later and later, the last ones about when it is done.
+        std::thread::sleep(whole * (n + 1) / kills);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(kept(&gate.data).await, before, "kill {n}");
+        let left = std::fs::read_dir(&gate.data).unwrap().map(|entry| entry.unwrap().file_name());
+        let left: Vec<_> = left.collect();
+        assert!(left.iter().all(|name| !name.to_string_lossy().contains("compact")), "{left:?}");
+    }
+}
+
+#[test]
+fn there_must_be_a_store_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("m.toml"), "[store]\nkind = \"memory\"\n").unwrap();
+    for (args, said) in [
+        (&["compact", "--data", "none"][..], "there is no data folder none"),
+        (&["compact", "-c", "m.toml"], "store.kind is \"memory\""),
+    ] {
+        let output = tidegate(folder.path(), args);
+        assert_eq!(output.status.code(), Some(2));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(!folder.path().join("none").exists());
+}
