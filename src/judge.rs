@@ -47,7 +47,7 @@ pub struct JudgeInput<'a> {
     pub is_changed: &'a [bool],
     /// Whether this is a first document: the last one came from another address.
     pub moved: bool,
-    /// The time of the observation.
+    /// The time of the observation, by which evidence and holds age: running time.
     pub now: Time,
 }
 

@@ -62,9 +62,10 @@ pub struct Observation<'a> {
     pub options: &'a FeedOptions,
     /// What the store knows of it; `None` before the first commit.
     pub snapshot: Option<&'a Snapshot>,
-    /// The time of the observation.
+    /// The time of the observation by the wall clock: that of ticks, histories and events.
     pub now: Time,
-    /// The time by which what is kept ages (the clock's `RunningClock`).
+    /// The running time (the clock's `RunningClock`): what is kept ages by it, and every wait counts by it.
+    /// What such a wait began at is stored by this clock.
     pub aged: Time,
     /// How long changes stay in the sync view.
     pub window: Duration,
@@ -105,7 +106,7 @@ pub struct Verdict {
     pub change: Option<Change>,
     /// Why the document is held back, if it is.
     pub held: Option<String>,
-    /// The earliest time at which another look can decide what is pending (a hold, a missing
+    /// The earliest time, by the wall clock, at which another look can decide what is pending (a hold, a missing
     /// item); the schedule polls by then.
     pub look_again: Option<Time>,
     /// What was not taken of what a document shares, and why.

@@ -61,12 +61,12 @@ pub(super) async fn reconcile(
 /// Lets changes leave the sync views in time, also of feeds that never change.
 pub(super) async fn run_maintenance(
     store: Arc<dyn Store>,
-    (clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
+    (_clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
     tokio::join!(
-        titles::maintain_titles(store.as_ref(), clock.as_ref(), &desk, &cancel),
+        titles::maintain_titles(store.as_ref(), running.as_ref(), &desk, &cancel),
         age(store.as_ref(), running.as_ref(), &desk, &cancel),
     );
 }

@@ -80,7 +80,8 @@ pub struct FeedState {
     /// The document that is held back, if one is.
     pub hold: Option<Hold>,
     /// The earliest time at which evidence that is pending can ripen or a change that waits comes
-    /// out, so that a poll that finds the document unchanged needs the ledger only then.
+    /// out, so that a poll that finds the document unchanged needs the ledger only then. By running time, as
+    /// all that it follows from.
     pub next_decision_at: Option<Time>,
     /// Items in the last document, in its order.
     pub current: u32,

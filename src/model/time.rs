@@ -95,6 +95,11 @@ impl Time {
         Duration::from_secs(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// This time of one clock by another one, while the one shows `here` and the other `there`.
+    pub fn by_another_clock(self, here: Self, there: Self) -> Self {
+        if self >= here { there.plus(self.since(here)) } else { there.minus(here.since(self)) }
+    }
+
     /// The RFC 822 form that RSS and HTTP use: `Fri, 20 Nov 2026 16:20:05 GMT`.
     pub fn rfc822(self) -> String {
         let printer = jiff::fmt::rfc2822::DateTimePrinter::new();

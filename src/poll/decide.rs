@@ -62,6 +62,11 @@ impl DecisionContext {
         own.unwrap_or(self.items)
     }
 
+    /// A moment of the running time by the wall clock, which shows `now`.
+    pub fn by_wall_clock(&self, at: Time, now: Time) -> Time {
+        at.by_another_clock(self.running.now(), now)
+    }
+
     /// An observation of a feed.
     pub fn observe<'a>(
         &'a self,

@@ -119,6 +119,7 @@ pub(super) struct CommitProgress {
     until: Option<Tick>,
     /// The hold that stands afterwards.
     held: Option<String>,
+    /// When what is pending can be decided, by the wall clock.
     ripens: Option<Time>,
     pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
@@ -190,7 +191,7 @@ async fn unchanged(
     };
     let mut found = PollResult {
         held: state.hold.as_ref().map(describe_hold),
-        look_again: state.next_decision_at,
+        look_again: state.next_decision_at.map(|at| bench.decisions.by_wall_clock(at, now)),
         until: state.tick,
         announced: fetched.announced.clone().map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
@@ -200,7 +201,7 @@ async fn unchanged(
         },
         ..PollResult::nothing(quiet, fetched)
     };
-    let ripe = state.next_decision_at.is_some_and(|at| at <= now);
+    let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
         let settled =
             decide_and_commit(bench, feed, now, (Bytes::new(), Vec::new()), move |judge, round| {
@@ -366,13 +367,17 @@ async fn decided(
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
         let mut settled = CommitProgress::before(judged, before.as_ref());
-        let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
+        let Some(mut change) = settled.judged.verdict.change.take() else {
+            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
+            return Ok(settled);
+        };
         if !settled.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         settled.after(&change.state, before.as_ref(), change.tick);
         if let Some(revision) = bench.decisions.commit(change).await? {
             settled.revision = revision;
+            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
             return Ok(settled);
         }
     }

@@ -55,7 +55,7 @@ pub(super) async fn plan(
             return None;
         }
     };
-    let (feed, now) = (Arc::clone(feed), bench.clock.now());
+    let (feed, now) = (Arc::clone(feed), bench.decisions.running.now());
     // A ledger of many thousand items takes its time.
     let planned = tokio::task::spawn_blocking(move || {
         probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)

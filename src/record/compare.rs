@@ -144,7 +144,7 @@ pub(super) fn compare(
             let changed = beside.changed.difference(&volatile).copied().collect();
             swept.add(&beside.portrait, &changed);
         }
-        diff::sweep(&mut noise, &swept, pairs.len(), round.now);
+        diff::sweep(&mut noise, &swept, pairs.len(), round.aged);
     }
     let is_stamped = |beside: &ItemComparison<'_>| beside.entry.updated != beside.known.updated;
     let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
@@ -160,19 +160,19 @@ pub(super) fn compare(
                 is_comparable: same_family,
                 is_stamped: is_stamped(beside) && stamped * 2 <= pairs.len(),
                 in_hold: snapshot.state.hold.is_some(),
-                now: round.now,
+                now: round.aged,
             })
         };
         seen.iter().map(|beside| beside.as_ref().map(learn)).collect()
     };
     let mut lessons = learn(&noise);
     let varied: Vec<&[Varied]> = lessons.iter().flatten().map(|l| l.varied.as_slice()).collect();
-    if diff::sweep_spans(&mut noise, &varied, pairs.len(), round.now) {
+    if diff::sweep_spans(&mut noise, &varied, pairs.len(), round.aged) {
         // What has just come to hold for all items holds in this document.
         lessons = learn(&noise);
     }
     for varied in lessons.iter().flatten().flat_map(|lesson| &lesson.varied) {
-        diff::vote(&mut noise, varied, round.now);
+        diff::vote(&mut noise, varied, round.aged);
     }
     let compared = seen.into_iter().zip(lessons);
     let pairs = compared.map(|(beside, lesson)| Some(beside?.compared(lesson?))).collect();

@@ -12,9 +12,9 @@ pub(super) fn conclude(
     absence: &Absence,
     observations: u32,
 ) -> bool {
-    let now = draft.round.now;
-    let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, now);
-    let stood = now.since(absence.since).as_secs() / 3600;
+    let (now, aged) = (draft.round.now, draft.round.aged);
+    let conclusion = judge::conclude(absence, observations, draft.round.options.deletions, aged);
+    let stood = aged.since(absence.since).as_secs() / 3600;
     let seen = absence.describe();
     let mut words = if stood > 0 {
         format!("{seen}; so for {stood} hours in {observations} observations")
@@ -58,7 +58,7 @@ pub(super) fn seen_while_held(
     markup: Markup,
     since: Time,
 ) {
-    let now = draft.round.now;
+    let (now, aged) = (draft.round.now, draft.round.aged);
     let (evidence, gone) = if scene.is_complete() {
         (Evidence::Complete, "the document lists every item and not this one")
     } else {
@@ -68,14 +68,14 @@ pub(super) fn seen_while_held(
     let doubts = Doubts::NONE;
     let absence = Absence {
         evidence,
-        since: now,
+        since: aged,
         observations: 1,
         backfilled: false,
         doubts,
         seen,
         probe: None,
     };
-    let conclusion = judge::conclude(&absence, 1, draft.round.options.deletions, now);
+    let conclusion = judge::conclude(&absence, 1, draft.round.options.deletions, aged);
     let (standing, absence) = match conclusion {
         Conclusion::Wait => (ItemStatus::Current, Some(absence)),
         Conclusion::Retire => (ItemStatus::Retired { since: now }, None),

@@ -211,7 +211,7 @@ impl<'a> ChangeDraft<'a> {
         known.tick = tick;
         // SSE 0.91 section 4.2 step 4.
         known.sse091 = known.sse091.map(|_| false);
-        rate_limited::made(&mut known.noise, self.round.now);
+        rate_limited::made(&mut known.noise, self.round.aged);
         how(&mut known);
         let id = known.id.clone();
         self.known.insert(index, known);
@@ -246,7 +246,7 @@ impl<'a> ChangeDraft<'a> {
             known.conflicts = u32::try_from(conflicts.len()).unwrap_or(u32::MAX);
             self.conflicts.insert(id.clone(), conflicts);
         }
-        rate_limited::made(&mut known.noise, self.round.now);
+        rate_limited::made(&mut known.noise, self.round.aged);
         self.known.insert(index, known);
         self.version(id, winner.data, &said.reason);
         self.event(index, said);
@@ -370,19 +370,20 @@ impl<'a> ChangeDraft<'a> {
     /// The verdict: a change where anything is worth a write.
     pub(super) fn into_verdict(mut self, held: Option<String>) -> Verdict {
         let deletions = self.round.options.deletions;
-        let now = self.round.now;
+        let (now, aged) = (self.round.now, self.round.aged);
         let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
         let ripens = pending
             .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::judge::ripens_from(absence, deletions, now))
+            .map(|absence| crate::judge::ripens_from(absence, deletions, aged))
             .min();
         let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
         let look_again = if held.is_some() {
             Some(crate::judge::next_look(now))
         } else {
-            let soon = ripens.filter(|at| *at <= now.plus(SOON));
-            let ripens = soon.map(|at| at.clamp(now.plus(LEAST_LOOK), now.plus(MOST_LOOK)));
-            earlier(ripens, due.map(|at| at.max(now.plus(LEAST_LOOK))))
+            let soon = ripens.filter(|at| *at <= aged.plus(SOON));
+            let ripens = soon.map(|at| at.clamp(aged.plus(LEAST_LOOK), aged.plus(MOST_LOOK)));
+            let look = earlier(ripens, due.map(|at| at.max(aged.plus(LEAST_LOOK))));
+            look.map(|at| at.by_another_clock(aged, now))
         };
         let due = earlier(due, head::due(&self));
         self.state.next_decision_at = earlier(ripens, due);

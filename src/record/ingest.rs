@@ -106,7 +106,7 @@ fn held_whole(
         options: round.options,
         is_changed: &[],
         moved: super::has_moved(&snapshot.state, round.url),
-        now: round.now,
+        now: round.aged,
     };
     let window = WindowShift::new(&scene);
     let mut draft = ChangeDraft::new(round, snapshot);
@@ -158,7 +158,7 @@ fn judge_plain<'a>(
         options: round.options,
         is_changed: &is_changed,
         moved: super::has_moved(&snapshot.state, round.url),
-        now: round.now,
+        now: round.aged,
     };
     let window = WindowShift::new(&scene);
     let (shared, mut draft, mut discard) = match merged {
@@ -296,14 +296,14 @@ impl DocumentIntake<'_> {
         if let Some(compared) = compared {
             self.draft.change(pair.known, |item| {
                 describe(item, entry);
-                compared.apply_to(item, round.now);
+                compared.apply_to(item, round.aged);
             });
         } else if known.noise.held {
             self.draft.change(pair.known, |item| item.noise.held = false);
         }
         // What is missing and slides off before it is there again has gone as well.
         if known.absence.is_some() || known.standing != ItemStatus::Current {
-            self.draft.change(pair.known, |item| item.came = round.now);
+            self.draft.change(pair.known, |item| item.came = round.aged);
         }
         let said = match (&known.standing, changes.is_empty()) {
             (ItemStatus::Deleted { .. }, _) => Some(EventDetails::new(
@@ -486,7 +486,7 @@ impl DocumentIntake<'_> {
             let source = draft.round.source();
             if source != 0 && source != draft.state.source {
                 if draft.state.source != 0 {
-                    draft.state.source_since = Some(draft.round.now);
+                    draft.state.source_since = Some(draft.round.aged);
                 }
                 draft.state.source = source;
                 draft.state_changed = true;

@@ -422,7 +422,7 @@ impl At<'_> {
         if is_deleted {
             out_of_view(draft, &self.known.id);
         } else if comes {
-            draft.change(self.index, |item| item.came = self.round.now);
+            draft.change(self.index, |item| item.came = self.round.aged);
             on_top(draft, &self.known.id);
         }
     }

@@ -17,11 +17,11 @@ pub(super) fn newcomer(
     draft: &ChangeDraft<'_>,
 ) -> LedgerEntry {
     let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
-    let now = draft.round.now;
+    let (now, aged) = (draft.round.now, draft.round.aged);
     let portrait = diff::fingerprint(entry, &draft.round.options.ignore);
     let learned = draft.round.snapshot.map(|snapshot| &snapshot.state.noise);
     let noise = Noise {
-        restless: learned.map_or_else(Vec::new, |noise| diff::watch(&portrait, noise, now)),
+        restless: learned.map_or_else(Vec::new, |noise| diff::watch(&portrait, noise, aged)),
         traces: portrait.traces,
         shape: portrait.shape,
         left: portrait.left,
@@ -47,8 +47,8 @@ pub(super) fn newcomer(
         extras: None,
         conflicts: 0,
         origin: crate::model::Origin::default(),
-        first_seen: now,
-        came: now,
+        first_seen: aged,
+        came: aged,
         standing: ItemStatus::Current,
         absence: None,
         prints: portrait.prints,

@@ -34,7 +34,7 @@ pub(super) fn admit(
     index: usize,
     changes: String,
 ) -> Option<EventDetails> {
-    let (now, limit) = (draft.round.now, draft.round.versions_per_day);
+    let (now, limit) = (draft.round.aged, draft.round.versions_per_day);
     let noise = &draft.item(index)?.noise;
     let day = noise.made.filter(|made| !admits(Some(*made), now, limit));
     let Some(day) = day else {
@@ -69,7 +69,7 @@ pub(super) fn due(draft: &ChangeDraft<'_>, index: usize) -> Option<EventDetails>
         WaitCause::Mask => "in what never rested until now",
     };
     let reason = format!("changed since {since}, {why}: {fields}");
-    (*due <= draft.round.now).then(|| EventDetails::new(EventKind::Updated, reason))
+    (*due <= draft.round.aged).then(|| EventDetails::new(EventKind::Updated, reason))
 }
 
 /// What waits of an item only for its having changed so often, and is to come out when the item

@@ -105,6 +105,23 @@ pub fn set_back(subscription: &mut Subscription, by: Duration) {
         .map(|lease| Lease { since: lease.since.minus(by), until: lease.until.minus(by) });
 }
 
+/// Goes on with a subscription that was written down, before the clock was set back by `back`, as far as that
+/// is known. Of a lease that has still to begin, or that is longer than any, nothing is known any more: the
+/// hub is asked again at once.
+pub fn resume(subscription: &mut Subscription, back: Duration, now: Time) {
+    if !back.is_zero() {
+        set_back(subscription, back);
+    }
+    let furthest = now.plus(LEASE_MOST);
+    if subscription.lease.is_some_and(|lease| lease.since > now || lease.until > furthest) {
+        (subscription.lease, subscription.suspect) = (None, None);
+        subscription.next = now;
+    }
+    if subscription.next > furthest {
+        subscription.next = now;
+    }
+}
+
 /// Whether what was discovered is what is subscribed to: the same topic, at a hub that the feed
 /// still names. If so the hubs are taken over; `Some(true)` where they differ.
 pub fn goes_on(subscription: &mut Subscription, found: &Discovery) -> Option<bool> {

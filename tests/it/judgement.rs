@@ -6,6 +6,7 @@ mod heads;
 mod held;
 mod holes;
 mod ill_formed;
+mod leaps;
 mod moved;
 mod order;
 mod probe;

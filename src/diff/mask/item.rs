@@ -34,7 +34,7 @@ pub struct MaskInput<'a> {
     pub is_stamped: bool,
     /// Whether a document is held, so that what changed may have been seen changed before.
     pub in_hold: bool,
-    /// The time of the observation.
+    /// The time of the observation, by which what was learned ages: running time.
     pub now: Time,
 }
 

@@ -52,7 +52,8 @@ impl PushTriggers {
             if is_new && !told {
                 *before = Some(running.at);
             }
-            let is_known = known.is_some_and(|known| known.plus(TOLD_LATER) >= running.at);
+            let is_known =
+                known.is_some_and(|known| (known..=known.plus(TOLD_LATER)).contains(&running.at));
             told && !is_new && !is_known
         };
         let unlisted = lacks(running.listed, &mut self.unlisted);
@@ -137,7 +138,8 @@ impl PollScheduler {
         if feed.memory.as_ref().is_some_and(|memory| memory.poll.failures > 0) {
             return;
         }
-        let earliest = feed.hearing.polled.map_or(now, |polled| polled.plus(pause));
+        // The clock may have been set back since.
+        let earliest = feed.hearing.polled.map_or(now, |polled| polled.min(now).plus(pause));
         let at = earliest.max(now.plus(spread));
         if feed.due.is_none_or(|due| due > at) {
             self.schedule(name, ScheduledPoll { at, reason: reason.to_owned() });
@@ -192,7 +194,7 @@ impl ScheduledFeed {
         least: Duration,
         now: Time,
     ) -> ScheduledPoll {
-        let polled = self.hearing.polled.unwrap_or(now);
+        let polled = self.hearing.polled.map_or(now, |polled| polled.min(now));
         let (at, reason) = if self.hearing.pushed {
             let pause = self.push_pause(least);
             (now.max(polled.plus(pause)), "its hub told of a change while it was polled")

@@ -5,9 +5,11 @@ use super::{PollScheduler, START_STEP};
 use crate::model::{FeedName, FeedStanding, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
+use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::resume::NOTE_EVERY;
 use crate::poll::schedule::phase;
 use crate::status::ScheduledPoll;
+use crate::websub::subscriber;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +24,10 @@ impl PollScheduler {
         let now = self.clock.now();
         let noted =
             states.iter().filter_map(|state| state.schedule.as_ref()).map(|kept| kept.noted);
-        self.noted = noted.max().map(|noted| noted.min(now));
+        let noted = noted.max();
+        // What was noted in the time that has still to come was noted before the clock was set back.
+        let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
+        self.noted = noted.map(|noted| noted.min(now));
         let mut states: HashMap<FeedName, PollState> =
             states.into_iter().map(|state| (state.feed.clone(), state)).collect();
         let active =
@@ -33,16 +38,21 @@ impl PollScheduler {
         let spread = spread.unwrap_or(u64::MAX).max(1);
         for record in active {
             // What was learned of another address says nothing of this one.
-            let state = states.remove(&record.name).filter(|state| state.url == record.url);
+            let mut state = states.remove(&record.name).filter(|state| state.url == record.url);
+            if let Some(subscription) = state.as_mut().and_then(|it| it.subscription.as_mut()) {
+                subscriber::resume(subscription, back, now);
+            }
             let known = state.is_some();
             let memory = state
                 .map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
             if let Some(pause) = memory.poll.pause.as_ref().filter(|pause| pause.until > now) {
-                let (host, left) = (self.settings.host(&pause.address), pause.until.since(now));
+                let left = pause.until.since(now).min(MAX_HOST_PAUSE);
+                let host = self.settings.host(&pause.address);
                 self.polite.pause(&host, left, Instant::now());
             }
-            let pending =
-                self.bench.store.state(&record.name).await?.and_then(|it| it.next_decision_at);
+            let state = self.bench.store.state(&record.name).await?;
+            let pending = state.and_then(|state| state.next_decision_at);
+            let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
             let next = memory.resume(&record.name, bounds, pending, (alive, now));

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 impl PollScheduler {
     /// How many items of a feed may be asked about after its next poll.
     pub(super) fn room_to_ask(&mut self, name: &FeedName) -> usize {
-        let now = self.clock.now();
+        let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return 0 };
         match feed.probing {
             ErrandState::None if feed.record.options.probe => {
@@ -39,7 +39,7 @@ impl PollScheduler {
 
     /// Begins to ask, where the host was not asked too much within the hour.
     pub(super) fn begin_probe(&mut self, name: &FeedName) {
-        let now = self.clock.now();
+        let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.probing.leave_line() else { return };
         let Some(mut plan) = feed.probe_plan.take() else { return };
@@ -65,11 +65,11 @@ impl PollScheduler {
         host: &PoliteHost,
         result: Result<ProbeResult, RoundError>,
     ) {
-        let now = self.clock.now();
+        let (now, aged) = (self.clock.now(), self.bench.decisions.running.now());
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Ok(ProbeResult { refused: true, .. }) = &result {
-            feed.asked.exhaust(FEED_ASKS_PER_HOUR, now);
-            self.hosts_asked.exhaust(host.name(), now);
+            feed.asked.exhaust(FEED_ASKS_PER_HOUR, aged);
+            self.hosts_asked.exhaust(host.name(), aged);
         }
         let asked_for = result.as_ref().ok().and_then(|probed| probed.pause.clone());
         let revision = result.as_ref().ok().and_then(|probed| probed.revision);

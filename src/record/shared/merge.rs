@@ -460,10 +460,10 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         let is_back = offer.is_listed && matches!(known.standing, ItemStatus::Retired { .. });
         if is_back {
-            let now = self.draft.round.now;
+            let aged = self.draft.round.aged;
             self.draft.change(index, |item| {
                 item.standing = ItemStatus::Current;
-                item.came = now;
+                item.came = aged;
             });
             let reason = "its publisher, who shares it, lists it again, unchanged";
             self.draft.event(index, EventDetails::new(EventKind::Returned, reason));

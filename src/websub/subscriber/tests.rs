@@ -367,3 +367,40 @@ fn a_request_that_is_put_off_does_not_count() {
     assert!(describe(&it, at(0)).contains("its host asked for a pause; it is asked again at"));
     assert!(!due(&mut it, at(3599)) && due(&mut it, at(3600)));
 }
+
+/// A lease is as long as the clock ran, whatever that was set to before a restart.
+#[test]
+fn a_clock_that_was_set_back_ends_no_lease_and_makes_none_longer() {
+    let year = Duration::from_secs(365 * 86_400);
+    let set_right = |by: Duration| {
+        let mut it = held();
+        let ahead = |it: &mut Subscription, by: Duration| {
+            it.next = it.next.plus(by);
+            it.day = it.day.plus(by);
+            it.lease = it
+                .lease
+                .map(|lease| Lease { since: lease.since.plus(by), until: lease.until.plus(by) });
+        };
+        ahead(&mut it, by);
+        it
+    };
+    // The clock was a year ahead, and it is known.
+    let mut it = set_right(year);
+    resume(&mut it, year, at(10));
+    assert_eq!(it, held());
+    // It is not known: the hub is asked again at once.
+    let mut it = set_right(year);
+    resume(&mut it, Duration::ZERO, at(10));
+    assert!(it.lease.is_none() && due(&mut it, at(10)));
+    // A pause as well is no longer than any.
+    let mut it = Subscription { lease: None, ..set_right(year) };
+    resume(&mut it, Duration::ZERO, at(10));
+    assert!(due(&mut it, at(10)));
+    // Nothing happened.
+    let mut it = held();
+    resume(&mut it, Duration::ZERO, at(10));
+    assert_eq!(it, held());
+    // It was behind, and goes right ahead: the lease is over as far as one knows, and it is asked again.
+    resume(&mut it, Duration::ZERO, at(0).plus(year));
+    assert!(!it.is_held(at(0).plus(year)) && due(&mut it, at(0).plus(year)));
+}

@@ -76,7 +76,10 @@ pub struct Gate {
     pub options: FeedOptions,
     pub versions_per_day: u32,
     pub items: usize,
+    /// The running time.
     pub now: Time,
+    /// How many seconds the wall clock is ahead of it.
+    pub lead: i64,
     pub window: Duration,
     pub tombstones: Duration,
     pub archives: tidegate::archive::Policy,
@@ -104,6 +107,7 @@ impl Gate {
             versions_per_day: VERSIONS_PER_DAY,
             items: tidegate::record::ITEMS_KEPT,
             now: Time::from_unix(START + 400 * 24 * HOUR),
+            lead: 0,
             window: Duration::from_secs(30 * 24 * 3600),
             tombstones: tidegate::record::TOMBSTONES_KEPT,
             archives: tidegate::archive::Policy::default(),
@@ -117,6 +121,11 @@ impl Gate {
         self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
     }
 
+    /// What the wall clock shows.
+    pub fn wall(&self) -> Time {
+        Time::from_unix(self.now.unix() + self.lead)
+    }
+
     fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
         Observation {
             feed: &self.feed,
@@ -124,7 +133,7 @@ impl Gate {
             endpoint: self.store.endpoint(),
             options: &self.options,
             snapshot,
-            now: self.now,
+            now: self.wall(),
             aged: self.now,
             tombstones: self.tombstones,
             versions_per_day: self.versions_per_day,
