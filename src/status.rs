@@ -5,6 +5,7 @@
 
 mod hub;
 mod polling;
+mod ticks;
 
 pub use crate::fetch::FetchBlame;
 pub use hub::{HubNote, HubReport, RejectedPush, RejectedPushes};
@@ -12,6 +13,7 @@ pub use polling::{
     EventCounts, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
     PollFailure, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll, WalkOrder,
 };
+pub use ticks::{TICK_LEAD_LIMIT, TicksAhead, tick_lead};
 
 use crate::judge::PendingAbsence;
 use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding};

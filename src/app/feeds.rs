@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use crate::record::{self, Observation};
+use crate::status::TicksAhead;
 use crate::store::{CommitError, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,19 +62,19 @@ pub(super) async fn reconcile(
 /// Lets changes leave the sync views in time, also of feeds that never change.
 pub(super) async fn run_maintenance(
     store: Arc<dyn Store>,
-    (_clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
+    (clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
     tokio::join!(
         titles::maintain_titles(store.as_ref(), running.as_ref(), &desk, &cancel),
-        age(store.as_ref(), running.as_ref(), &desk, &cancel),
+        age(store.as_ref(), (clock.as_ref(), running.as_ref()), &desk, &cancel),
     );
 }
 
 async fn age(
     store: &dyn Store,
-    running: &dyn Clock,
+    (clock, running): (&dyn Clock, &dyn Clock),
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
@@ -87,12 +88,25 @@ async fn age(
         if let Err(error) = age_all(store, desk).await {
             tracing::warn!(%error, "changes could not leave the window");
         }
+        report_ticks(store, clock.now()).await;
         let now = running.now();
         note(store, now).await;
         let kept = retention::prune_history(store, &desk.claim(), &desk.retention(), now).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "what need not be kept could not be taken out");
         }
+    }
+}
+
+/// Says which feeds have ticks far ahead of the clock.
+async fn report_ticks(store: &dyn Store, now: Time) {
+    let mut ahead = TicksAhead::default();
+    for feed in store.feeds().await.unwrap_or_default() {
+        let state = store.state(&feed.name).await.ok().flatten();
+        ahead.note(&feed.name, state.and_then(|state| state.tick), now);
+    }
+    if !ahead.is_empty() {
+        tracing::warn!(ahead = ahead.lead().as_secs(), "{ahead}");
     }
 }
 

@@ -12,8 +12,8 @@ use super::{
     API, REQUEST_BODY_LIMIT, SharedState, dashboard, discarded, explain, items, json, keeping, put,
 };
 use crate::judge::{self, PendingAbsence};
-use crate::model::{Decision, FeedName};
-use crate::status::WalkOrder;
+use crate::model::{Decision, FeedName, FeedState};
+use crate::status::{self, WalkOrder};
 use crate::store::EVENTS_KEPT;
 use axum::Json;
 use axum::body::Bytes;
@@ -56,9 +56,16 @@ async fn listed(room: &SharedState) -> Result<Value, Problem> {
         let state = room.store.state(&status.name).await?;
         let contested = room.contested.count(&status.name).await?;
         let record = listing.get(&status.name).map(|record| &**record);
-        feeds.push(json::feed(&status, record, state.as_ref(), contested));
+        let told = json::feed(&status, record, state.as_ref(), contested);
+        feeds.push(json::with(told, tick_lead(room, state.as_ref())));
     }
     Ok(json!({ "feeds": feeds }))
+}
+
+/// By how many seconds a feed's tick is ahead of the clock, where that is much.
+fn tick_lead(room: &SharedState, state: Option<&FeedState>) -> Value {
+    let lead = status::tick_lead(state.and_then(|state| state.tick), room.clock.now());
+    json!({ "tick_lead": lead.map(|lead| lead.as_secs()) })
 }
 
 /// `GET /api/v1/feeds/NAME`.
@@ -116,7 +123,8 @@ async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem
         },
         "kept": keeping::described(room, name, state, oldest).await?,
     });
-    Ok(json::with(json::feed(&status, record, state, contested), more))
+    let told = json::with(json::feed(&status, record, state, contested), more);
+    Ok(json::with(told, tick_lead(room, state)))
 }
 
 /// `GET /api/v1/feeds/NAME/items/SYNC_ID`: all that is known of an item.

@@ -5,6 +5,7 @@ use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::explain::{self, SOURCES_SHOWN};
 use super::html::{self, moment, outward, text};
+use super::probes::ticks_ahead;
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, keeping};
@@ -85,8 +86,10 @@ pub(super) async fn page(
         }
     };
     let page = room.overview.pages.get(&(), ask, make).await?;
+    let ahead = ticks_ahead(&room).await?;
     let content = html! {
         @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
+        @if !ahead.is_empty() { p.bad { (ahead) "." } }
         (PreEscaped(page.as_str()))
     };
     Ok(html::page("Feeds", &content))

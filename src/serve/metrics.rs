@@ -1,7 +1,7 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
 
 use super::hub::HubTotals;
-use crate::status::PollTotals;
+use crate::status::{PollTotals, TicksAhead};
 use crate::store::StoreCondition;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -42,6 +42,7 @@ struct Meters {
     subscriptions: Family<FeedGauges, Gauge>,
     deliveries: Family<OutcomeLabel, Counter>,
     contested: Gauge,
+    tick_lead: Gauge,
     store_up: Gauge,
     store_intake: Gauge,
     store_free: Gauge,
@@ -95,6 +96,12 @@ impl Metrics {
             m.subscriptions,
         );
         registry.register("items_in_conflict", "Items with unresolved conflicts", m.contested);
+        registry.register_with_unit(
+            "tick_lead",
+            "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
+            Unit::Seconds,
+            m.tick_lead,
+        );
         registry.register(
             "store_up",
             "1 while the store is open, 0 while it is opened again after a failure",
@@ -162,6 +169,11 @@ impl Metrics {
     /// Sets how many items are in conflict.
     pub(super) fn contested(&self, number: u32) {
         self.meters.contested.set(i64::from(number));
+    }
+
+    /// Says how far ticks are ahead of the clock.
+    pub(super) fn ticks_ahead(&self, ahead: &TicksAhead) {
+        self.meters.tick_lead.set(i64::try_from(ahead.lead().as_secs()).unwrap_or(i64::MAX));
     }
 
     /// Says whether the store works and how much space it has.

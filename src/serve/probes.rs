@@ -4,6 +4,7 @@ use super::conditional::unkept;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
 use crate::model::FeedStanding;
+use crate::status::TicksAhead;
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
@@ -57,6 +58,16 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
     }
 }
 
+/// The feeds whose ticks are ahead of the clock.
+pub(super) async fn ticks_ahead(room: &AppState) -> Result<TicksAhead, StoreError> {
+    let (now, mut ahead) = (room.clock.now(), TicksAhead::default());
+    for name in room.directory.listing().await?.keys() {
+        let state = room.store.state(name).await?;
+        ahead.note(name, state.and_then(|state| state.tick), now);
+    }
+    Ok(ahead)
+}
+
 /// Counts feeds by standing, and items in conflict.
 async fn measure_feeds(room: &AppState) -> Result<(), StoreError> {
     let listing = room.directory.listing().await?;
@@ -64,6 +75,7 @@ async fn measure_feeds(room: &AppState) -> Result<(), StoreError> {
         let number = listing.values().filter(|record| record.standing == standing).count();
         room.metrics.feeds(standing.name(), number);
     }
+    room.metrics.ticks_ahead(&ticks_ahead(room).await?);
     let mut contested = 0_u32;
     for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
         contested = contested.saturating_add(room.contested.count(&record.name).await?);

@@ -76,3 +76,48 @@ async fn ticks_go_on_whatever_the_clock_does() {
     }
     gateway.stop().await.unwrap();
 }
+
+/// What a change made while the clock was ahead is told, for as long as it is ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_is_far_ahead_is_reported() {
+    let document = Arc::new(Mutex::new(feed(0)));
+    let url = publisher(Arc::clone(&document)).await;
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"token\"\n\
+         [store]\nkind = \"memory\"\n[polling]\nallow_private = true\n\
+         [[feed]]\nname = \"news\"\nurl = \"{url}\"\n"
+    );
+    let config = config::check("test", &text).unwrap().config;
+    let clock = ManualClock::at(Time::from_unix(NOW));
+    let outside = Outside { clock: Arc::new(clock.clone()), ..Outside::default() };
+    let gateway = Gateway::start(&config, outside).await.unwrap();
+    let (name, operator) = (FeedName::new("news").unwrap(), gateway.operator());
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let get = async |path: &str| {
+        let asked = client.get(format!("http://{}{path}", gateway.address())).bearer_auth("token");
+        asked.send().await.unwrap().text().await.unwrap()
+    };
+    let told = async || {
+        let metrics = get("/metrics").await;
+        let line = metrics.lines().find(|line| line.starts_with("tidegate_tick_lead_seconds "));
+        let gauge: i64 = line.unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let of_feed: serde_json::Value =
+            serde_json::from_str(&get("/api/v1/feeds/news").await).unwrap();
+        let all: serde_json::Value = serde_json::from_str(&get("/api/v1/feeds").await).unwrap();
+        assert_eq!(all["feeds"][0]["tick_lead"], of_feed["tick_lead"]);
+        assert_eq!(of_feed["tick_lead"].as_i64().unwrap_or(0), gauge);
+        let is_shown = get("/").await.contains("news 364 days ahead: the clock was ahead then");
+        (gauge, is_shown)
+    };
+    operator.poll_now(&name).await.unwrap();
+    assert_eq!(told().await, (0, false));
+    // Nothing tells while it is ahead; a feed's times are told once it is right again.
+    clock.leap(Time::from_unix(NOW + YEAR));
+    *document.lock().unwrap() = feed(1);
+    operator.poll_now(&name).await.unwrap();
+    assert_eq!(told().await, (0, false));
+    clock.leap(Time::from_unix(NOW + 60));
+    assert_eq!(told().await, (YEAR - 60, true));
+    gateway.stop().await.unwrap();
+}
