@@ -299,6 +299,13 @@ impl Memory {
         }
     }
 
+    /// Moves what is known of the rhythm along with a clock that was set back.
+    pub fn set_back(&mut self, by: Duration) {
+        if let Some(rhythm) = &mut self.rhythm {
+            rhythm.set_back(by);
+        }
+    }
+
     /// What the schedule is made of.
     pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> FeedSchedule<'a> {
         let rhythm = self.rhythm.unwrap_or(UpdateRate::since(now));

@@ -72,6 +72,10 @@ impl Bounds {
     }
 }
 
+/// The longest time between two changes that counts: a longer one says nothing more, and one that a leap of
+/// the clock made is forgotten within some changes.
+const GAP_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// How often a feed was seen to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UpdateRate {
@@ -98,9 +102,14 @@ impl UpdateRate {
 
     /// Takes in that the feed was seen to have changed.
     pub fn changed(&mut self, now: Time) {
-        let latest = now.since(self.last_change);
-        self.gap = Some(self.gap.map_or(latest, |gap| (gap + latest) / 2));
-        self.last_change = self.last_change.max(now);
+        let latest = now.since(self.last_change).min(GAP_LIMIT);
+        self.gap = Some(self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2));
+        self.last_change = now;
+    }
+
+    /// Moved along with a clock that was set back.
+    pub fn set_back(&mut self, by: Duration) {
+        self.last_change = self.last_change.minus(by);
     }
 
     /// The usual time between changes, or the time that it has been quiet if that is longer.

@@ -345,6 +345,12 @@ impl PollScheduler {
                 }
             });
         }
+        for feed in self.feeds.values_mut() {
+            feed.hearing.polled = feed.hearing.polled.map(|polled| polled.minus(back));
+            if let Some(memory) = &mut feed.memory {
+                memory.set_back(back);
+            }
+        }
         self.set_hubs_back(back);
     }
 

@@ -3,6 +3,7 @@
 mod announced;
 mod double;
 mod gateway;
+mod leaps;
 mod pauses;
 mod probes;
 mod restart;

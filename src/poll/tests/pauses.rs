@@ -24,7 +24,7 @@ fn next(gateway: &Gateway, feed: &str) -> ScheduledPoll {
     gateway.poller.status(&name(feed)).unwrap().next.unwrap()
 }
 
-fn is_put_off(gateway: &Gateway, feed: &str, until: u64) -> bool {
+pub(super) fn is_put_off(gateway: &Gateway, feed: &str, until: u64) -> bool {
     let next = gateway.poller.status(&name(feed)).unwrap().next;
     next.is_some_and(|next| next.at >= later(until) && next.reason.contains("asked for a pause"))
 }
