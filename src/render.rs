@@ -36,6 +36,7 @@ use crate::model::{Deletion, Family, FeedState, Format, Item, Markup, Skeleton, 
 use entry::Entries;
 use head::Surroundings;
 use scope::{ATOM, Extension, Prefixes};
+use std::convert::Infallible;
 use std::time::Duration;
 
 /// Which view of a feed (CONTRACT, Addresses).
@@ -157,7 +158,8 @@ pub struct Page<'a> {
     pub state: &'a FeedState,
     /// The document around the entries.
     pub skeleton: &'a Skeleton,
-    /// The items, in the order to show; in the sync and complete view tombstones are among them.
+    /// The items, in the order to show; in the sync and complete view tombstones are among them. The first
+    /// of them, where others follow ([`write`]).
     pub items: &'a [Item],
     /// Deletions to tell as `at:deleted-entry` (in Atom; not in the complete view).
     /// Left out where the document is RSS, which has no such element.
@@ -177,12 +179,52 @@ pub struct Page<'a> {
     pub read_collection: shape::ReadCollection,
 }
 
+/// The items that follow those of a page, a portion at a time. An error ends the document.
+pub type ItemPortions<'a, E> = &'a mut dyn Iterator<Item = Result<Vec<Item>, E>>;
+
+/// Where the text of a document goes.
+pub trait TextSink<E> {
+    /// What was written and is not taken yet, to write behind it.
+    fn text(&mut self) -> &mut String;
+    /// A portion of the document is written: the text may be taken.
+    fn flush(&mut self) -> Result<(), E>;
+}
+
+impl<E> TextSink<E> for String {
+    fn text(&mut self) -> &mut String {
+        self
+    }
+
+    fn flush(&mut self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
 impl<'a> Page<'a> {
-    /// The items that the view shows: a reader would show a tombstone, or blank a saved copy
+    /// Whether the view shows an item: a reader would show a tombstone, or blank a saved copy
     /// (CONTRACT, Addresses).
-    fn shown(&self) -> impl Iterator<Item = &'a Item> {
-        let all = self.kind != ViewKind::Reader;
-        self.items.iter().filter(move |item| all || !item.shared.winner.deleted)
+    fn shows(&self, item: &Item) -> bool {
+        self.kind != ViewKind::Reader || !item.shared.winner.deleted
+    }
+
+    /// Writes each item that the view shows, those of `rest` too.
+    fn write_items<E>(
+        &self,
+        rest: ItemPortions<'_, E>,
+        out: &mut dyn TextSink<E>,
+        mut write: impl FnMut(&mut String, &Item),
+    ) -> Result<(), E> {
+        let mut portion = |items: &[Item]| {
+            let text = out.text();
+            text.reserve(items.iter().map(room).sum());
+            items.iter().filter(|item| self.shows(item)).for_each(|item| write(text, item));
+            out.flush()
+        };
+        portion(self.items)?;
+        for items in rest {
+            portion(&items?)?;
+        }
+        Ok(())
     }
 
     /// The conflicts of an item that the view shows. Programs that look for entries at any depth
@@ -201,17 +243,38 @@ const UPDATE_OVERHEAD: usize = 96;
 ///
 /// A pure function of the page: the same page gives the same bytes.
 pub fn document(page: &Page<'_>) -> String {
+    let mut out = String::new();
+    let Ok(()) = write::<Infallible>(page, &mut std::iter::empty(), &mut out);
+    out
+}
+
+/// The same of a page with more items than are to be in memory at a time: those of `rest` follow the ones
+/// that it has. The same items give the same bytes, however they come.
+///
+/// # Errors
+///
+/// What `rest` or `out` failed with; the document is to be dropped.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    out: &mut dyn TextSink<E>,
+) -> Result<(), E> {
     match page.container {
-        Container::Atom => feed(page, Family::Atom),
-        Container::Rss => feed(page, Family::Rss),
-        Container::Pox => collection::document(page),
-        Container::Json => json::document(page),
-        Container::JsonFeed => json_feed::document(page),
-        Container::Opml => opml::document(page),
+        Container::Atom => feed(page, Family::Atom, rest, out),
+        Container::Rss => feed(page, Family::Rss, rest, out),
+        Container::Pox => collection::write(page, rest, out),
+        Container::Json => json::write(page, rest, out),
+        Container::JsonFeed => json_feed::write(page, rest, out),
+        Container::Opml => opml::write(page, rest, out),
     }
 }
 
-fn feed(page: &Page<'_>, family: Family) -> String {
+fn feed<E>(
+    page: &Page<'_>,
+    family: Family,
+    rest: ItemPortions<'_, E>,
+    out: &mut dyn TextSink<E>,
+) -> Result<(), E> {
     let absolute = page.addresses.absolute && page.kind == ViewKind::Reader;
     let skeleton = convert::skeleton(page.skeleton, page.addresses, family, absolute);
     let deleted = if family == Family::Atom { page.deleted } else { &[] };
@@ -241,21 +304,21 @@ fn feed(page: &Page<'_>, family: Family) -> String {
         absolute,
     };
 
-    let mut out =
-        String::with_capacity(surroundings.size() + page.items.iter().map(room).sum::<usize>());
-    surroundings.push_before(&mut out);
+    let text = out.text();
+    text.reserve(surroundings.size());
+    surroundings.push_before(text);
     if let Some(prefix) = &prefixes.tombstones {
         for deletion in deleted {
-            tombstone::push_deleted_entry(&mut out, prefix, deletion);
-            out.push('\n');
+            tombstone::push_deleted_entry(text, prefix, deletion);
+            text.push('\n');
         }
     }
-    for item in page.shown() {
-        entries.push(&mut out, item, page.conflicts(item), &scope);
-        out.push('\n');
-    }
-    surroundings.push_after(&mut out);
-    out
+    page.write_items(rest, out, |text, item| {
+        entries.push(text, item, page.conflicts(item), &scope);
+        text.push('\n');
+    })?;
+    surroundings.push_after(out.text());
+    out.flush()
 }
 
 /// How many bytes an item will take, about.

@@ -51,6 +51,7 @@ mod request_rules;
 mod shared_work;
 mod shares;
 mod single_flight;
+mod spool;
 mod stall;
 mod sup;
 #[cfg(test)]
@@ -91,6 +92,8 @@ use metrics::Metrics;
 use problem::Problem;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
+use spool::Spool;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use sup::SupDocuments;
@@ -145,6 +148,8 @@ pub struct ServerConfig {
     pub hub: Option<Arc<dyn HubService>>,
     /// How this gateway shows itself.
     pub settings: ServeSettings,
+    /// The folder for documents that are too large for memory; `None`: all stay there.
+    pub folder: Option<PathBuf>,
 }
 
 /// What every handler shares.
@@ -176,6 +181,8 @@ struct AppState {
     lists: opml::Lists,
     doors: EventStreams,
     bodies: Arc<Bodies>,
+    /// Bodies on their way out of files.
+    file_bodies: Arc<Bodies>,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -184,7 +191,8 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, settings } = parts;
+        let ServerConfig { store, clock, operator, hub, settings, folder } = parts;
+        let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
         let site = Site {
             sup_ids: store.sup_ids(),
@@ -201,7 +209,7 @@ impl AppState {
             site.clone(),
             settings.window,
             settings.deltas,
-            renderer,
+            (renderer, spool),
             (&admission, &metrics),
         );
         let lists = opml::Lists::new(Arc::clone(&admission));
@@ -238,6 +246,7 @@ impl AppState {
             lists,
             doors: EventStreams::new(),
             bodies: Bodies::new(),
+            file_bodies: Bodies::of_files(),
             metrics,
             closing,
         })
@@ -246,7 +255,7 @@ impl AppState {
 
 /// The whole site, to be asked without a socket.
 pub fn router(parts: ServerConfig) -> Router {
-    routes(AppState::new(parts, crate::render::document, CancellationToken::new()))
+    routes(AppState::new(parts, crate::render::write, CancellationToken::new()))
 }
 
 fn routes(room: SharedState) -> Router {

@@ -133,6 +133,7 @@ impl Gateway {
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
             hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::HubService>),
             settings,
+            folder: keeps.then(|| config.store.path.clone()),
         };
         let server = SiteServer::new(parts, serving.clone());
         let topics = Arc::new(Served(server.topics()));

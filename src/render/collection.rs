@@ -8,7 +8,7 @@ use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::scope::{ATOM, HISTORY, base_of};
 use super::shape::Shape;
-use super::{Page, tombstone};
+use super::{ItemPortions, Page, TextSink, tombstone};
 use crate::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
 use crate::sync_markup::sx;
 use crate::xml::tree::{self, Attribute, Element, Node};
@@ -20,51 +20,56 @@ use std::fmt::Write;
 const SX: &str = "sx";
 const ATOM_PREFIX: &str = "atom";
 
-/// Renders a page.
-pub fn document(page: &Page<'_>) -> String {
+/// Renders a page, and the items that follow those that it has.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    sink: &mut dyn TextSink<E>,
+) -> Result<(), E> {
     let namespace = sx::namespace(page.dialect);
     let base = base_of(&page.skeleton.context, page.addresses);
     let lang = page.skeleton.context.lang.as_deref();
     let mut scope: Vec<(String, String)> = Vec::new();
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<collection");
+    let out = sink.text();
+    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<collection");
     let mark = page.history.mark();
     let marked = mark.map(|_| ("fh", HISTORY));
     for (prefix, name) in [(SX, namespace), (ATOM_PREFIX, ATOM)].into_iter().chain(marked) {
-        push_attribute(&mut out, &format!("xmlns:{prefix}"), name);
+        push_attribute(out, &format!("xmlns:{prefix}"), name);
         scope.push((prefix.to_owned(), name.to_owned()));
     }
-    push_attribute(&mut out, "xml:base", base);
+    push_attribute(out, "xml:base", base);
     if let Some(lang) = lang {
-        push_attribute(&mut out, "xml:lang", lang);
+        push_attribute(out, "xml:lang", lang);
     }
     out.push_str(">\n<atom:title>");
-    xml::push_text(&mut out, &page.skeleton.title);
+    xml::push_text(out, &page.skeleton.title);
     out.push_str("</atom:title><atom:id>");
-    xml::push_text(&mut out, &page.addresses.reader);
+    xml::push_text(out, &page.addresses.reader);
     let _ = write!(out, "</atom:id><atom:updated>{}</atom:updated>", page.state.updated_at);
     for author in convert::authors(page.skeleton) {
         out.push_str("<atom:author><atom:name>");
-        xml::push_text(&mut out, &author);
+        xml::push_text(out, &author);
         out.push_str("</atom:name></atom:author>");
     }
     if let Some(link) = &page.skeleton.link {
         out.push_str("<atom:link rel=\"alternate\"");
-        push_attribute(&mut out, "href", link);
+        push_attribute(out, "href", link);
         out.push_str("/>");
     }
     if let Some(mark) = mark {
         let _ = write!(out, "<fh:{mark}/>");
     }
-    push_links(&mut out, page, "atom:link");
-    push_sharing(&mut out, page, SX);
+    push_links(out, page, "atom:link");
+    push_sharing(out, page, SX);
     out.push('\n');
     let items = Items { page, base, lang, scope };
-    for item in page.shown() {
-        items.push(&mut out, &ShownVersion::of(page, item));
+    page.write_items(rest, sink, |out, item| {
+        items.push(out, &ShownVersion::of(page, item));
         out.push('\n');
-    }
-    out.push_str("</collection>\n");
-    out
+    })?;
+    sink.text().push_str("</collection>\n");
+    sink.flush()
 }
 
 /// A version to show, and what is shown with it.

@@ -3,16 +3,20 @@
 //! Values are texts, numbers and booleans among them, as in the examples. What an item says stands in
 //! plain members, and whole, with its markup, in `entry`.
 
-use super::Page;
 use super::collection::ShownVersion;
 use super::convert;
 use super::head::{ViewBounds, links};
+use super::{ItemPortions, Page, TextSink};
 use crate::model::{Update, Version};
 use crate::xml::tree;
 use serde_json::{Map, Value, json};
 
-/// Renders a page.
-pub fn document(page: &Page<'_>) -> String {
+/// Renders a page, and the items that follow those that it has.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    out: &mut dyn TextSink<E>,
+) -> Result<(), E> {
     let mut head = Map::new();
     head.insert("title".to_owned(), page.skeleton.title.clone().into());
     head.insert("id".to_owned(), page.addresses.reader.clone().into());
@@ -22,15 +26,29 @@ pub fn document(page: &Page<'_>) -> String {
     put(&mut head, "link", page.skeleton.link.clone());
     head.insert("links".to_owned(), links(page).iter().map(link).collect());
     head.insert("sharing".to_owned(), sharing(page));
-    let mut out = Value::Object(head).to_string();
-    out.pop();
-    out.push_str(",\"items\":[");
-    for (number, item) in page.shown().enumerate() {
-        out.push_str(if number == 0 { "\n" } else { ",\n" });
-        out.push_str(&self::item(page, &ShownVersion::of(page, item)).to_string());
-    }
-    out.push_str("\n]}\n");
-    out
+    let mut text = Value::Object(head).to_string();
+    text.pop();
+    text.push_str(",\"items\":[");
+    out.text().push_str(&text);
+    write_items(page, rest, out, (",\n", |shown| Some(item(page, shown))))?;
+    out.text().push_str("\n]}\n");
+    out.flush()
+}
+
+/// Writes the values that are made of the items, with `between` between them.
+pub fn write_items<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    out: &mut dyn TextSink<E>,
+    (between, value): (&str, impl Fn(&ShownVersion<'_>) -> Option<Value>),
+) -> Result<(), E> {
+    let mut separator = between.trim_start_matches(',');
+    page.write_items(rest, out, |text, item| {
+        if let Some(value) = value(&ShownVersion::of(page, item)) {
+            text.push_str(std::mem::replace(&mut separator, between));
+            text.push_str(&value.to_string());
+        }
+    })
 }
 
 fn put(object: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {

@@ -10,7 +10,7 @@ use super::convert::{self, Neutral, Person, Tags, Text};
 use super::head::own_address;
 use super::references::Base;
 use super::scope::{ATOM, base_of};
-use super::{Page, json};
+use super::{ItemPortions, Page, TextSink, json};
 use crate::model::{Family, Format};
 use crate::xml::html::plain_text;
 use crate::xml::tree;
@@ -19,11 +19,17 @@ use serde_json::{Map, Value, json};
 
 /// The version that is written.
 const VERSION: &str = "https://jsonfeed.org/version/1.1";
+/// The member that has the items.
+const ITEMS: &str = "items";
 /// The specification of what stands in `_sharing`.
 const ABOUT: &str = "http://feedsync.org/2007/feedsync";
 
-/// Renders a page.
-pub fn document(page: &Page<'_>) -> String {
+/// Renders a page, and the items that follow those that it has.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    out: &mut dyn TextSink<E>,
+) -> Result<(), E> {
     let mut feed = head(page);
     let mut put = |name: &str, value: Value| feed.insert(name.to_owned(), value);
     put("version", VERSION.into());
@@ -44,11 +50,24 @@ pub fn document(page: &Page<'_>) -> String {
         sharing.insert("about".to_owned(), ABOUT.into());
     }
     put("_sharing", sharing);
-    let lives = page.shown().filter(|item| !item.shared.winner.deleted);
-    put("items", lives.map(|item| self::item(page, &ShownVersion::of(page, item))).collect());
-    let mut out = Value::Object(feed).to_string();
-    out.push('\n');
-    out
+    put(ITEMS, Value::Null);
+    let mut before = '{';
+    for (name, value) in &feed {
+        out.text().push(std::mem::replace(&mut before, ','));
+        out.text().push_str(&Value::from(name.as_str()).to_string());
+        out.text().push(':');
+        if name != ITEMS {
+            out.text().push_str(&value.to_string());
+            continue;
+        }
+        out.text().push('[');
+        let lives = |shown: &ShownVersion<'_>| !shown.version.deleted;
+        let value = |shown: &ShownVersion<'_>| lives(shown).then(|| item(page, shown));
+        json::write_items(page, rest, out, (",", value))?;
+        out.text().push(']');
+    }
+    out.text().push_str("}\n");
+    out.flush()
 }
 
 /// What the feed says of itself.

@@ -8,7 +8,7 @@ use super::collection::ShownVersion;
 use super::convert::{self, Neutral};
 use super::entry::{borrowed, is_contested};
 use super::head::push_sharing;
-use super::{Dialect, Page};
+use super::{Dialect, ItemPortions, Page, TextSink};
 use crate::model::{
     Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, Shared,
     SyncId, Version,
@@ -48,34 +48,41 @@ impl OutlineElement {
 
 type RenderedOutline<'a> = OutlineItem091<OutlineElement, &'a Version<Markup>>;
 
-/// Renders a page. There is one dialect of sync markup for lists.
-pub fn document(page: &Page<'_>) -> String {
+/// Renders a page, and the items that follow those that it has: outlines stand in each other, so that all
+/// are taken before any is written. There is one dialect of sync markup for lists.
+pub fn write<E>(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, E>,
+    sink: &mut dyn TextSink<E>,
+) -> Result<(), E> {
     let page = &Page { dialect: Dialect::Sse091, ..*page };
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
-    push_attribute(&mut out, &format!("xmlns:{SX}"), sx091::NAMESPACE);
-    push_attribute(&mut out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
+    let rest: Vec<Vec<Item>> = rest.collect::<Result<_, E>>()?;
+    let out = sink.text();
+    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<opml version=\"2.0\"");
+    push_attribute(out, &format!("xmlns:{SX}"), sx091::NAMESPACE);
+    push_attribute(out, &format!("xmlns:{OUTLINE_PREFIX}"), OUTLINE_NAMESPACE);
     out.push_str(">\n<head>\n");
     for (name, text) in head(page) {
         out.push_str(&format!("<{name}>"));
-        xml::push_text(&mut out, &text);
+        xml::push_text(out, &text);
         out.push_str(&format!("</{name}>\n"));
     }
-    push_sharing(&mut out, page, SX);
+    push_sharing(out, page, SX);
     out.push_str("\n</head>\n<body>");
-    let mut outlines = outlines(page);
+    let mut outlines = outlines(page, page.items.iter().chain(rest.iter().flatten()));
     break_cycles(&mut outlines);
     let mut open = 0;
     for (depth, outline) in in_order(&outlines) {
         // What would stand deeper than anybody reads stands beside.
         let depth = depth.min(OUTLINE_DEPTH - 1);
-        close(&mut out, &mut open, depth);
+        close(out, &mut open, depth);
         out.push('\n');
-        push(&mut out, page, outline);
+        push(out, page, outline);
         open = depth + 1;
     }
-    close(&mut out, &mut open, 0);
+    close(out, &mut open, 0);
     out.push_str("\n</body>\n</opml>\n");
-    out
+    sink.flush()
 }
 
 fn close(out: &mut String, open: &mut usize, depth: usize) {
@@ -103,9 +110,13 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
     head
 }
 
-/// The outlines of a page by their ids.
-fn outlines<'a>(page: &Page<'a>) -> Outlines<OutlineElement, &'a Version<Markup>> {
-    let shown = page.shown().map(|item| (item, said(page, &ShownVersion::of(page, item))));
+/// The outlines of a page by their ids, of these items those that it shows.
+fn outlines<'a>(
+    page: &Page<'a>,
+    items: impl Iterator<Item = &'a Item>,
+) -> Outlines<OutlineElement, &'a Version<Markup>> {
+    let shown = items.filter(|item| page.shows(item));
+    let shown = shown.map(|item| (item, said(page, &ShownVersion::of(page, item))));
     let items: Vec<(&Item, (ListPosition, OutlineElement))> = shown.collect();
     // Two lists may call their folders alike: one of the same list is meant, the nearest in front, else
     // the first behind.

@@ -49,7 +49,7 @@ impl RenditionCache {
                 let archive = cache.store.archive(&record.name, &place.note.id).await?;
                 let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
                 let document = document(&cache.site, &record, &place, archive, form);
-                document.made(cache.renderer).await
+                cache.write(document).await
             }
         };
         // Its size on disk, with what is read and what is written of it.
@@ -100,6 +100,7 @@ fn document(
         kind: ViewKind::Reader,
         form,
         view: View { state, skeleton, items },
+        rest: None,
         deleted,
         addresses,
         history,

@@ -34,7 +34,7 @@ pub(super) async fn answer(
 ) -> Response {
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let is_head = request.method() == Method::HEAD;
-    let wanted = encoding(request.headers());
+    let wanted = encoding(request.headers(), true);
     let response = next.run(request).await;
     let size = response.body().size_hint().exact().unwrap_or(0);
     if is_head || !is_text(&response) || !(LEAST..=MOST).contains(&size) {

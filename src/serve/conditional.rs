@@ -20,7 +20,11 @@ pub(super) struct ETag(String);
 impl ETag {
     /// The tag of these bytes (XXH3, 128 bits) and the state that they show.
     pub(super) fn from_bytes(bytes: &[u8], token: Option<DeltaToken>) -> Self {
-        let hash = xxhash_rust::xxh3::xxh3_128(bytes);
+        Self::from_hash(xxhash_rust::xxh3::xxh3_128(bytes), token)
+    }
+
+    /// The same of bytes with this hash.
+    pub(super) fn from_hash(hash: u128, token: Option<DeltaToken>) -> Self {
         match token {
             Some(token) => Self(format!("\"{hash:032x}{token}\"")),
             None => Self(format!("\"{hash:032x}\"")),
@@ -59,7 +63,7 @@ impl Representation<'_> {
             return (StatusCode::NOT_MODIFIED, headers).into_response();
         }
         describe(&mut headers, body, self.media_type, self.encoding);
-        (headers, body.bytes.clone()).into_response()
+        body.answer(StatusCode::OK, headers)
     }
 }
 
@@ -71,7 +75,7 @@ pub(super) fn describe(
     encoding: Encoding,
 ) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.content.len()));
     if let Some(token) = encoding.token() {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     }

@@ -4,7 +4,7 @@
 use super::client::Client;
 use super::conditional::{Representation, add, describe, tags};
 use super::delta::{self, DELTA_BASE, IM};
-use super::negotiate::{Encoding, container, encoding};
+use super::negotiate::container;
 use super::problem::Problem;
 use super::query::ViewQuery;
 use super::rendition::Rendition;
@@ -15,7 +15,7 @@ use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{MatchedPath, Path, RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 /// The name of a feed in an address, before it is checked.
@@ -85,7 +85,7 @@ pub(super) async fn view(
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
         if let Some(delta) = delta {
-            return Ok(changes(response, &delta, encoding(headers)));
+            return Ok(changes(response, &delta, headers));
         }
     }
     Ok(response)
@@ -165,14 +165,15 @@ impl Resource<'_> {
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole
 /// document, whose validators they are: the client has it once it has merged the delta.
-fn changes(whole: Response, delta: &Delta, encoding: Encoding) -> Response {
+fn changes(whole: Response, delta: &Delta, asked: &HeaderMap) -> Response {
     let mut headers = whole.into_parts().0.headers;
+    let encoding = delta.rendition.encoding(asked);
     let body = delta.rendition.body(encoding);
     describe(&mut headers, body, delta.rendition.media_type, encoding);
     headers.insert(header::CACHE_CONTROL, DELTA_FRESH);
     headers.insert(IM, HeaderValue::from_static(delta::FEED));
     add(&mut headers, DELTA_BASE, &delta.base);
-    (StatusCode::IM_USED, headers, body.bytes.clone()).into_response()
+    body.answer(StatusCode::IM_USED, headers)
 }
 
 /// The headers that a 200 and a 304 have in common.

@@ -88,7 +88,7 @@ pub struct SiteServer {
 impl SiteServer {
     /// A site of these parts, served until `shutdown`.
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
-        let room = AppState::new(parts, crate::render::document, shutdown.clone());
+        let room = AppState::new(parts, crate::render::write, shutdown.clone());
         Self { room, shutdown }
     }
 
@@ -128,7 +128,9 @@ pub(super) async fn serve(
                 () = ending.cancelled() => return,
                 () = tokio::time::sleep(limits.untaken / LOOKS) => {}
             }
-            looking.bodies.cut_untaken(limits.untaken);
+            for bodies in [&looking.bodies, &looking.file_bodies] {
+                bodies.cut_untaken(limits.untaken);
+            }
         }
     });
     let ended = loop {

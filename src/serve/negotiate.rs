@@ -58,13 +58,13 @@ pub(super) fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u1
 /// The encoding to answer with: the one that weighs most, of equals the smallest body. A client
 /// that names none gets none, and one that refuses everything gets identity all the same
 /// (section 12.5.3 leaves that to the server).
-pub(super) fn encoding(headers: &HeaderMap) -> Encoding {
+pub(super) fn encoding(headers: &HeaderMap, has_brotli: bool) -> Encoding {
     let asked = members(headers, &header::ACCEPT_ENCODING);
     let find = |names: &[&str]| {
         asked.iter().find(|(token, _)| names.contains(&token.as_str())).map(|(_, q)| *q)
     };
     let any = find(&["*"]);
-    let brotli = find(&["br"]).or(any).unwrap_or(0);
+    let brotli = find(&["br"]).or(any).filter(|_| has_brotli).unwrap_or(0);
     let gzip = find(&["gzip", "x-gzip"]).or(any).unwrap_or(0);
     // Identity is acceptable unless it is refused; where it is not named, anything that is
     // named comes before it.
@@ -176,9 +176,9 @@ mod tests {
             (",,;q=,=;", Encoding::Identity),
         ] {
             let headers = asking(header::ACCEPT_ENCODING, asked);
-            assert_eq!(encoding(&headers), chosen, "{asked:?}");
+            assert_eq!(encoding(&headers, true), chosen, "{asked:?}");
         }
-        assert_eq!(encoding(&HeaderMap::new()), Encoding::Identity);
+        assert_eq!(encoding(&HeaderMap::new(), true), Encoding::Identity);
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         #[test]
         fn any_header_is_answered(asked in "[ -~]{0,80}") {
             let headers = asking(header::ACCEPT_ENCODING, &asked);
-            let chosen = encoding(&headers);
+            let chosen = encoding(&headers, true);
             // What was not named, or as anything, is never chosen.
             if let Some(token) = chosen.token() {
                 let lower = asked.to_ascii_lowercase();

@@ -112,7 +112,7 @@ impl RenditionCache {
             archive: Some(ArchiveDocument { own: own.clone(), next: None }),
             ..HistoryPlace::default()
         };
-        let mut made = document.made(self.renderer).await?;
+        let mut made = self.write(document).await?;
         made.links = vec![("self", own)];
         Ok(made)
     }

@@ -6,17 +6,22 @@ use super::conditional::{ETag, Representation};
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
-use crate::model::{Deletion, FeedName, Revision, Tick, Time};
-use crate::render::{Addresses, Dialect, HistoryPlace, Page, ViewKind};
-use crate::store::{StoreError, View};
+use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
+use crate::model::{Deletion, FeedName, Item, Revision, Tick, Time};
+use crate::render::{Addresses, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
+use crate::store::{PinnedFeed, RemainingItems, StoreError, View};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::HeaderMap;
-use std::fmt;
+use http::{HeaderMap, StatusCode};
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// gzip level: about the knee of its curve.
 const GZIP_LEVEL: u32 = 6;
+/// The same of documents that are too large for memory: twice as fast, and hardly larger.
+pub(super) const GZIP_LEVEL_LARGE: u32 = 3;
 /// Brotli quality: smaller than gzip at about its speed.
 const BROTLI_QUALITY: i32 = 5;
 /// Level and quality of what is made anew all the time and is mostly chance: slower ones make it
@@ -27,15 +32,51 @@ const BROTLI_WINDOW: i32 = 22;
 /// The buffer that Brotli reads through, in bytes.
 const BROTLI_BUFFER: usize = 16 * 1024;
 /// What a rendition weighs beside its bytes.
-const OVERHEAD: usize = 512;
+const OVERHEAD: u64 = 512;
 
-/// Renders a page: `render::document`, or a double of it.
-pub(super) type Renderer = fn(&Page<'_>) -> String;
+/// What a byte in a file weighs, beside one in memory: one part in so many.
+const FILE_BYTES: u64 = 32;
+
+/// Writes a page: `render::write`, or a double of it.
+pub(super) type Renderer = fn(
+    &Page<'_>,
+    ItemPortions<'_, NoDocument>,
+    &mut dyn TextSink<NoDocument>,
+) -> Result<(), NoDocument>;
+
+/// The bytes of a body, wherever they are.
+#[derive(Debug, Clone)]
+pub(super) enum BodyContent {
+    Memory(Bytes),
+    File(Arc<SpooledFile>),
+}
+
+impl From<Bytes> for BodyContent {
+    fn from(bytes: Bytes) -> Self {
+        Self::Memory(bytes)
+    }
+}
+
+impl From<Arc<SpooledFile>> for BodyContent {
+    fn from(file: Arc<SpooledFile>) -> Self {
+        Self::File(file)
+    }
+}
+
+impl BodyContent {
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            Self::File(file) => file.len(),
+        }
+    }
+}
 
 /// One encoding of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct EncodedBody {
-    pub(super) bytes: Bytes,
+    pub(super) content: BodyContent,
     /// Their tag.
     pub(super) etag: ETag,
 }
@@ -45,16 +86,45 @@ impl EncodedBody {
     pub(super) fn new(bytes: impl Into<Bytes>, token: Option<DeltaToken>) -> Self {
         let bytes = bytes.into();
         let etag = ETag::from_bytes(&bytes, token);
-        Self { bytes, etag }
+        Self { content: BodyContent::Memory(bytes), etag }
+    }
+
+    /// The answer that carries it. What is in a file is read from there as it is sent (`unsent_bodies`).
+    pub(super) fn answer(&self, status: StatusCode, headers: HeaderMap) -> Response {
+        match &self.content {
+            BodyContent::Memory(bytes) => (status, headers, bytes.clone()).into_response(),
+            BodyContent::File(file) => {
+                let mut response = (status, headers).into_response();
+                response.extensions_mut().insert(Arc::clone(file));
+                response
+            }
+        }
+    }
+
+    /// The bytes of one in memory.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.content {
+            BodyContent::Memory(bytes) => bytes,
+            BodyContent::File(file) => panic!("{file:?} is in a file"),
+        }
+    }
+
+    fn weight(&self) -> u64 {
+        match &self.content {
+            BodyContent::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            BodyContent::File(file) => file.len() / FILE_BYTES,
+        }
     }
 }
 
 /// A rendered document with its encodings prebuilt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Rendition {
     identity: EncodedBody,
     gzip: EncodedBody,
-    brotli: EncodedBody,
+    /// `None` where it is too large for memory.
+    brotli: Option<EncodedBody>,
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
@@ -91,6 +161,15 @@ pub(super) enum NoDocument {
     Failed(String),
 }
 
+impl From<io::Error> for NoDocument {
+    fn from(error: io::Error) -> Self {
+        // Not what was made before: the feed may have moved on, and was said to have.
+        tracing::error!(%error, "a document could not be written to a file of the data folder");
+        let said = format!("the document is too large for memory, and no file took it: {error}");
+        Self::Told(Problem::later(said, RETRY_SOON))
+    }
+}
+
 impl From<Overloaded> for NoDocument {
     fn from(why: Overloaded) -> Self {
         Self::Told(why.into())
@@ -122,7 +201,10 @@ impl NoDocument {
 pub(super) struct UnwrittenDocument {
     pub(super) kind: ViewKind,
     pub(super) form: DocumentForm,
+    /// Its items, or the first of them.
     pub(super) view: View,
+    /// The items that follow them.
+    pub(super) rest: Option<RestOfView>,
     pub(super) deleted: Vec<Deletion>,
     pub(super) addresses: Addresses,
     pub(super) history: HistoryPlace,
@@ -136,16 +218,79 @@ pub(super) struct UnwrittenDocument {
     pub(super) token: Option<DeltaToken>,
 }
 
-impl UnwrittenDocument {
-    /// Writes and packs it on a thread of its own.
-    pub(super) async fn made(self, renderer: Renderer) -> Result<Rendition, NoDocument> {
-        let made = tokio::task::spawn_blocking(move || self.rendition(renderer)).await;
-        let failed =
-            |why: &dyn fmt::Display| NoDocument::Failed(format!("rendering failed: {why}"));
-        made.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+/// The items of a view that were not read yet, and who reads them, at the same revision.
+#[derive(Clone)]
+pub(super) struct RestOfView {
+    pub(super) reader: Arc<dyn PinnedFeed>,
+    pub(super) remaining: RemainingItems,
+}
+
+/// What a document is written of comes so many portions ahead.
+const PORTIONS_AHEAD: usize = 1;
+
+impl RestOfView {
+    /// The next items; `None` behind the last one.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Item>>, NoDocument> {
+        if self.remaining.is_empty() {
+            return Ok(None);
+        }
+        let remaining = std::mem::take(&mut self.remaining);
+        let read = Arc::clone(&self.reader).next_items(remaining).await?;
+        let (items, remaining) = read.ok_or_else(NoDocument::yet)?;
+        self.remaining = remaining;
+        Ok(Some(items))
     }
 
-    fn rendition(self, renderer: Renderer) -> io::Result<Rendition> {
+    /// Hands them over a portion at a time, and behind the last one that there are no more.
+    async fn send(mut self, to: mpsc::Sender<Result<Option<Vec<Item>>, NoDocument>>) {
+        loop {
+            let next = self.next().await;
+            let goes_on = matches!(next, Ok(Some(_)));
+            if to.send(next).await.is_err() || !goes_on {
+                return;
+            }
+        }
+    }
+}
+
+/// The items that a task sends. Where it breaks off without a word, that is an error: a document without
+/// its end would seem whole.
+fn received(
+    from: Option<mpsc::Receiver<Result<Option<Vec<Item>>, NoDocument>>>,
+) -> impl Iterator<Item = Result<Vec<Item>, NoDocument>> {
+    let mut from = from;
+    std::iter::from_fn(move || {
+        let broken = || Err(NoDocument::Failed("reading it broke off".to_owned()));
+        let next = from.as_mut()?.blocking_recv().unwrap_or_else(broken).transpose();
+        if !matches!(next, Some(Ok(_))) {
+            from = None;
+        }
+        next
+    })
+}
+
+impl UnwrittenDocument {
+    /// Writes and packs it on a thread of its own.
+    pub(super) async fn made(
+        mut self,
+        (renderer, spool): (Renderer, &Arc<Spool>),
+    ) -> Result<Rendition, NoDocument> {
+        let rest = self.rest.take().map(|rest| {
+            let (sender, receiver) = mpsc::channel(PORTIONS_AHEAD);
+            drop(tokio::spawn(rest.send(sender)));
+            receiver
+        });
+        let out = SpoolingText::new(spool);
+        let made = tokio::task::spawn_blocking(move || self.rendition(renderer, rest, out)).await;
+        made.map_err(|error| NoDocument::Failed(format!("rendering failed: {error}")))?
+    }
+
+    fn rendition(
+        self,
+        renderer: Renderer,
+        rest: Option<mpsc::Receiver<Result<Option<Vec<Item>>, NoDocument>>>,
+        mut out: SpoolingText,
+    ) -> Result<Rendition, NoDocument> {
         let View { state, skeleton, items } = &self.view;
         let container = self.form.container(state.format);
         let page = Page {
@@ -170,7 +315,13 @@ impl UnwrittenDocument {
             revision: state.revision,
             token: self.token,
         };
-        let mut made = Rendition::build(renderer(&page), about)?;
+        renderer(&page, &mut received(rest), &mut out)?;
+        let mut made = match out.finish(self.token)? {
+            WrittenDocument::InMemory(document) => Rendition::build(document, about)?,
+            WrittenDocument::InFiles { identity, gzip } => {
+                Rendition::new((identity, gzip, None), about)
+            }
+        };
         made.form = self.form;
         let links = self.history.links(&self.addresses.reader).into_iter();
         made.links = links.map(|(relation, address)| (relation, address.to_owned())).collect();
@@ -190,24 +341,37 @@ impl Rendition {
     }
 
     fn packed(document: String, about: About, (level, quality): (u32, i32)) -> io::Result<Self> {
-        let About { media_type, shown, revision, token } = about;
         let gzip = gzip(document.as_bytes(), level)?;
         let brotli = brotli(document.as_bytes(), quality)?;
-        Ok(Self {
-            identity: EncodedBody::new(document, token),
-            gzip: EncodedBody::new(gzip, token),
-            brotli: EncodedBody::new(brotli, token),
+        let token = about.token;
+        let encoded = (
+            EncodedBody::new(document, token),
+            EncodedBody::new(gzip, token),
+            Some(EncodedBody::new(brotli, token)),
+        );
+        Ok(Self::new(encoded, about))
+    }
+
+    fn new(
+        (identity, gzip, brotli): (EncodedBody, EncodedBody, Option<EncodedBody>),
+        about: About,
+    ) -> Self {
+        let About { media_type, shown, revision, token: _ } = about;
+        Self {
+            identity,
+            gzip,
+            brotli,
             media_type,
             shown,
             links: Vec::new(),
             form: DocumentForm::from_dialect(Dialect::default()),
             revision,
-        })
+        }
     }
 
     /// It as it is answered to a client; the other headers are those that a 304 has too.
     pub(super) fn represented(&self, asked: &HeaderMap, headers: HeaderMap) -> Representation<'_> {
-        let encoding = encoding(asked);
+        let encoding = self.encoding(asked);
         Representation {
             headers,
             body: self.body(encoding),
@@ -218,19 +382,24 @@ impl Rendition {
         }
     }
 
-    /// The body in an encoding.
-    pub(super) const fn body(&self, encoding: Encoding) -> &EncodedBody {
+    /// The encoding that a client gets.
+    pub(super) fn encoding(&self, asked: &HeaderMap) -> Encoding {
+        encoding(asked, self.brotli.is_some())
+    }
+
+    /// The body in an encoding that it has ([`Rendition::encoding`]).
+    pub(super) fn body(&self, encoding: Encoding) -> &EncodedBody {
         match encoding {
             Encoding::Identity => &self.identity,
             Encoding::Gzip => &self.gzip,
-            Encoding::Brotli => &self.brotli,
+            Encoding::Brotli => self.brotli.as_ref().unwrap_or(&self.identity),
         }
     }
 
-    /// What it takes in memory, in bytes; at least 1.
+    /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1.
     pub(super) fn weight(&self) -> u32 {
-        let bodies = [&self.identity, &self.gzip, &self.brotli];
-        let bytes = bodies.iter().map(|body| body.bytes.len()).sum::<usize>() + OVERHEAD;
+        let bodies = [Some(&self.identity), Some(&self.gzip), self.brotli.as_ref()];
+        let bytes = bodies.into_iter().flatten().map(EncodedBody::weight).sum::<u64>() + OVERHEAD;
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
@@ -279,15 +448,15 @@ mod tests {
     };
 
     fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
-        let bytes = &rendition.body(encoding).bytes;
+        let bytes = rendition.body(encoding).bytes();
         let mut plain = Vec::new();
         match encoding {
             Encoding::Identity => plain.extend_from_slice(bytes),
             Encoding::Gzip => {
-                flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
+                flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
             }
             Encoding::Brotli => {
-                brotli::Decompressor::new(&bytes[..], 4096).read_to_end(&mut plain).unwrap();
+                brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain).unwrap();
             }
         }
         plain
@@ -298,8 +467,9 @@ mod tests {
         fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
             let built = Rendition::build(document.clone(), ABOUT).unwrap();
             let again = Rendition::build(document.clone(), ABOUT).unwrap();
-            proptest::prop_assert_eq!(&built, &again, "equal documents give equal bytes");
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli] {
+                let bodies = [&built, &again].map(|rendition| rendition.body(encoding).bytes());
+                proptest::prop_assert_eq!(bodies[0], bodies[1]);
                 proptest::prop_assert_eq!(unpack(&built, encoding), document.as_bytes());
             }
         }

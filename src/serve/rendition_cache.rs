@@ -12,14 +12,15 @@ use super::metrics::Metrics;
 use super::past::PastKey;
 use super::plan::ReadPlan;
 use super::problem::{Problem, RETRY_SOON};
-use super::rendition::{NoDocument, Renderer, Rendition, UnwrittenDocument};
+use super::rendition::{NoDocument, Renderer, Rendition, RestOfView, UnwrittenDocument};
 use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::spool::Spool;
 use crate::model::{
     Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, Snapshot,
     SyncId, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
-use crate::store::{PinnedFeed, Select, Store, StoreError, View};
+use crate::store::{PinnedFeed, RemainingItems, Select, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
@@ -94,7 +95,7 @@ pub(super) struct RenditionCache {
     pub(super) site: Site,
     pub(super) window: Duration,
     views_with_deltas: DeltaViews,
-    pub(super) renderer: Renderer,
+    pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
     renditions: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
     since: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
@@ -111,7 +112,7 @@ impl RenditionCache {
         site: Site,
         window: Duration,
         views_with_deltas: DeltaViews,
-        renderer: Renderer,
+        writing: (Renderer, Arc<Spool>),
         (admission, metrics): (&Arc<Admission>, &Metrics),
     ) -> Arc<Self> {
         fn cache<K: Clone + Eq + Hash + Send + Sync + 'static>(
@@ -126,7 +127,7 @@ impl RenditionCache {
             site,
             window,
             views_with_deltas,
-            renderer,
+            writing,
             admission: Arc::clone(admission),
             renditions: cache(VIEW_BYTES, (admission, metrics)),
             since: cache(SINCE_BYTES, (admission, metrics)),
@@ -200,6 +201,11 @@ impl RenditionCache {
         let rendition = press.get(key.clone(), ask, make).await?;
         if usual {
             let place = (record.name.clone(), wish.kind, key.form);
+            let before = self.last.get(&place).await;
+            // Nobody asks for it any more, and it may be large.
+            if let Some(before) = before.filter(|before| before.revision < key.revision) {
+                self.renditions.drop_kept(&before).await;
+            }
             self.last.insert(place, key).await;
         }
         Ok(rendition)
@@ -258,16 +264,28 @@ impl RenditionCache {
     }
 
     async fn build(&self, record: &FeedRecord, wish: ViewRequest) -> Result<Rendition, NoDocument> {
-        let (plan, view, deleted) = self.read(record, wish).await?;
-        let mut document = self.document(record, wish, view, &deleted);
-        let state = &document.view.state;
+        let read = self.read(record, wish).await?;
+        let state = &read.view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
-        let usual = ReadPlan::new(wish.kind, None, state).is_ok_and(|usual| usual == plan);
+        let usual = ReadPlan::new(wish.kind, None, state).is_ok_and(|usual| usual == read.plan);
         let scope = if usual { self.scope(record, wish, state) } else { None };
-        document.token = scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope));
-        document.bounds = plan.bounds(state);
-        document.expires = plan.expires(&document.view.items, self.window);
-        document.made(self.renderer).await
+        let token = scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope));
+        let (bounds, expires) =
+            (read.plan.bounds(state), read.plan.expires(&read.view.items, self.window));
+        let document = UnwrittenDocument {
+            rest: Some(read.rest),
+            bounds,
+            expires,
+            token,
+            ..self.document(record, wish, read.view, &read.deleted)
+        };
+        self.write(document).await
+    }
+
+    /// Writes and packs a document.
+    pub(super) async fn write(&self, document: UnwrittenDocument) -> Result<Rendition, NoDocument> {
+        let (renderer, spool) = &self.writing;
+        document.made((*renderer, spool)).await
     }
 
     /// A document of what was read, without what `sx:sharing` says of it.
@@ -290,6 +308,7 @@ impl RenditionCache {
             window: Some(self.window),
             shown: view.state.updated_at,
             token: None,
+            rest: None,
             view,
         }
     }
@@ -307,44 +326,68 @@ impl RenditionCache {
                 place.previous = newest.map(at);
             }
             ViewKind::Complete => {
-                let lives = |item: &Item| !item.shared.winner.deleted;
-                place.complete = says_all && view.items.iter().all(lives);
+                place.complete = says_all && view.state.tombstones == 0;
             }
             ViewKind::Sync => {}
         }
         place
     }
 
-    /// Reads everything that the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in the reader view and, beside the tombstones, in
-    /// the sync view.
-    async fn read(
-        &self,
-        record: &FeedRecord,
-        wish: ViewRequest,
-    ) -> Result<(ReadPlan, View, Vec<Item>), NoDocument> {
+    /// Reads what the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in
+    /// the reader view and, beside the tombstones, in the sync view.
+    async fn read(&self, record: &FeedRecord, wish: ViewRequest) -> Result<ReadView, NoDocument> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, reader.state())?;
-        let mut view = viewed(&reader, plan.select()).await?;
+        let begun = Arc::clone(&reader).begin_view(plan.select()).await?;
+        let (mut view, remaining) = begun.ok_or_else(NoDocument::yet)?;
+        let mut rest = RestOfView { reader: Arc::clone(&reader), remaining };
+        // What the document says of itself follows from the first item: there is one, if any.
+        while view.items.is_empty()
+            && let Some(next) = rest.next().await?
+        {
+            view.items = next;
+        }
         let state = &view.state;
-        let is_deleted = |item: &&Item| item.shared.winner.deleted;
-        let mut deleted: Vec<Item> = match wish.kind {
-            _ if !tells_deletions(wish, state) => Vec::new(),
-            ViewKind::Sync => view.items.iter().filter(is_deleted).cloned().collect(),
+        let is_deleted = |item: &Item| item.shared.winner.deleted;
+        let mut deleted = Vec::new();
+        if tells_deletions(wish, state) {
             // Deletions stay until an archive has them, and as long as the window is at least.
-            ViewKind::Reader | ViewKind::Complete => {
-                let since = state.window_start.min(state.archives.sealed);
-                viewed(&reader, ReadPlan::Window { since }.select()).await?.items
+            let since = state.window_start.min(state.archives.sealed);
+            let (first, mut others) = match wish.kind {
+                ViewKind::Sync => (view.items.clone(), rest.clone()),
+                ViewKind::Reader | ViewKind::Complete => {
+                    let select = ReadPlan::Window { since }.select();
+                    let begun = Arc::clone(&reader).begin_view(select).await?;
+                    let (changed, remaining) = begun.ok_or_else(NoDocument::yet)?;
+                    (changed.items, RestOfView { reader: Arc::clone(&reader), remaining })
+                }
+            };
+            let mut next = Some(first);
+            while let Some(items) = next {
+                deleted.extend(items.into_iter().filter(is_deleted));
+                next = others.next().await?;
             }
-        };
-        deleted.retain(|item| is_deleted(&item));
+        }
         if is_told_whole(wish, state) {
             view.items = listed(&reader).await?;
+            rest.remaining = RemainingItems::default();
         }
         if !deleted.is_empty() {
             deleted = publishable_tombstones(&reader, deleted).await?;
         }
-        Ok((plan, view, deleted))
+        Ok(ReadView { plan, view, rest, deleted })
     }
+}
+
+/// What a view shows.
+struct ReadView {
+    plan: ReadPlan,
+    /// Its items, or the first of them.
+    view: View,
+    /// The others.
+    rest: RestOfView,
+    /// Deletions that are told beside them.
+    deleted: Vec<Item>,
 }
 
 async fn viewed(reader: &Arc<dyn PinnedFeed>, select: Select) -> Result<View, NoDocument> {

@@ -78,6 +78,13 @@ where
         let _ = self.kept.invalidate_entries_if(move |key, _| those(key));
     }
 
+    /// Lets go of what is kept under a key.
+    pub(super) async fn drop_kept(&self, key: &K) {
+        self.kept.invalidate(key).await;
+        // At once, and not when somebody asks next.
+        self.kept.run_pending_tasks().await;
+    }
+
     /// What is kept under a key; nothing is made.
     pub(super) async fn kept(&self, key: &K) -> Option<Arc<V>> {
         self.kept.get(key).await

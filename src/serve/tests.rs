@@ -12,16 +12,18 @@ mod feeds;
 mod folders;
 mod golden;
 mod headers;
+mod large;
 mod pages;
 mod shares;
 mod sockets;
 mod stopped_store;
 mod sup;
 
+use super::rendition::{NoDocument, Renderer};
 use super::{AppState, ServeSettings, ServerConfig, SharedState, routes};
 use crate::clock::ManualClock;
-use crate::model::{EndpointId, Time};
-use crate::render::{Dialect, Page};
+use crate::model::{EndpointId, Item, Time};
+use crate::render::{Dialect, ItemPortions, Page, TextSink};
 use axum::Router;
 use axum::body::Body;
 use doubles::{TestOperator, TestStore};
@@ -42,7 +44,18 @@ fn at(seconds: i64) -> Time {
 }
 
 /// Says everything that a page holds, a line each, so that tests can read it.
-fn spell(page: &Page<'_>) -> String {
+fn spell(
+    page: &Page<'_>,
+    rest: ItemPortions<'_, NoDocument>,
+    out: &mut dyn TextSink<NoDocument>,
+) -> Result<(), NoDocument> {
+    let rest: Vec<Vec<Item>> = rest.collect::<Result<_, _>>()?;
+    assert_eq!(rest, Vec::<Vec<Item>>::new(), "the test store reads all items at once");
+    out.text().push_str(&spelled(page));
+    out.flush()
+}
+
+fn spelled(page: &Page<'_>) -> String {
     let ids: Vec<&str> = page.items.iter().map(|item| item.shared.winner.id.as_str()).collect();
     let deleted: Vec<&str> = page.deleted.iter().map(|deletion| deletion.id.as_str()).collect();
     format!(
@@ -106,6 +119,7 @@ impl Site {
             operator: operator.clone(),
             hub: None,
             settings,
+            folder: None,
         };
         Self::shown((store, operator, clock, closing), parts, spell)
     }
@@ -121,15 +135,20 @@ impl Site {
             operator: operator.clone(),
             hub: None,
             settings: settings(),
+            folder: None,
         };
-        let long = |page: &Page<'_>| format!("{}{}", spell(page), "x".repeat(LONG_DOCUMENT));
+        let long: Renderer = |page, rest, out| {
+            spell(page, rest, out)?;
+            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
+            Ok(())
+        };
         Self::shown((store, operator, clock, closing), parts, long)
     }
 
     fn shown(
         (store, operator, clock, closing): Doubles,
         parts: ServerConfig,
-        renderer: fn(&Page<'_>) -> String,
+        renderer: Renderer,
     ) -> Self {
         let room = AppState::new(parts, renderer, closing.clone());
         let router = routes(room.clone());

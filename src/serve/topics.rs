@@ -5,6 +5,7 @@ use super::feeds::{Resource, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};
+use super::rendition::BodyContent;
 use super::rendition_cache::ViewRequest;
 use super::{AppState, SharedState};
 use crate::model::FeedRecord;
@@ -75,7 +76,13 @@ impl SiteTopics {
             headers.append(header::LINK, link.clone());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(rendition.media_type));
-        Ok(TopicDocument { headers, body: rendition.body(Encoding::Identity).bytes.clone() })
+        match &rendition.body(Encoding::Identity).content {
+            BodyContent::Memory(bytes) => Ok(TopicDocument { headers, body: bytes.clone() }),
+            BodyContent::File(file) => Err(NoTopic::Later(format!(
+                "the document has {} bytes, which is too much to be delivered",
+                file.len()
+            ))),
+        }
     }
 
     async fn found(&self, topic: &str) -> Result<(Arc<FeedRecord>, ViewRequest), NoTopic> {

@@ -5,34 +5,47 @@
 //! streams of HTTP/2 without a window say, would keep all of them for as long as the connection lasts. So
 //! what is held is counted by document, of each client and of all, until its last byte has gone; and a
 //! body of which nothing is taken for too long ends its connection.
+//!
+//! A document in a file (`spool`) takes no memory but for the piece that is sent just now. What is counted
+//! of those are the bytes on the disk, in a table of their own: a file that nobody asks for any more stays
+//! for as long as it is sent.
 
 use super::SharedState;
 use super::client::Client;
 use super::connections::Connection;
 use super::problem::{Problem, RETRY_SOON};
+use super::rendition::BodyContent;
+use super::spool::SpooledFile;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http::Method;
 use http_body::{Body as _, Frame, SizeHint};
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
-use std::convert::Infallible;
+use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Bytes of bodies on their way in all, and of these those of one client; what is more goes out when its
 /// client has nothing else on its way.
 const BUDGET: (u64, u64) = (128 * MIB, 32 * MIB);
+/// The same of files.
+const FILE_BUDGET: (u64, u64) = (1024 * MIB, 512 * MIB);
 const MIB: u64 = 1024 * 1024;
 /// A connection on which nothing was taken for so many milliseconds does not move: it goes first where
 /// room is needed.
 const STILL: u64 = 15_000;
 /// A body is handed over in pieces of so many bytes, each of which is heard of when it has gone.
 const PIECE: usize = 16 * 1024;
+/// A file is read in pieces of so many bytes.
+const FILE_PIECE: usize = 64 * 1024;
 
 /// Why a body is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -254,6 +267,11 @@ impl Bodies {
         Self::within(BUDGET)
     }
 
+    /// The same for bodies that are read from files as they are sent.
+    pub(super) fn of_files() -> Arc<Self> {
+        Self::within(FILE_BUDGET)
+    }
+
     /// The same within so many bytes in all and of each client.
     pub(super) fn within((all, each): (u64, u64)) -> Arc<Self> {
         Arc::new(Self { all, each, begun: Instant::now(), table: Mutex::default() })
@@ -272,8 +290,9 @@ impl Bodies {
         self: &Arc<Self>,
         client: Client,
         connection: Option<Connection>,
-        whole: Bytes,
+        whole: impl Into<BodyContent>,
     ) -> Result<Unsent, SendRefusal> {
+        let whole = whole.into();
         let (document, bytes) = place(&whole);
         let (now, mut table) = (self.now(), self.table());
         let its = table.clients.get(&client).map_or(bytes, |its| its.with(document, bytes));
@@ -292,7 +311,7 @@ impl Bodies {
         connection: Option<Connection>,
         whole: Bytes,
     ) -> Unsent {
-        self.begin(&mut self.table(), client, connection, whole)
+        self.begin(&mut self.table(), client, connection, whole.into())
     }
 
     fn begin(
@@ -300,10 +319,15 @@ impl Bodies {
         table: &mut UnsentTable,
         client: Client,
         connection: Option<Connection>,
-        whole: Bytes,
+        whole: BodyContent,
     ) -> Unsent {
         let (id, taken) = table.add(client, connection, place(&whole), self.now());
-        Unsent { rest: whole, sending: Arc::new(Sending { id, taken, bodies: Arc::clone(self) }) }
+        let sending = Arc::new(Sending { id, taken, bodies: Arc::clone(self) });
+        let rest = match whole {
+            BodyContent::Memory(bytes) => Rest::Memory(bytes),
+            BodyContent::File(file) => Rest::File { file, offset: 0, reading: None },
+        };
+        Unsent { rest, sending }
     }
 
     /// Ends the connections that carry bodies and on which nothing was taken for so long.
@@ -328,9 +352,13 @@ impl Bodies {
     }
 }
 
-/// Where a document is in memory, and its bytes.
-fn place(whole: &Bytes) -> (usize, u64) {
-    (whole.as_ptr().addr(), u64::try_from(whole.len()).unwrap_or(u64::MAX))
+/// Where a document is in memory, or what stands for its file there; and its bytes.
+fn place(whole: &BodyContent) -> (usize, u64) {
+    let at = match whole {
+        BodyContent::Memory(bytes) => bytes.as_ptr().addr(),
+        BodyContent::File(file) => Arc::as_ptr(file).addr(),
+    };
+    (at, whole.len())
 }
 
 /// That a body is on its way, until this is dropped.
@@ -355,34 +383,79 @@ impl Drop for Sending {
 /// The body of an answer. The bytes go before what counts them does: another document may be in their
 /// place afterwards.
 pub(super) struct Unsent {
-    rest: Bytes,
+    rest: Rest,
     sending: Arc<Sending>,
+}
+
+/// What of a body is not handed over yet.
+enum Rest {
+    Memory(Bytes),
+    File {
+        file: Arc<SpooledFile>,
+        offset: u64,
+        /// The next piece.
+        reading: Option<JoinHandle<io::Result<Bytes>>>,
+    },
+}
+
+impl Rest {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            Self::File { file, offset, .. } => file.len().saturating_sub(*offset),
+        }
+    }
+
+    /// The next piece; there is one.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        match self {
+            Self::Memory(bytes) => {
+                let length = bytes.len().min(PIECE);
+                Poll::Ready(Ok(bytes.split_to(length)))
+            }
+            Self::File { file, offset, reading } => {
+                let (from, at) = (&*file, *offset);
+                let task = reading.get_or_insert_with(|| {
+                    let file = Arc::clone(from);
+                    tokio::task::spawn_blocking(move || file.read(at, FILE_PIECE))
+                });
+                let read = ready!(Pin::new(task).poll(context));
+                *reading = None;
+                let bytes = read.map_err(io::Error::other).flatten()?;
+                *offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                Poll::Ready(Ok(bytes))
+            }
+        }
+    }
 }
 
 impl http_body::Body for Unsent {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.rest.is_empty() {
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.is_end_stream() {
             return Poll::Ready(None);
         }
+        let read = ready!(self.rest.poll_piece(context));
+        // The client sees by its length that the body is broken off.
+        let bytes = read.inspect_err(|error| {
+            tracing::error!(%error, "a document could not be read from its file as it was sent");
+        })?;
         self.sending.goes_on();
-        let length = self.rest.len().min(PIECE);
-        let bytes = self.rest.split_to(length);
         let piece = UnsentPiece { bytes, sending: Arc::clone(&self.sending) };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty()
+        self.rest.len() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(u64::try_from(self.rest.len()).unwrap_or(u64::MAX))
+        SizeHint::with_exact(self.rest.len())
     }
 }
 
@@ -413,7 +486,15 @@ pub(super) async fn count(
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let connection = request.extensions().get::<Connection>().cloned();
     let is_action = !request.method().is_safe();
-    let response = next.run(request).await;
+    let is_head = request.method() == Method::HEAD;
+    let mut response = next.run(request).await;
+    let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
+    if let Some(file) = file.filter(|_| !is_head) {
+        return match room.file_bodies.send(client, connection, file) {
+            Ok(body) => response.map(|_| Body::new(body)),
+            Err(refused) => Problem::later(refused.to_string(), RETRY_SOON).into_response(),
+        };
+    }
     let size = response.body().size_hint().exact().unwrap_or(0);
     if size == 0 {
         return response;

@@ -29,8 +29,8 @@ impl Whole {
     }
 
     /// How many bytes it has.
-    pub(super) const fn len(&self) -> usize {
-        self.body.bytes.len()
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.body.content.len()).unwrap_or(usize::MAX)
     }
 
     /// The answer.

@@ -1,12 +1,12 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
-use super::{RenditionCache, RenditionKey, ViewRequest, plan};
+use super::{ReadView, RenditionCache, RenditionKey, ViewRequest, plan};
 use crate::model::{FeedRecord, FeedState, Item, Revision};
 use crate::render::ViewKind;
 use crate::serve::client::Client;
 use crate::serve::delta::{self, Point, TagScope};
 use crate::serve::plan::ReadPlan;
-use crate::serve::rendition::{NoDocument, Rendition};
+use crate::serve::rendition::{NoDocument, Rendition, UnwrittenDocument};
 use std::sync::Arc;
 
 /// What a delta is a function of.
@@ -96,7 +96,8 @@ impl RenditionCache {
         base: Point,
         revision: Revision,
     ) -> Result<MaybeDelta, NoDocument> {
-        let (whole, mut view, mut deleted) = self.read(record, wish).await?;
+        let ReadView { plan: whole, mut view, mut rest, mut deleted } =
+            self.read(record, wish).await?;
         if view.state.revision != revision {
             let why = "the feed changed since the document that the delta leads to";
             return Err(NoDocument::Failed(why.to_owned()));
@@ -108,18 +109,23 @@ impl RenditionCache {
             other => other,
         };
         let expires = whole.expires(&view.items, self.window);
-        let entries = |view: &[Item], deleted: &[Item]| view.len() + deleted.len();
-        let all = entries(&view.items, &deleted);
         let is_new = |item: &Item| item.touched > base.render;
+        let mut all = view.items.len() + deleted.len();
         view.items.retain(is_new);
         deleted.retain(is_new);
-        if entries(&view.items, &deleted) == all && all > 0 {
+        while let Some(items) = rest.next().await? {
+            all += items.len();
+            view.items.extend(items.into_iter().filter(is_new));
+        }
+        if view.items.len() + deleted.len() == all && all > 0 {
             return Ok(None);
         }
-        let mut document = self.document(record, wish, view, &deleted);
-        document.bounds = plan.bounds(&document.view.state);
-        document.expires = expires;
-        Ok(Some(Arc::new(document.made(self.renderer).await?)))
+        let document = UnwrittenDocument {
+            bounds: plan.bounds(&view.state),
+            expires,
+            ..self.document(record, wish, view, &deleted)
+        };
+        Ok(Some(Arc::new(self.write(document).await?)))
     }
 }
 

@@ -3,16 +3,18 @@
 use super::headers::links;
 use super::*;
 use crate::model::*;
-use crate::serve::{AdminToken, router};
+use crate::serve::AdminToken;
 use crate::store::{Claim, EmbeddedStore, Store};
+use std::path::Path;
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
 /// A gateway whose feed is committed to by hand.
-struct Gate {
+pub(super) struct Gate {
     store: Arc<EmbeddedStore>,
     claim: Claim,
-    router: Router,
+    pub(super) room: SharedState,
+    pub(super) router: Router,
     seconds: i64,
     format: Format,
     complete: bool,
@@ -24,24 +26,32 @@ impl Gate {
     }
 
     async fn with(format: Format, complete: bool) -> Self {
+        Self::within(format, complete, None).await
+    }
+
+    /// The same; `folder`: where documents go that are too large for memory.
+    pub(super) async fn within(format: Format, complete: bool, folder: Option<&Path>) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = Arc::new(EmbeddedStore::in_memory(Some(endpoint()), clock.clone()).unwrap());
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();
-        let router = router(ServerConfig {
+        let parts = ServerConfig {
             store: store.clone(),
             clock,
             operator: Arc::new(TestOperator::default()),
             hub: None,
             settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
-        });
-        Self { store, claim, router, seconds: -1000, format, complete }
+            folder: folder.map(Path::to_path_buf),
+        };
+        let room = AppState::new(parts, crate::render::write, CancellationToken::new());
+        let router = routes(Arc::clone(&room));
+        Self { store, claim, room, router, seconds: -1000, format, complete }
     }
 
     /// Another version of each of these items; `seal`: an archive of that id takes them.
-    async fn commit(&mut self, names: &[&str], deleted: &[&str], seal: Option<&str>) {
+    pub(super) async fn commit(&mut self, names: &[&str], deleted: &[&str], seal: Option<&str>) {
         self.seconds += 10;
         let before = self.store.snapshot(&news()).await.unwrap();
         let now = at(self.seconds);
@@ -56,6 +66,10 @@ impl Gate {
         state.render_revision += 1;
         state.updated_at = now;
         state.says_complete = self.complete;
+        let buried = before.iter().flat_map(|s| &s.known);
+        let buried = buried.filter(|k| k.is_deleted() && !names.contains(&k.id.as_str()));
+        let buried = buried.filter(|k| !deleted.contains(&k.id.as_str())).count() + deleted.len();
+        state.tombstones = u32::try_from(buried).unwrap();
         let all = || names.iter().chain(deleted);
         let known: Vec<LedgerEntry> = all()
             .map(|name| {
@@ -128,11 +142,11 @@ impl Gate {
         self.store.commit(&self.claim, change).await.unwrap();
     }
 
-    async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+    pub(super) async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         self.router.clone().oneshot(request("GET", path, headers, "")).await.unwrap()
     }
 
-    async fn get(&self, path: &str) -> Response<Body> {
+    pub(super) async fn get(&self, path: &str) -> Response<Body> {
         let answer = self.ask(path, &[]).await;
         assert_eq!(answer.status(), 200, "{path}");
         answer

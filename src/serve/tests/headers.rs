@@ -201,6 +201,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         operator: site.operator.clone(),
         hub: None,
         settings,
+        folder: None,
     };
     let room = AppState::new(parts, spell, CancellationToken::new());
     let answer = routes(room).oneshot(request("GET", "/feeds/news", &[], "")).await.unwrap();

@@ -217,7 +217,7 @@ async fn what_a_million_feeds_cost() {
         let bytes = text.len();
         let built = packed(text);
         let took = begun.elapsed();
-        let size = |encoding| built.body(encoding).bytes.len();
+        let size = |encoding| built.body(encoding).content.len();
         use crate::serve::negotiate::Encoding::{Brotli, Gzip};
         println!(
             "{period} s: {updates} updates, {bytes} bytes, gzip {}, br {}; written in {wrote:?}, \
@@ -225,7 +225,8 @@ async fn what_a_million_feeds_cost() {
             size(Gzip),
             size(Brotli)
         );
-        let read = crate::sup::read(&built.body(crate::serve::negotiate::Encoding::Identity).bytes);
+        let read =
+            crate::sup::read(built.body(crate::serve::negotiate::Encoding::Identity).bytes());
         assert_eq!(read.unwrap().updates.len(), updates);
     }
     let site = Site::announcing();

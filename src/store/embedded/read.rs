@@ -14,10 +14,16 @@ use crate::store::limits::TAIL_LIMIT;
 use crate::store::purge_mark;
 use crate::store::record::{FloorRecord, HeadRecord, Record};
 use crate::store::{
-    ClosedEpoch, Epoch, LoggedChange, Select, StoreError, VersionNote, View, assemble,
+    ClosedEpoch, Epoch, LoggedChange, RemainingItems, Select, StoreError, VersionNote, View,
+    assemble,
 };
 use crate::websub::Subscription;
 use std::ops::Bound;
+
+/// How many items of a view are read at a time.
+const PORTION_ITEMS: usize = if cfg!(test) { 3 } else { 1024 };
+/// The bytes of items that are read at a time; the last one may be beyond.
+const PORTION_BYTES: usize = 4 << 20;
 
 /// Reads all values of a class whose keys begin with `prefix`.
 fn values<'a, T: Record>(
@@ -97,29 +103,44 @@ fn order(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> 
     Ok(records.record(Class::Orders, &key)?.unwrap_or_default())
 }
 
-/// Items with their bytes; `None` before the first skeleton.
-pub(super) fn view(
+/// The first items of a view with their bytes, and which follow; `None` before the first skeleton.
+pub(super) fn begin_view(
     records: &Records,
     feed: &FeedName,
     state: &FeedState,
     select: Select,
-) -> Result<Option<View>, StoreError> {
+) -> Result<Option<(View, RemainingItems)>, StoreError> {
     let Some(skeleton) = skeleton(records, feed)? else { return Ok(None) };
     let ids = match select {
         Select::Current => order(records, feed)?,
         Select::After(tick) => by_tick(records, feed, keys::after_tick(feed, tick))?,
         Select::All => by_tick(records, feed, keys::feed(feed))?,
     };
-    let mut items = Vec::with_capacity(ids.len());
-    for id in &ids {
-        let key = keys::item(feed, id);
-        let known: LedgerEntry = records.expected(Class::Ledger, &key)?;
+    let (items, remaining) = next_items(records, feed, RemainingItems::new(ids))?;
+    Ok(Some((View { state: state.clone(), skeleton, items }, remaining)))
+}
+
+/// The next items with their bytes, and which follow. There are some, unless nothing follows.
+pub(super) fn next_items(
+    records: &Records,
+    feed: &FeedName,
+    remaining: RemainingItems,
+) -> Result<(Vec<Item>, RemainingItems), StoreError> {
+    let (mut items, mut bytes, mut read) = (Vec::new(), 0, 0);
+    for id in remaining.ids() {
+        if items.len() >= PORTION_ITEMS || bytes >= PORTION_BYTES {
+            break;
+        }
+        read += 1;
+        let known: LedgerEntry = records.expected(Class::Ledger, &keys::item(feed, id))?;
         if known.is_discarded() {
             continue;
         }
-        items.push(with_bytes(records, feed, id, known)?);
+        let item = with_bytes(records, feed, id, known)?;
+        bytes += item.shared.winner.data.xml.len();
+        items.push(item);
     }
-    Ok(Some(View { state: state.clone(), skeleton, items }))
+    Ok((items, remaining.after(read)))
 }
 
 /// The ids in the index by tick from the key `from` on, within the feed.

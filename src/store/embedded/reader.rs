@@ -2,8 +2,8 @@
 
 use super::pins::Pin;
 use super::{StoreInner, read};
-use crate::model::{FeedName, FeedState, Snapshot};
-use crate::store::{PinnedFeed, Select, StoreError, View};
+use crate::model::{FeedName, FeedState, Item, Snapshot};
+use crate::store::{PinnedFeed, RemainingItems, Select, StoreError, View};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -53,8 +53,18 @@ impl PinnedFeed for EmbeddedReader {
         &self.pin.head.state
     }
 
-    async fn view(self: Arc<Self>, select: Select) -> Result<Option<View>, StoreError> {
-        self.read(move |records, of| read::view(records, &of.feed, of.state(), select)).await
+    async fn begin_view(
+        self: Arc<Self>,
+        select: Select,
+    ) -> Result<Option<(View, RemainingItems)>, StoreError> {
+        self.read(move |records, of| read::begin_view(records, &of.feed, of.state(), select)).await
+    }
+
+    async fn next_items(
+        self: Arc<Self>,
+        remaining: RemainingItems,
+    ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
+        self.read(move |records, of| read::next_items(records, &of.feed, remaining).map(Some)).await
     }
 
     async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {

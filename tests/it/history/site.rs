@@ -199,5 +199,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             cloud: false,
             keeping: serve::Keeping::default(),
         },
+        folder: None,
     })
 }

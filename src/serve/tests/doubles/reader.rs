@@ -46,7 +46,17 @@ impl PinnedFeed for TestReader {
         }))
     }
 
-    async fn view(self: Arc<Self>, select: Select) -> Result<Option<View>, StoreError> {
+    async fn next_items(
+        self: Arc<Self>,
+        remaining: RemainingItems,
+    ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
+        Ok(Some((Vec::new(), remaining)))
+    }
+
+    async fn begin_view(
+        self: Arc<Self>,
+        select: Select,
+    ) -> Result<Option<(View, RemainingItems)>, StoreError> {
         self.views.fetch_add(1, Ordering::SeqCst);
         if !self.gate.is_closed() && self.gated.is_none_or(|gated| gated == self.name.as_str()) {
             let (gate, reading) = (Arc::clone(&self.gate), Arc::clone(&self.reading));
@@ -76,6 +86,7 @@ impl PinnedFeed for TestReader {
             Select::After(tick) => all.into_iter().filter(|item| item.tick > tick).collect(),
             Select::All => all,
         };
-        Ok(Some(View { state: feed.state, skeleton: feed.skeleton, items }))
+        let view = View { state: feed.state, skeleton: feed.skeleton, items };
+        Ok(Some((view, RemainingItems::default())))
     }
 }
