@@ -10,6 +10,8 @@
 //! of those are the bytes on the disk, in a table of their own: a file that nobody asks for any more stays
 //! for as long as it is sent.
 
+mod body;
+
 use super::SharedState;
 use super::client::Client;
 use super::connections::Connection;
@@ -20,17 +22,13 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use body::{Rest, Unsent};
 use http::Method;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Bytes of bodies on their way in all, and of these those of one client; what is more goes out when its
@@ -42,10 +40,6 @@ const MIB: u64 = 1024 * 1024;
 /// A connection on which nothing was taken for so many milliseconds does not move: it goes first where
 /// room is needed.
 const STILL: u64 = 15_000;
-/// A body is handed over in pieces of so many bytes, each of which is heard of when it has gone.
-const PIECE: usize = 16 * 1024;
-/// A file is read in pieces of so many bytes.
-const FILE_PIECE: usize = 64 * 1024;
 
 /// Why a body is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -377,103 +371,6 @@ impl Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         self.bodies.table().remove(self.id);
-    }
-}
-
-/// The body of an answer. The bytes go before what counts them does: another document may be in their
-/// place afterwards.
-pub(super) struct Unsent {
-    rest: Rest,
-    sending: Arc<Sending>,
-}
-
-/// What of a body is not handed over yet.
-enum Rest {
-    Memory(Bytes),
-    File {
-        file: Arc<SpooledFile>,
-        offset: u64,
-        /// The next piece.
-        reading: Option<JoinHandle<io::Result<Bytes>>>,
-    },
-}
-
-impl Rest {
-    fn len(&self) -> u64 {
-        match self {
-            Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            Self::File { file, offset, .. } => file.len().saturating_sub(*offset),
-        }
-    }
-
-    /// The next piece; there is one.
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        match self {
-            Self::Memory(bytes) => {
-                let length = bytes.len().min(PIECE);
-                Poll::Ready(Ok(bytes.split_to(length)))
-            }
-            Self::File { file, offset, reading } => {
-                let (from, at) = (&*file, *offset);
-                let task = reading.get_or_insert_with(|| {
-                    let file = Arc::clone(from);
-                    tokio::task::spawn_blocking(move || file.read(at, FILE_PIECE))
-                });
-                let read = ready!(Pin::new(task).poll(context));
-                *reading = None;
-                let bytes = read.map_err(io::Error::other).flatten()?;
-                *offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                Poll::Ready(Ok(bytes))
-            }
-        }
-    }
-}
-
-impl http_body::Body for Unsent {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if self.is_end_stream() {
-            return Poll::Ready(None);
-        }
-        let read = ready!(self.rest.poll_piece(context));
-        // The client sees by its length that the body is broken off.
-        let bytes = read.inspect_err(|error| {
-            tracing::error!(%error, "a document could not be read from its file as it was sent");
-        })?;
-        self.sending.goes_on();
-        let piece = UnsentPiece { bytes, sending: Arc::clone(&self.sending) };
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.len() == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len())
-    }
-}
-
-/// A piece of a body that was handed over, until it has gone.
-struct UnsentPiece {
-    bytes: Bytes,
-    sending: Arc<Sending>,
-}
-
-impl AsRef<[u8]> for UnsentPiece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for UnsentPiece {
-    fn drop(&mut self) {
-        self.sending.goes_on();
     }
 }
 

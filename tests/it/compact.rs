@@ -13,11 +13,12 @@ use search::{Found, search};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tidegate::clock::{Clock, SystemClock};
 use tidegate::model::FeedName;
 use tidegate::store::portable::ExportDigest;
 use tidegate::store::{EmbeddedStore, Epoch, Retention, Store};
+use tokio::time::Instant;
 
 /// In the text that is redacted, which is easy to compress.
 const SMOOTH: &str = "smooth xylophone";

@@ -50,7 +50,8 @@ async fn a_document_in_a_file_is_that_in_memory() {
         let (file, memory) = (large.get(view).await, small.get(view).await);
         for name in ["etag", "last-modified", "content-type", "content-length", "link", "vary"] {
             // What stands in a tag behind the hash of the bytes is the store's.
-            let [file, memory] = [&file, &memory].map(|answer| header(answer, name).split('.').next());
+            let [file, memory] =
+                [&file, &memory].map(|answer| header(answer, name).split('.').next());
             assert_eq!(file, memory, "{view}: {name}");
         }
         let etag = header(&file, "etag").to_owned();
@@ -140,6 +141,6 @@ async fn a_feed_that_is_complete_says_so_however_large_it_is() {
         let (living, deleted) = names.split_at(names.len() - deleted);
         gate.commit(living, deleted, None).await;
         let text = String::from_utf8(bytes(gate.get("/feeds/news/complete").await).await).unwrap();
-        assert_eq!(text.contains("complete/>"), deleted.is_empty(), "{}", &text[..600]);
+        assert_eq!(text.contains("complete/>"), deleted.is_empty(), "{}", text.len());
     }
 }

@@ -1,5 +1,6 @@
 //! Bodies on their way, by counting.
 
+use super::body::PIECE;
 use super::*;
 use http_body_util::BodyExt as _;
 

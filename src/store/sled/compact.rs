@@ -163,7 +163,7 @@ async fn copy(
     for feed in old.feeds().await? {
         let state = old.state(&feed.name).await?;
         let count = state.map_or(0, |state| state.living.saturating_add(state.tombstones));
-        items = items.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        items = items.saturating_add(u64::from(count));
     }
     let mut progress = ItemCounter { done: 0, total: items.saturating_mul(2), tell: progress };
     let making = path.join(swap::MAKING);
@@ -186,7 +186,11 @@ async fn copy(
     if whole.is_err() {
         let left = making.clone();
         // A start removes it as well.
-        let _ = blocking(move || Ok(drop(std::fs::remove_dir_all(left)))).await;
+        let _ = blocking(move || {
+            drop(std::fs::remove_dir_all(left));
+            Ok(())
+        })
+        .await;
     }
     whole
 }
