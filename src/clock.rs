@@ -72,14 +72,17 @@ impl Clock for ManualClock {
     }
 }
 
-/// The time by which what is kept ages: that of another clock, but it never leaps and never goes back.
+/// The time by which what is kept ages: that of another clock, but it never leaps with it and never goes
+/// back.
 ///
 /// While it is behind the wall clock it runs at most twice as fast as time, and half as fast while it is
 /// ahead, so that both come together again. A restart adds [`RunningClock::GAP_LIMIT`] at most. So a
-/// wall clock that leaps ages nothing at once, and what is late is late by a bounded time.
+/// wall clock that leaps ages nothing at once, and what is late is late by a bounded time: a wall clock
+/// that ran evenly for [`RunningClock::BELIEVED`] is right, and is taken over.
 pub struct RunningClock {
     wall: Arc<dyn Clock>,
     state: Mutex<Running>,
+    is_unhurried: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,19 +91,49 @@ struct Running {
     at: i64,
     /// How long the other clock had run then.
     seen: Duration,
+    /// By how many milliseconds the wall clock was ahead of how long it had run, and since when it is so.
+    even: (i64, Duration),
 }
 
 impl RunningClock {
     /// The most that one gap between two runs adds, however long it was.
     pub const GAP_LIMIT: Duration = Duration::from_secs(2 * 3600);
+    /// How long a wall clock must have run without a leap before it is believed.
+    pub const BELIEVED: Duration = Duration::from_secs(7 * 86_400);
+    /// What a wall clock is moved by at once that is no leap: it is kept right by small steps.
+    const NO_LEAP: Duration = Duration::from_secs(60);
 
     /// Goes on from `last`, where it stood when the program ran last.
     pub fn since(wall: Arc<dyn Clock>, last: Option<Time>) -> Self {
         let now = wall.now();
         let at = last.map_or(now, |last| now.clamp(last, last.plus(Self::GAP_LIMIT)));
         let seen = wall.running();
-        Self { wall, state: Mutex::new(Running { at: milliseconds(at), seen }) }
+        let even = (ahead(milliseconds(now), seen), seen);
+        let state = Mutex::new(Running { at: milliseconds(at), seen, even });
+        Self { wall, state, is_unhurried: false }
     }
+
+    /// The same, but it is never faster than time: for what was promised to last.
+    pub fn unhurried(wall: Arc<dyn Clock>, last: Option<Time>) -> Self {
+        Self { is_unhurried: true, ..Self::since(wall, last) }
+    }
+}
+
+impl Running {
+    /// Whether the wall clock has run evenly for so long that it is right. `NO_LEAP` is allowed for in each
+    /// look, not in all together.
+    fn believes(&mut self, wall: i64, running: Duration) -> bool {
+        let (before, since) = self.even;
+        let now = ahead(wall, running);
+        let leapt = u128::from(now.abs_diff(before)) > RunningClock::NO_LEAP.as_millis();
+        self.even = (now, if leapt { running } else { since });
+        running.saturating_sub(self.even.1) >= RunningClock::BELIEVED
+    }
+}
+
+/// By how many milliseconds a wall clock is ahead of how long it has run.
+fn ahead(wall: i64, running: Duration) -> i64 {
+    wall.saturating_sub(i64::try_from(running.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn milliseconds(time: Time) -> i64 {
@@ -114,7 +147,13 @@ impl Clock for RunningClock {
         let passed = running.saturating_sub(state.seen).as_millis();
         let passed = i64::try_from(passed).unwrap_or(i64::MAX);
         let behind = state.at <= wall;
-        let step = if behind { passed.saturating_mul(2) } else { passed / 2 };
+        let is_right = state.believes(wall, running);
+        let step = match (behind, self.is_unhurried) {
+            (true, false) if is_right => i64::MAX,
+            (true, false) => passed.saturating_mul(2),
+            (true, true) => passed,
+            (false, _) => passed / 2,
+        };
         // Less than a step is not lost.
         if step > 0 {
             state.seen = state.seen.max(running);
@@ -180,6 +219,38 @@ mod tests {
             wall.set(at(hours * HOUR));
             assert_eq!(running.now(), at(YEAR + hours * HOUR / 2));
         }
+    }
+
+    /// A machine without a clock of its own starts in 1970, and is told the time a minute later.
+    #[test]
+    fn a_clock_that_was_put_right_is_caught_up_with() {
+        let wall = ManualClock::at(Time::from_unix(0));
+        let running = RunningClock::since(Arc::new(wall.clone()), None);
+        wall.set(Time::from_unix(60));
+        assert_eq!(running.now(), Time::from_unix(60));
+        wall.leap(at(0));
+        for hour in 1..=8 * 24 {
+            wall.set(at(hour * HOUR));
+            let now = running.now();
+            assert_eq!(now == at(hour * HOUR), hour > 7 * 24, "after {hour} hours: {now}");
+        }
+        // It is caught up with once, and the next leap is one again.
+        wall.leap(at(YEAR));
+        wall.set(at(YEAR + HOUR));
+        assert_eq!(running.now(), at(8 * 24 * HOUR + 2 * HOUR));
+    }
+
+    #[test]
+    fn a_promise_holds_after_a_stop() {
+        const DAY: u64 = 24 * HOUR;
+        let wall = ManualClock::at(at(YEAR));
+        let unhurried = RunningClock::unhurried(Arc::new(wall.clone()), Some(at(YEAR - 10 * DAY)));
+        let begun = unhurried.now();
+        for hour in 1..=20 * 24 {
+            wall.set(at(YEAR + hour * HOUR));
+            assert!(unhurried.now().since(begun) <= Duration::from_secs(hour * HOUR));
+        }
+        assert!(unhurried.now().since(begun) >= Duration::from_secs(20 * DAY));
     }
 
     #[test]

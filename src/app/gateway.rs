@@ -3,7 +3,7 @@
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::{AppError, aggregates, feeds, retention, space, token, translate};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
 use crate::poll::{self, ParseAndRecord, Poller};
@@ -86,9 +86,11 @@ impl Gateway {
         let serving = CancellationToken::new();
         let services = translate::fetch(config, &public_url)?;
         let calling = translate::calling(config, &services);
-        let running = retention::running_clock(store.as_ref(), Arc::clone(&clock)).await;
-        let running: Arc<dyn Clock> = Arc::new(running);
-        let hub = open_hub(config, calling, &store, &running).await?;
+        let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
+        let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
+        // Leases are promised to last.
+        let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
+        let hub = open_hub(config, calling, &store, &unhurried).await?;
         let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),

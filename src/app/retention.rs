@@ -1,16 +1,15 @@
 //! What goes with time: versions and past orders beyond what the operator wants kept, and the old
 //! end of the change log.
 
-use crate::clock::{Clock, RunningClock};
+use crate::clock::Clock;
 use crate::model::Time;
 use crate::store::{Claim, CommitError, LOG_AGE, Retention, Store};
-use std::sync::Arc;
 
 /// How often a feed is pruned again in one look because there was more than one call takes out.
 const PRUNES: usize = 100;
 
-/// The running time, from where it stood last; before it was ever noted, from the last change of a feed.
-pub(super) async fn running_clock(store: &dyn Store, wall: Arc<dyn Clock>) -> RunningClock {
+/// Where the running time stood last; before it was ever noted, that of the last change of a feed.
+pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<Time> {
     let noted = store.running_time().await.ok().flatten();
     let mut last = noted;
     if noted.is_none() {
@@ -19,8 +18,7 @@ pub(super) async fn running_clock(store: &dyn Store, wall: Arc<dyn Clock>) -> Ru
             last = last.max(state.map(|state| state.updated_at));
         }
     }
-    let last = last.map(|last| if noted.is_none() { last.min(wall.now()) } else { last });
-    RunningClock::since(wall, last)
+    last.map(|last| if noted.is_none() { last.min(wall.now()) } else { last })
 }
 
 /// Takes out what need not be kept at the running time `now`.
@@ -66,6 +64,7 @@ mod tests {
     use crate::model::EndpointId;
     use crate::store::EmbeddedStore;
     use std::sync::Arc;
+    use std::time::Duration;
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(1_800_000_000 + seconds)
@@ -77,12 +76,11 @@ mod tests {
         let endpoint = EndpointId::own("gate.example").unwrap();
         let wall = || Arc::new(clock.clone());
         let store = EmbeddedStore::in_memory(Some(endpoint), wall()).unwrap();
-        assert_eq!(running_clock(&store, wall()).await.now(), at(0));
+        assert_eq!(last_running(&store, &clock).await, None);
         store.note_running_time(at(-9000)).await.unwrap();
         let store = store.reopen().unwrap();
-        let behind = at(-9000).plus(RunningClock::GAP_LIMIT);
-        assert_eq!(running_clock(&store, wall()).await.now(), behind);
-        let claim = store.claims(1, RunningClock::GAP_LIMIT).await.unwrap().remove(0);
+        assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
+        let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
         prune_history(&store, &claim, &Retention::default(), at(9)).await.unwrap();
         let strange = Claim { fence: claim.fence + 1, ..claim };
         let refused = prune_history(&store, &strange, &Retention::default(), at(9)).await;
