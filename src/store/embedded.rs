@@ -50,6 +50,7 @@ use super::{Epoch, FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -187,9 +188,10 @@ impl EmbeddedStore {
         clock: Arc<dyn Clock>,
         reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let Opened { endpoint, sup_ids, opening, committed, floors, sealed } = opened;
+        let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed } = opened;
         let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
         let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
+        shared.list_writes.store(list_writes, Ordering::Release);
         let shared = Arc::new(shared);
         let committer = Committer {
             records: records.clone(),
@@ -198,6 +200,7 @@ impl EmbeddedStore {
             clock: Arc::clone(&clock),
             cleaning: BTreeMap::new(),
             floors,
+            list_writes,
             sealed,
             importing: None,
         };

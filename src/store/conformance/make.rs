@@ -95,7 +95,7 @@ pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
     }
 }
 
-pub(super) fn poll_state(name: &str) -> PollState {
+pub(in crate::store) fn poll_state(name: &str) -> PollState {
     PollState {
         feed: feed(name),
         url: format!("https://example.org/{name}"),
@@ -147,7 +147,7 @@ pub(super) fn subscription() -> HubSubscription {
     }
 }
 
-pub(super) fn record(name: &str) -> FeedRecord {
+pub(in crate::store) fn record(name: &str) -> FeedRecord {
     FeedRecord {
         name: feed(name),
         url: format!("https://example.org/{name}"),

@@ -17,6 +17,7 @@ use crate::store::record::StateRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
 use crate::websub::Subscription;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -36,6 +37,8 @@ pub(super) struct Committer {
     /// Feeds of which is kept what records were before.
     pub(super) cleaning: BTreeMap<FeedName, Cleaning>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
+    /// How often records outside the content of feeds were written.
+    pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
     /// What is being taken in from another store.
@@ -408,9 +411,12 @@ impl Committer {
         swept.inspect_err(|error| self.shared.fail(error))
     }
 
-    /// Applies writes as they are stored.
-    pub(super) fn write(&mut self, writes: Writes, group: &mut CommitGroup) {
+    /// Applies writes as they are stored, and counts them in the same transaction: these records bear no
+    /// number of their own by which a loss would be seen.
+    pub(super) fn write(&mut self, mut writes: Writes, group: &mut CommitGroup) {
         if !writes.is_empty() {
+            self.list_writes += 1;
+            open::count_list_writes(&mut writes, self.list_writes);
             let done = self.records.engine().apply(writes);
             self.wrote(done, group);
         }
@@ -432,6 +438,7 @@ impl Committer {
     }
 
     fn publish(&mut self, group: &mut CommitGroup) {
+        self.shared.list_writes.store(self.list_writes, Ordering::Release);
         for (feed, head) in std::mem::take(&mut group.feeds) {
             self.shared.publish(&feed, head);
         }

@@ -17,6 +17,8 @@ const FORMAT: u32 = 1;
 const FORMAT_KEY: &[u8] = b"format";
 /// Where the identity stands.
 const IDENTITY_KEY: &[u8] = b"identity";
+/// Where the number of list writes stands: eight bytes, the greatest first.
+const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
 /// What a store holds in memory from its start.
 pub(in crate::store) struct Opened {
@@ -26,6 +28,8 @@ pub(in crate::store) struct Opened {
     pub(in crate::store) opening: Opening,
     pub(super) committed: HashMap<FeedName, StateRecord>,
     pub(super) floors: HashMap<FeedName, PurgeMark>,
+    /// How often records outside the content of feeds were written.
+    pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(in crate::store) sealed: (Epoch, Time),
 }
@@ -38,6 +42,8 @@ pub(in crate::store) struct Found {
     pub(super) floors: HashMap<FeedName, PurgeMark>,
     /// Purged feeds whose data was not all removed.
     sweeping: Vec<(FeedName, PurgeMark)>,
+    /// How often records outside the content of feeds were written.
+    pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(in crate::store) sealed: (Epoch, Time),
 }
@@ -47,7 +53,8 @@ pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> 
     let identity = identity(records)?;
     let sealed = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
     let (floors, sweeping) = floors(records)?;
-    Ok(Found { identity, committed: states(records)?, floors, sweeping, sealed })
+    let (committed, list_writes) = (states(records)?, list_writes(records)?);
+    Ok(Found { identity, committed, floors, sweeping, list_writes, sealed })
 }
 
 /// What is asked of a store when it is opened.
@@ -79,7 +86,7 @@ pub(in crate::store) fn begin(
     request: OpenRequest,
 ) -> Result<Opened, StoreError> {
     let OpenRequest { endpoint: configured, sup_ids: new_sup_ids, takes_moved } = request;
-    let Found { identity, committed, floors, sweeping, sealed } = found;
+    let Found { identity, committed, floors, sweeping, list_writes, sealed } = found;
     let used = !(committed.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
@@ -130,7 +137,7 @@ pub(in crate::store) fn begin(
         other => other,
     })?;
     let opening = Opening { fence, mark, lineage };
-    Ok(Opened { endpoint, sup_ids, opening, committed, floors, sealed })
+    Ok(Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed })
 }
 
 /// Undoes every write that was not finished, and takes out what nobody looks behind any more.
@@ -160,6 +167,19 @@ fn undo_unfinished(
         }
     }
     Ok(())
+}
+
+/// Notes how often records outside the content of feeds were written.
+pub(super) fn count_list_writes(writes: &mut Writes, count: u64) {
+    let value = count.to_be_bytes().to_vec();
+    writes.insert((Class::Gateway, LIST_WRITES_KEY.to_vec()), Some(value));
+}
+
+/// How often records outside the content of feeds were written.
+fn list_writes(records: &Records) -> Result<u64, StoreError> {
+    let Some(count) = records.get(Class::Gateway, LIST_WRITES_KEY)? else { return Ok(0) };
+    let count = <[u8; 8]>::try_from(&*count).map(u64::from_be_bytes);
+    count.map_err(|_| records.damaged(Class::Gateway, LIST_WRITES_KEY, "it is no number"))
 }
 
 /// Checks that this program reads the format of the store; whether there is one.

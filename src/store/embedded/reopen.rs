@@ -11,12 +11,14 @@ use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
 use super::{OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
 use crate::clock::Clock;
-use crate::model::{EndpointId, FeedName, Revision};
+use crate::model::{EndpointId, FeedName, Revision, counted};
 use crate::store::engine::Engine;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::{Epoch, StoreError};
 use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -38,6 +40,18 @@ pub(in crate::store) struct ReopenPauses {
 impl Default for ReopenPauses {
     fn default() -> Self {
         Self { first: Duration::from_secs(1), longest: Duration::from_secs(30) }
+    }
+}
+
+impl ReopenPauses {
+    /// The pause after one and a try that failed with `error`. A full disk is tried as often as ever: a try
+    /// that finds no space costs nothing, and whoever frees some waits for the store.
+    fn after(self, pause: Duration, error: &StoreError) -> Duration {
+        let is_full = matches!(error, StoreError::Io { source, .. } if matches!(
+            source.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+        ));
+        if is_full { self.first } else { pause.saturating_mul(2).min(self.longest) }
     }
 }
 
@@ -78,6 +92,8 @@ pub(in crate::store) struct Acknowledged {
     /// Each feed with its revision and the number of its last write.
     feeds: BTreeMap<FeedName, (Revision, u64)>,
     floors: HashMap<FeedName, PurgeMark>,
+    /// How often records outside the content of feeds were written.
+    list_writes: u64,
 }
 
 impl Acknowledged {
@@ -88,7 +104,8 @@ impl Acknowledged {
         floors: HashMap<FeedName, PurgeMark>,
     ) -> Self {
         let (fence, epoch) = (shared.claim().fence, *shared.sealed.borrow());
-        Self { endpoint, fence, epoch, feeds: shared.heads(), floors }
+        let list_writes = shared.list_writes.load(Ordering::Acquire);
+        Self { endpoint, fence, epoch, feeds: shared.heads(), floors, list_writes }
     }
 
     /// The first thing that is missing from what was found, in words. What was never acknowledged may be
@@ -103,6 +120,13 @@ impl Acknowledged {
                 return Some(format!("the claim {} was given out", self.fence));
             }
             Some(_) => {}
+        }
+        if found.list_writes < self.list_writes {
+            let lost = self.list_writes - found.list_writes;
+            return Some(format!(
+                "{} to records of feeds, poll states, subscriptions or the change log",
+                counted(lost, "acknowledged write")
+            ));
         }
         let (reached, sealed) = (self.epoch.0, found.sealed.0.0);
         if sealed < reached {
@@ -178,7 +202,6 @@ fn try_until_open(
         if !rest(inner, pause) {
             return None;
         }
-        pause = pause.saturating_mul(2).min(pauses.longest);
         let tried = catch_unwind(AssertUnwindSafe(|| match engine.upgrade() {
             Some(engine) => {
                 // A reader may wait for a write that failed.
@@ -202,6 +225,7 @@ fn try_until_open(
             health.give_up(&path, &error);
             return None;
         }
+        pause = pauses.after(pause, &error);
         failed = Some(error);
     }
 }
@@ -247,7 +271,7 @@ fn install(
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
-    let Opened { opening, committed, floors, sealed, .. } = opened;
+    let Opened { opening, committed, floors, list_writes, sealed, .. } = opened;
     let (sender, requests) = mpsc::channel(REQUESTS);
     let committer = Committer {
         records: records.clone(),
@@ -256,6 +280,7 @@ fn install(
         clock: Arc::clone(clock),
         cleaning: BTreeMap::new(),
         floors,
+        list_writes,
         sealed,
         importing: None,
     };
@@ -263,8 +288,31 @@ fn install(
     if matches!(&*open, OpenState::Closed) {
         return None;
     }
+    inner.shared.list_writes.store(list_writes, Ordering::Release);
     inner.shared.replace(committed, opening, sealed.0);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_tried_often_and_a_failing_one_seldom() {
+        let failed = |kind: ErrorKind| StoreError::Io { doing: "write", source: kind.into() };
+        let pauses = ReopenPauses::default();
+        let seconds = |kind| -> Vec<u64> {
+            let mut pause = pauses.first;
+            let tries = (0..8).map(|_| {
+                pause = pauses.after(pause, &failed(kind));
+                pause.as_secs()
+            });
+            tries.collect()
+        };
+        assert_eq!(seconds(ErrorKind::StorageFull), [1; 8]);
+        assert_eq!(seconds(ErrorKind::QuotaExceeded), [1; 8]);
+        assert_eq!(seconds(ErrorKind::Other), [2, 4, 8, 16, 30, 30, 30, 30]);
+    }
 }

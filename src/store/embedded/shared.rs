@@ -9,7 +9,7 @@ use crate::store::record::StateRecord;
 use crate::store::{Claim, CommitError, Epoch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{OwnedMutexGuard, watch};
 
@@ -44,6 +44,8 @@ pub(super) struct StoreShared {
     marks: RwLock<(u64, u32)>,
     /// Which opening closed which epochs.
     pub(super) lineage: RwLock<Lineage>,
+    /// How often records outside the content of feeds were written, as far as that was acknowledged.
+    pub(super) list_writes: AtomicU64,
     /// Whether its state was moved away: nothing is committed any more.
     is_moved: AtomicBool,
     /// The newest epoch that may be seen.
@@ -85,6 +87,7 @@ impl StoreShared {
             clock,
             marks: RwLock::new((fence, mark)),
             lineage: RwLock::new(lineage),
+            list_writes: AtomicU64::new(0),
             is_moved: AtomicBool::new(false),
             sealed: watch::Sender::new(epoch),
         }

@@ -3,6 +3,7 @@
 
 use super::barrier::{Failing, wide};
 use super::*;
+use crate::store::conformance::make::{poll_state, record};
 use crate::store::sled::ReopenPauses;
 use crate::store::{CommitError, Epoch, Select, StoreCondition};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,26 +145,62 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     let third = change(&store, "three").await;
     store.commit(&claim, third).await.unwrap_err();
     // The database is that of before the second change.
-    for (name, bytes) in &older {
+    put_back(&path, &older);
+    let what = until_given_up(&store).await;
+    assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
+    assert!(store.close().await.is_err());
+}
+
+/// What is no feed's content has no revision: its writes are counted.
+#[tokio::test]
+async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
+    for lost in ["record", "poll state"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let (store, fails) = open_failing(&path, pauses(400));
+        let claim = claim(&store).await;
+        let first = change(&store, "one").await;
+        store.commit(&claim, first).await.unwrap();
+        let older = files(&path);
+        if lost == "record" {
+            store.put_feed(&record("news")).await.unwrap();
+        } else {
+            store.checkpoint(&claim, &[poll_state("news")]).await.unwrap();
+        }
+        fails.store(1, Ordering::Release);
+        let second = change(&store, "two").await;
+        store.commit(&claim, second).await.unwrap_err();
+        put_back(&path, &older);
+        let what = until_given_up(&store).await;
+        assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
+        assert!(store.close().await.is_err());
+    }
+}
+
+/// Puts the files of a database back to what they were.
+fn put_back(path: &Path, older: &BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in older {
         if name == "db" || name == "conf" || name.starts_with("snap.") {
             std::fs::write(path.join(name), bytes).unwrap();
         }
     }
-    for name in files(&path).keys().filter(|name| name.starts_with("snap.")) {
+    for name in files(path).keys().filter(|name| name.starts_with("snap.")) {
         if !older.contains_key(name) {
             std::fs::remove_file(path.join(name)).unwrap();
         }
     }
+}
+
+/// Waits until the store is not tried any more; what is missing.
+async fn until_given_up(store: &EmbeddedStore) -> String {
     let given_up = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.next_try.is_none())
     };
-    let condition = until(&store, given_up).await;
-    let said = condition.stop.unwrap().to_string();
+    let said = until(store, given_up).await.stop.unwrap().to_string();
     assert!(said.contains("not opened again"), "{said}");
     let damaged = store.feeds().await.unwrap_err();
-    let StoreError::Damaged { what, .. } = &damaged else { panic!("{damaged:?}") };
-    assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
-    assert!(store.close().await.is_err());
+    let StoreError::Damaged { what, .. } = damaged else { panic!("{damaged:?}") };
+    what
 }
 
 #[tokio::test]
