@@ -48,3 +48,4 @@ mod views_corpus;
 mod walls;
 mod websub;
 mod websub_kill;
+mod zombies;
