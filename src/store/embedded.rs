@@ -50,7 +50,7 @@ use super::{Epoch, FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -77,6 +77,8 @@ struct StoreInner {
     /// Whether reading and writing wait for a disk.
     blocks: bool,
     open: RwLock<OpenState>,
+    /// No change is begun any more.
+    is_closing: AtomicBool,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -208,7 +210,8 @@ impl EmbeddedStore {
         let reads = Arc::new(Semaphore::new(READS as usize));
         let inner = |writer| {
             let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
-            Arc::new(StoreInner { shared, reads, blocks, open, committer: Mutex::default() })
+            let (is_closing, committer) = (AtomicBool::new(false), Mutex::default());
+            Arc::new(StoreInner { shared, reads, blocks, open, is_closing, committer })
         };
         let inner = if blocks {
             let (requests, waiting) = mpsc::channel(REQUESTS);

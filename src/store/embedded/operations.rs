@@ -19,6 +19,7 @@ use crate::store::{
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -320,13 +321,15 @@ impl Store for EmbeddedStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
+        // Changes break off and are undone, and every reader that began before has let go of the records,
+        // once all permits are here.
+        self.inner.is_closing.store(true, Ordering::Release);
+        let all = Arc::clone(&self.inner.reads).acquire_many_owned(READS).await;
         let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
         if !self.inner.blocks {
             rest();
             return self.inner.shared.health();
         }
-        // Every reader that began before has let go of the records once all permits are here.
-        let all = Arc::clone(&self.inner.reads).acquire_many_owned(READS).await;
         let ended = tokio::task::spawn_blocking(rest).await;
         drop(all);
         let source = match ended {

@@ -165,6 +165,7 @@ pub(super) fn keep_open(
         let shared = Arc::clone(&committer.shared);
         if catch_unwind(AssertUnwindSafe(|| committer.run(&mut requests))).is_err() {
             shared.fail(&broken());
+            shared.let_in();
         }
         if shared.health().is_ok() {
             return;

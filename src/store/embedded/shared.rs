@@ -217,6 +217,12 @@ impl StoreShared {
         Ok(Pin::try_new(published).map(Some).ok_or_else(|| Arc::clone(&published.pins)))
     }
 
+    /// Lets in whoever waits for a feed that was changed in place: the store has stopped, which they find.
+    pub(super) fn let_in(&self) {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        feeds.values().for_each(|published| published.pins.open());
+    }
+
     /// Runs `read` while the gate of what is read over all feeds is held open.
     pub(super) fn listing<T>(
         &self,

@@ -83,3 +83,54 @@ async fn what_is_kept_for_readers_and_for_undoing_goes() {
     };
     tokio::time::timeout(Duration::from_secs(20), left).await.unwrap();
 }
+
+/// A store that is closed while a large change is written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_can_be_closed_while_a_large_change_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(folder.path()));
+    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
+    let draft = Draft::on(&*store, "news", 1).await;
+    let change = names.iter().fold(draft, |draft, name| draft.item(name, "one")).done();
+    let (writing, held) = (Arc::clone(&store), claim.clone());
+    // Whoever asked for it goes away: the change is carried on all the same.
+    let commit = tokio::spawn(async move { writing.commit(&held, change).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!commit.is_finished(), "the change is too small for this test");
+    commit.abort();
+    store.close().await.unwrap();
+}
+
+/// Portions whose planner broke off (a panic, or a commit that was refused with another error than
+/// `Fenced` and `Conflict`) while the store works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn portions_that_nobody_undid_do_not_come_out_with_the_next_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let feed = make::feed("news");
+    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let first = Draft::on(&store, "news", 1).await.item("a", "one").item("b", "one").done();
+    store.commit(&claim, first).await.unwrap();
+    let before = store.view(&feed, Select::All).await.unwrap().unwrap();
+
+    // The first portion of a change that goes no further: what is left of a thread that broke off.
+    let tick = before.items[1].tick;
+    let mut portion = crate::store::engine::Writes::new();
+    let id = before.items[1].shared.winner.id.clone();
+    portion.insert((Class::ByTick, keys::by_tick(&feed, tick, &id)), None);
+    let (name, held) = (feed.clone(), claim.clone());
+    store
+        .inner
+        .ask(request::Touches::Feed, move |committer, group| {
+            committer.portion(&held, (&name, 1), portion, true, group)
+        })
+        .await
+        .unwrap_or_else(|error: CommitError| panic!("{error:?}"));
+    assert_eq!(store.view(&feed, Select::All).await.unwrap().unwrap().items.len(), 2);
+
+    let next = Draft::on(&store, "news", 3).await.item("a", "two").done();
+    store.commit(&claim, next).await.unwrap();
+    let after = store.view(&feed, Select::All).await.unwrap().unwrap();
+    assert_eq!(after.items.len(), 2, "half of a change that was never committed is shown");
+}

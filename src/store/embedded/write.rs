@@ -6,10 +6,12 @@ use super::plan::PlannedCommit;
 use super::records::Records;
 use super::request::Touches;
 use super::shared::{FeedLock, StoreShared};
-use super::{StoreInner, plan, prune, undo};
+use super::{StoreInner, keys, plan, prune, undo};
 use crate::model::{Change, FeedName, Time};
+use crate::store::engine::Class;
 use crate::store::{Claim, CommitError, Committed, Pruned, Retention, StoreError};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl StoreInner {
     /// Commits a change.
@@ -19,6 +21,7 @@ impl StoreInner {
         change: Change,
     ) -> Result<Committed, CommitError> {
         self.opened()?;
+        self.goes_on()?;
         self.shared.health()?;
         self.shared.claimed(&claim)?;
         let feed = change.feed.clone();
@@ -31,7 +34,7 @@ impl StoreInner {
         let done = self
             .ask(Touches::Feed, move |committer, group| committer.commit(&claim, planned, group))
             .await;
-        if is_begun && matches!(done, Err(CommitError::Fenced | CommitError::Conflict(_))) {
+        if is_begun && matches!(&done, Err(error) if !matches!(error, CommitError::Ambiguous(_))) {
             let inner = Arc::clone(&self);
             self.read(move |records, _| {
                 inner.undo(records, &feed, base);
@@ -41,6 +44,12 @@ impl StoreInner {
         }
         drop(lock);
         done
+    }
+
+    /// An error where the store is about to be closed: no change is begun, and one that goes in portions
+    /// breaks off.
+    fn goes_on(&self) -> Result<(), StoreError> {
+        if self.is_closing.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
     }
 
     /// Plans a change. Blocks.
@@ -54,6 +63,11 @@ impl StoreInner {
         let feed = change.feed.clone();
         let before = shared.published(&feed).map(|published| published.head);
         let base = before.as_ref().map_or(0, |head| head.write);
+        // Of a change whose thread broke off: it would come out with this one.
+        if records.contains(Class::Unfinished, &keys::feed(&feed))? {
+            self.undo(records, &feed, base);
+            shared.health()?;
+        }
         let mut is_begun = false;
         let planned = plan::plan(
             &records.at(base),
@@ -61,6 +75,7 @@ impl StoreInner {
             Some(shared.mark()),
             change,
             &mut |writes| {
+                self.goes_on()?;
                 let is_first = !std::mem::replace(&mut is_begun, true);
                 let (claim, feed) = (claim.clone(), feed.clone());
                 let written = self.ask_blocking(move |committer, group| {
@@ -84,8 +99,10 @@ impl StoreInner {
         let undone = undo::roll_back::<StoreError>(records, feed, base, &mut |writes| {
             self.ask_blocking(move |committer, group| committer.put_back(writes, group))
         });
-        if let Err(error) = undone {
-            // The next opening does it; nothing may be built on it.
+        // The next opening does it; nothing may be built on it.
+        if let Err(error) = undone
+            && !matches!(error, StoreError::Closed)
+        {
             self.shared.fail(&error);
             // The committer notices with the next request.
             let _ = self.ask_blocking(|_, _| Ok::<_, StoreError>(()));

@@ -271,3 +271,68 @@ async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
         }
     }
 }
+
+/// A barrier that says that it was reached, waits to be let through, and breaks off where it is told to.
+struct BreaksOff {
+    real: super::super::barrier::FlushAndSync,
+    armed: Arc<std::sync::atomic::AtomicBool>,
+    arrived: std::sync::mpsc::Sender<()>,
+    go: Arc<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>,
+}
+
+impl super::super::barrier::Barrier for BreaksOff {
+    fn pass(&mut self) -> std::io::Result<()> {
+        if self.armed.swap(false, Ordering::AcqRel) {
+            let _ = self.arrived.send(());
+            let _ = self.go.lock().unwrap().recv();
+            panic!("the engine breaks off");
+        }
+        self.real.pass()
+    }
+}
+
+/// The committer breaks off while a feed is shut and a reader waits for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let armed = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (arrived, reached) = std::sync::mpsc::channel();
+    let (let_go, go) = std::sync::mpsc::channel::<()>();
+    let (shared, go) = (Arc::clone(&armed), Arc::new(std::sync::Mutex::new(go)));
+    let arrived = std::sync::Mutex::new(arrived);
+    let barrier = Box::new(move |db: &::sled::Db, folder: &Path| {
+        let real = super::super::barrier::FlushAndSync::new(db.clone(), folder)?;
+        let (armed, go) = (Arc::clone(&shared), Arc::clone(&go));
+        let arrived = arrived.lock().unwrap().clone();
+        Ok(Box::new(BreaksOff { real, armed, arrived, go })
+            as Box<dyn super::super::barrier::Barrier>)
+    });
+    let opened = super::super::open_with(
+        folder.path(),
+        OpenRequest::default(),
+        clock(),
+        pauses(20),
+        barrier,
+    );
+    let store = Arc::new(opened.unwrap());
+    let claim = claim(&store).await;
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap();
+
+    armed.store(true, Ordering::Release);
+    let second = change(&store, "two").await;
+    let (writing, held) = (Arc::clone(&store), claim.clone());
+    let commit = tokio::spawn(async move { writing.commit(&held, second).await });
+    tokio::task::block_in_place(|| reached.recv().unwrap());
+    // The feed is shut: whoever reads now waits.
+    let reading = Arc::clone(&store);
+    let view = tokio::spawn(async move { reading.view(&news(), Select::All).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let_go.send(()).unwrap();
+    assert!(commit.await.unwrap().is_err());
+    until(&store, |condition| condition.stop.is_some()).await;
+    until_open(&store).await;
+    // Who waited is told, and whoever asks now is answered.
+    assert!(view.await.unwrap().is_err());
+    assert_eq!(store.view(&news(), Select::All).await.unwrap().unwrap().items.len(), 1);
+}
