@@ -159,7 +159,7 @@ pub struct Page<'a> {
     /// The document around the entries.
     pub skeleton: &'a Skeleton,
     /// The items, in the order to show; in the sync and complete view tombstones are among them. The first
-    /// of them, where others follow ([`write`]).
+    /// of them, where others follow ([`write()`]).
     pub items: &'a [Item],
     /// Deletions to tell as `at:deleted-entry` (in Atom; not in the complete view).
     /// Left out where the document is RSS, which has no such element.
