@@ -93,8 +93,9 @@ impl ChangeDraft<'_> {
         !self.surplus(&[]).is_empty()
     }
 
-    /// Lets tombstones that are too old, and the oldest retired items beyond the limit, leave the ledger: nothing that this commit changes
-    /// or seals, that a reader is shown, that waits, is in conflict, or was made here.
+    /// Lets tombstones that are too old leave the ledger, and beyond the limit the oldest retired items and,
+    /// where those are too few, the oldest tombstones: nothing that this commit changes or seals, that a
+    /// reader is shown, that waits, is in conflict, or was made here.
     pub(super) fn evict(&mut self, seals: &[Seal]) -> Vec<Stub> {
         if !self.shown_changed {
             return Vec::new();
@@ -130,10 +131,9 @@ impl ChangeDraft<'_> {
             seals.iter().flat_map(|seal| &seal.items).chain(order).chain(self.brought()).collect();
         let chain = &self.snapshot.state.archives;
         let may_leave = |(at, known): &(usize, &LedgerEntry)| {
-            let is_sealed = || {
-                matches!(known.standing, ItemStatus::Retired { .. }) && chain.is_sealed(known.tick)
-            };
-            (is_old(known) || is_sealed())
+            let goes =
+                matches!(known.standing, ItemStatus::Retired { .. } | ItemStatus::Deleted { .. });
+            (is_old(known) || (goes && chain.is_sealed(known.tick)))
                 && known.conflicts == 0
                 && known.origin != Origin::Local
                 && known.noise.waiting.is_none()
@@ -145,16 +145,17 @@ impl ChangeDraft<'_> {
         let ticks = |all: Vec<(usize, &LedgerEntry)>| -> Vec<(Tick, usize)> {
             all.into_iter().map(|(at, known)| (known.tick, at)).collect()
         };
-        let (mut gone, mut old) = (ticks(gone), ticks(old));
+        let (buried, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|(_, k)| k.is_deleted());
+        let (mut gone, mut old, mut buried) = (ticks(gone), ticks(old), ticks(buried));
         gone.sort_unstable();
         gone.truncate(EVICTED_AT_ONCE);
         // What goes by its age makes place.
         let over = over.saturating_sub(gone.len());
-        if old.len() > over {
-            old.select_nth_unstable(over);
-            old.truncate(over);
-        }
+        keep_oldest(&mut old, over);
+        // A tombstone says what a retired item does not, so it is the last to go.
+        keep_oldest(&mut buried, over.saturating_sub(old.len()));
         old.extend(gone);
+        old.extend(buried);
         old.sort_unstable();
         old.into_iter().map(|(_, at)| at).collect()
     }
@@ -210,6 +211,14 @@ impl ChangeDraft<'_> {
             *count = count.saturating_sub(1);
         }
         (self.state.living, self.state.tombstones) = (living, tombstones);
+    }
+}
+
+/// Leaves the `most` with the earliest ticks.
+fn keep_oldest(all: &mut Vec<(Tick, usize)>, most: usize) {
+    if all.len() > most {
+        all.select_nth_unstable(most);
+        all.truncate(most);
     }
 }
 

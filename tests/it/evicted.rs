@@ -132,6 +132,35 @@ async fn what_left_comes_back_under_an_id_that_it_had_before() {
     assert_eq!(gate.known(&left.published_id).await.id, left.id);
 }
 
+/// A publisher who withdraws everything that slides off leaves no more than one who forgets it.
+#[tokio::test]
+async fn tombstones_leave_where_nothing_else_may() {
+    let mut gate = Gate::new().await;
+    gate.items = KEPT;
+    for day in LISTED..=60 {
+        gate.later(24);
+        let withdrawn = (day > LISTED).then(|| post(day - LISTED).id);
+        let withdrawn = withdrawn.map_or_else(String::new, |id| {
+            format!(
+                "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
+                 ref=\"{id}\" when=\"2026-01-01T00:00:00Z\"/></feed>"
+            )
+        });
+        let text = atom(SITE, &listed(day));
+        let text = match withdrawn.as_str() {
+            "" => text,
+            withdrawn => text.replace("</feed>", withdrawn),
+        };
+        gate.take(&text).await;
+    }
+    let (snapshot, state) = (gate.snapshot().await, gate.store_state().await);
+    assert!(state.tombstones > 5, "{state:?}");
+    assert!(snapshot.known.len() <= KEPT + 1, "{}", snapshot.known.len());
+    let left = stub(&gate, 1).await.unwrap();
+    assert!(left.deleted);
+    assert!(state.window_start > Some(left.tick), "who has not seen it is told");
+}
+
 #[tokio::test]
 async fn no_sync_id_is_given_out_twice() {
     let mut gate = Gate::new().await;

@@ -128,6 +128,11 @@ pub(super) fn stub_name(feed: &FeedName, name: &str, tick: Tick, id: &SyncId) ->
     key
 }
 
+/// Whether a key in the index by name is of a stub that has that name as its sync id, as far as its hash says.
+pub(super) fn is_own_name(key: &[u8], name: &str) -> bool {
+    key.ends_with(&hash(name))
+}
+
 /// What the keys of the stubs begin with that a key in the index by name is of.
 pub(super) fn stubs_named(name: &FeedName, key: &[u8]) -> Option<Vec<u8>> {
     let mut prefix = feed(name);

@@ -10,7 +10,8 @@ use crate::store::record::HeadRecord;
 use crate::store::{CommitError, StoreError};
 use std::collections::BTreeMap;
 
-/// The most stubs that are answered of one name. Native ids that many items bore are no names.
+/// The most stubs that are answered of one name that is not their sync id. Native ids that many items bore
+/// are no names.
 const OF_A_NAME: usize = 64;
 
 /// The stubs whose sync id, native id, former native ids or published id is among these, in the order of
@@ -23,8 +24,16 @@ pub(super) fn find(
     let mut found: BTreeMap<SyncId, Stub> = BTreeMap::new();
     for name in names {
         let prefix = keys::stub_names(feed, name);
-        for entry in records.entries(Class::StubNames, &prefix).take(OF_A_NAME) {
+        let mut others = 0;
+        for entry in records.entries(Class::StubNames, &prefix) {
             let (key, _) = entry?;
+            // Whatever others are called, a stub is found by its sync id.
+            if !keys::is_own_name(&key, name) {
+                others += 1;
+                if others > OF_A_NAME {
+                    continue;
+                }
+            }
             let of = keys::stubs_named(feed, &key);
             let of = of.ok_or_else(|| records.damaged(Class::StubNames, &key, "it is cut off"))?;
             for stub in records.scan::<Stub>(Class::Stubs, &of) {

@@ -134,3 +134,28 @@ async fn portions_that_nobody_undid_do_not_come_out_with_the_next_change() {
     let after = store.view(&feed, Select::All).await.unwrap().unwrap();
     assert_eq!(after.items.len(), 2, "half of a change that was never committed is shown");
 }
+
+/// A publisher names other items after the sync id of one that left, which cannot come back.
+#[test]
+fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
+    use crate::model::{History, Stub, Tick};
+    let feed = make::feed("news");
+    let records = Records::of(Arc::new(MemoryEngine::default()));
+    let at = |seconds: i64| Tick::at(Time::from_unix(1_795_191_605 + seconds));
+    let stub = |name: &str, native: &str, tick| {
+        let mut known = make::known(name, 1, tick);
+        known.native_shown = native.to_owned();
+        let history: History = known.history.clone();
+        Stub::new(&known, history, tick.time())
+    };
+    let mut writes = crate::store::engine::Writes::new();
+    for decoy in 0..64 {
+        // Entries that share a guid: the publisher chose the sync id of another item for it.
+        let decoy = stub(&format!("decoy-{decoy}"), "victim", at(decoy));
+        stubs::put(&records, &feed, &decoy, &mut writes).unwrap();
+    }
+    stubs::put(&records, &feed, &stub("victim", "urn:victim", at(99)), &mut writes).unwrap();
+    records.write(writes, 1, undo::Keep::Nothing).unwrap();
+    let found = stubs::find(&records, &feed, &["victim".to_owned()]).unwrap();
+    assert!(found.iter().any(|stub| stub.id.as_str() == "victim"), "of {} stubs", found.len());
+}
