@@ -1,17 +1,24 @@
 //! Which entry of a document is which known item: the ledger of identities.
 //!
 //! Matching goes in two rounds. The first pairs what bears the same native id. The second looks at
-//! what stayed unmatched on both sides and pairs it by other evidence, strongest first; such a pair
-//! keeps its sync id and goes by the new native id from then on (`rekeyed`). Pure: no clock, no I/O.
+//! what stayed unmatched on both sides and pairs what has two independent kinds of sign in common;
+//! such a pair keeps its sync id and goes by the new native id from then on (`rekeyed`). Pure: no
+//! clock, no I/O.
 
+mod dates;
 mod evidence;
+mod features;
 mod group;
 mod native;
 mod rules;
+mod sequence;
+mod signs;
+mod wording;
 
-pub use evidence::Basis;
 pub use native::{Keys, Native, is_made_up, native, natives};
-pub use rules::{rule_names, wording};
+pub use rules::rule_names;
+pub use signs::{AddressSign, Basis, Signs};
+pub use wording::wording;
 
 use crate::model::{FeedDocument, Snapshot, Without};
 

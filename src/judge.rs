@@ -11,7 +11,7 @@ mod brake;
 mod confirm;
 mod explain;
 mod objections;
-mod superseded;
+mod replaced;
 mod window;
 
 pub use absence::{MissingItem, holes, lost_from_middle, missing};

@@ -28,6 +28,7 @@ mod redact;
 mod redacted_filter;
 mod seal;
 mod shared;
+mod stand_in;
 mod updates;
 mod window;
 

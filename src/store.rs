@@ -439,10 +439,10 @@ pub trait Store: Send + Sync + 'static {
         retention: &Retention,
         now: Time,
     ) -> Result<Pruned, CommitError>;
-    /// Takes epochs that were closed before `before` out of the change log, oldest first and a
-    /// bounded number at a time; never the newest [`LOG_EPOCHS`]. Answers how many went. Durable on
-    /// return.
-    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError>;
+    /// Takes epochs that are at least so old out of the change log, oldest first and a bounded number at a
+    /// time; never the newest [`LOG_EPOCHS`]. The age is how long the store was open since, as far as that
+    /// was noted ([`Store::note_running_time`]). Answers how many went. Durable on return.
+    async fn trim_log(&self, claim: &Claim, age: Duration) -> Result<usize, CommitError>;
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
     /// gap: where the first answered does not follow `after`, those between were taken out.

@@ -78,7 +78,6 @@ async fn write_named(
 
 /// Notes in the store where its state went.
 async fn seal(store: &dyn Store, file: &Path) -> Result<(), AppError> {
-    let failed = "the store could not be sealed, and goes on: remove the file, and try again";
     let sealed = match store.claims(1, CLAIM).await.map(|claims| claims.into_iter().next()) {
         Ok(Some(claim)) => {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
@@ -88,7 +87,18 @@ async fn seal(store: &dyn Store, file: &Path) -> Result<(), AppError> {
         Ok(None) => Err(CommitError::Fenced),
         Err(error) => Err(error.into()),
     };
-    sealed.map_err(|error| AppError::run(failed, error))
+    sealed.map_err(|error| AppError::run(unsealed(&error), error))
+}
+
+/// What is to be done after a store that its state was moved from could not be sealed.
+const fn unsealed(error: &CommitError) -> &'static str {
+    match error {
+        CommitError::Ambiguous(_) => {
+            "it is unknown whether the store was sealed: start the gateway once more; where it refuses to, \
+             the file is the state; where it starts, remove the file, and try again"
+        }
+        _ => "the store could not be sealed, and goes on: remove the file, and try again",
+    }
 }
 
 /// The name of a file while it is written.

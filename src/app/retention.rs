@@ -50,7 +50,7 @@ pub(super) async fn prune_history(
         }
     }
     for _ in 0..PRUNES {
-        if store.trim_log(claim, now.minus(LOG_AGE)).await? == 0 {
+        if store.trim_log(claim, LOG_AGE).await? == 0 {
             break;
         }
     }

@@ -4,14 +4,12 @@ use super::fingerprint::Fingerprint;
 use super::noise::{FieldWeight, is_core_text, local_name, weight};
 use super::visible::visible;
 use crate::model::{Context, Entry, Markup};
+use crate::xml::units;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The most changed fields that a reason names.
 const NAMED_FIELDS: usize = 6;
-
-/// Texts shorter than this say too little to know an item by, in bytes.
-const TELLING_TEXT: usize = 80;
 
 /// The fingerprint of a path.
 pub fn path_print(path: &str) -> u64 {
@@ -43,12 +41,13 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's longer texts alone.
-pub fn text_prints(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    let long = entry.fields.iter().filter(|f| f.value.len() >= TELLING_TEXT);
+/// The fingerprints of the entry's texts that have so many [`units`] or more.
+pub fn text_prints(entry: &Entry<'_>, least: usize) -> Vec<(u64, u64)> {
+    // A character of two units has three bytes or more.
+    let long = entry.fields.iter().filter(|f| f.value.len() >= least);
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
         .map(|f| (path_print(&f.path), visible(&f.value)))
-        .filter(|(_, text)| !text.is_empty())
+        .filter(|(_, text)| units(text) >= least)
         .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
         .collect()
 }

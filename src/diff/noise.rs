@@ -202,7 +202,8 @@ fn looks_like_address(value: &str) -> bool {
         && !value.contains(char::is_whitespace)
 }
 
-fn is_image(address: &str) -> bool {
+/// Whether an address is that of a picture, by its ending.
+pub fn is_image(address: &str) -> bool {
     let path = address.split(['?', '#', '|']).next().unwrap_or(address).to_ascii_lowercase();
     IMAGES.iter().any(|end| path.ends_with(end))
 }
@@ -214,8 +215,8 @@ fn reads_as_date(value: &str) -> bool {
     if !(10..=48).contains(&bytes.len()) || digits < 6 {
         return false;
     }
-    let iso = bytes.get(4) == Some(&b'-')
-        && bytes.get(7) == Some(&b'-')
+    let iso = matches!(bytes.get(4), Some(b'-' | b'.' | b'/'))
+        && bytes.get(7) == bytes.get(4)
         && bytes.iter().take(4).all(u8::is_ascii_digit);
     let clock = value.matches(':').count() >= 1;
     let month =

@@ -1,61 +1,9 @@
 //! The two sides of a matching, and what can be seen of an entry beside an item.
 
+use super::signs::Basis;
 use super::{MatchedEntry, Matching, Native};
 use crate::model::{FeedDocument, ItemStatus, Snapshot, Time};
 use std::collections::{HashMap, HashSet};
-
-/// Why an entry is a known item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Basis {
-    /// The same native id.
-    SameId,
-    /// A native id that the item had before.
-    FormerId,
-    /// The same id but for scheme and host.
-    SameAddress,
-    /// The same link, borne by no other entry.
-    SameLink,
-    SameEnclosure,
-    /// The same title and the same date.
-    SameTitleAndDate,
-    /// The same title and the same last part of the address.
-    SameTitleAndSlug,
-    /// The same title and the same text.
-    SameText,
-    /// The same longer text, borne by no other.
-    SameOwnText,
-    /// The same title in the same place.
-    SameTitleAndPlace,
-    /// The same last part of the address and the same date or place.
-    SameSlug,
-    /// The same date, borne by no other, in the same place.
-    SameDateAndPlace,
-}
-
-impl Basis {
-    /// Whether the item goes by another native id from now on.
-    pub const fn is_rename(self) -> bool {
-        !matches!(self, Self::SameId)
-    }
-
-    /// The evidence in words.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::SameId => "the same id",
-            Self::FormerId => "an id that it had before",
-            Self::SameAddress => "the same id but for scheme and host",
-            Self::SameLink => "the same link",
-            Self::SameEnclosure => "the same enclosure",
-            Self::SameTitleAndDate => "the same title and date",
-            Self::SameTitleAndSlug => "the same title and address name",
-            Self::SameText => "the same title and text",
-            Self::SameOwnText => "the same text, which no other bears",
-            Self::SameTitleAndPlace => "the same title in the same place",
-            Self::SameSlug => "the same address name with the same date or place",
-            Self::SameDateAndPlace => "the same date in the same place",
-        }
-    }
-}
 
 /// Both sides of a matching while it is made.
 pub(super) struct Sides<'a> {
@@ -73,10 +21,14 @@ pub(super) struct Sides<'a> {
     /// The first and the last entry that is paired with an item of the last document, and the first
     /// and the last place that such an item had there.
     paired: Option<((usize, usize), (usize, usize))>,
+    /// The time of day, in seconds, that so many entries have that it tells nothing.
+    day_second: Option<i64>,
 }
 
-/// A post that goes by another id was published about when it was before, in days.
-const NEAR_DAYS: u64 = 14;
+/// The seconds of a day.
+const DAY: i64 = 86_400;
+/// So many entries that have the same time of day, and are half of those with dates, have none.
+const LEAST_DAYS: usize = 3;
 /// So far a neighbour is looked for in which both documents agree.
 const NEIGHBOURS: usize = 100;
 
@@ -106,6 +58,7 @@ impl<'a> Sides<'a> {
             place,
             old,
             paired: None,
+            day_second: day_second(document),
         }
     }
 
@@ -140,21 +93,14 @@ impl<'a> Sides<'a> {
         (0..self.entry_pair.len()).all(|at| !self.is_entry_free(at))
     }
 
-    /// Whether most of what is paired goes by another id than before.
-    pub(super) fn are_mostly_renamed(&self) -> bool {
-        let pairs = || self.entry_pair.iter().flatten();
-        pairs().filter(|(_, basis)| basis.is_rename()).count() * 2 > pairs().count()
-    }
-
     /// Where the item stood in the last document.
     pub(super) fn place(&self, known: usize) -> Option<usize> {
         self.place.get(known).copied().flatten()
     }
 
-    /// Whether the nearest neighbour above or below that both documents have is the same.
-    pub(super) fn same_place(&self, entry: usize, known: usize) -> bool {
-        let (above, below) = self.same_neighbours(entry, known);
-        above || below
+    /// The items of the last document, in its order.
+    pub(super) fn listed(&self) -> &[usize] {
+        &self.old
     }
 
     /// Whether it stands between the same neighbours, or first in both documents.
@@ -178,29 +124,13 @@ impl<'a> Sides<'a> {
         (above.0.is_some() && above.0 == above.1, below.0.is_some() && below.0 == below.1)
     }
 
-    /// Whether the item may have been replaced by the entry: it stands in the same place, or bears
-    /// about the same date. Where neither side is dated, nothing speaks against it.
-    pub(super) fn is_near(&self, entry: usize, known: usize) -> bool {
-        let near = match self.dates(entry, known) {
-            (Some(new), Some(old)) => {
-                new.since(old).max(old.since(new)).as_secs() <= NEAR_DAYS * 86_400
-            }
-            (None, None) => true,
-            _ => false,
-        };
-        near || self.same_place(entry, known)
-    }
-
     /// Whether the item left at one end of the feed while the entry came at the other: the next post
-    /// of a series, however like the last one it is. Where both bear the same date it is not.
+    /// of a series, however like the last one it is.
     pub(super) fn is_scroll(&self, entry: usize, known: usize) -> bool {
         let Some(place) = self.place(known) else { return false };
-        if self.same_date(entry, known) {
-            return false;
-        }
         if self.old.len() == 1 && self.document.entries.len() == 1 {
             // A feed of one entry turns over with each post.
-            return self.dates(entry, known) != (None, None) && !self.same_title(entry, known);
+            return self.dates(entry, known) != (None, None);
         }
         let Some((entries, places)) = self.paired else { return false };
         let came_above = entry < entries.0 && place > places.1;
@@ -219,28 +149,15 @@ impl<'a> Sides<'a> {
         (first != last).then_some(first > last)
     }
 
-    /// Whether the entry's date is a day without a time.
-    pub(super) fn is_midnight(&self, entry: usize) -> bool {
-        let date = self.document.entries.get(entry).and_then(|e| e.published);
-        date.is_some_and(|date| date.unix() % 86_400 == 0)
+    /// Whether a date is a day without a time, in whatever zone: at midnight UTC, or at a time of day
+    /// that half of the document's dates have.
+    pub(super) fn is_day(&self, date: Time) -> bool {
+        let second = date.unix().rem_euclid(DAY);
+        second == 0 || self.day_second == Some(second)
     }
 
-    pub(super) fn same_title(&self, entry: usize, known: usize) -> bool {
-        let title = self.document.entries.get(entry).and_then(|e| e.title.as_deref());
-        let title = title.map(str::trim).filter(|title| !title.is_empty());
-        title.is_some() && title == self.snapshot.known.get(known).map(|k| k.title.trim())
-    }
-
-    pub(super) fn undated_in_place(&self, entry: usize, known: usize) -> bool {
-        self.dates(entry, known) == (None, None) && self.same_place(entry, known)
-    }
-
-    pub(super) fn same_date(&self, entry: usize, known: usize) -> bool {
-        let entry = self.document.entries.get(entry).and_then(|e| e.published);
-        entry.is_some() && entry == self.snapshot.known.get(known).and_then(|k| k.published)
-    }
-
-    fn dates(&self, entry: usize, known: usize) -> (Option<Time>, Option<Time>) {
+    /// When they were published, or else updated.
+    pub(super) fn dates(&self, entry: usize, known: usize) -> (Option<Time>, Option<Time>) {
         let new = self.document.entries.get(entry).and_then(|e| e.published.or(e.updated));
         let old = self.snapshot.known.get(known).and_then(|k| k.published.or(k.updated));
         (new, old)
@@ -281,6 +198,18 @@ impl<'a> Sides<'a> {
         matching.missing = missing;
         matching
     }
+}
+
+/// The time of day that half of the document's dates have, or more of them.
+fn day_second(document: &FeedDocument<'_>) -> Option<i64> {
+    let mut seconds: HashMap<i64, usize> = HashMap::new();
+    let dates = document.entries.iter().filter_map(|entry| entry.published.or(entry.updated));
+    for date in dates {
+        *seconds.entry(date.unix().rem_euclid(DAY)).or_default() += 1;
+    }
+    let all: usize = seconds.values().sum();
+    let (second, count) = seconds.into_iter().max_by_key(|(second, count)| (*count, *second))?;
+    (count >= LEAST_DAYS && count * 2 >= all).then_some(second)
 }
 
 /// The entries that stand in the document a second time, byte for byte.

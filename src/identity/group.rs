@@ -3,7 +3,8 @@
 //! Mostly one entry and one item. Where a document repeats an id, or the ledger has several items
 //! that bore it, they are told apart by what else they say.
 
-use super::evidence::{Basis, Sides};
+use super::evidence::Sides;
+use super::signs::Basis;
 use crate::model::{ItemStatus, Time};
 use crate::xml::plain_address::plain_link;
 use std::collections::{HashMap, VecDeque};
@@ -57,13 +58,13 @@ fn alias_index<'a>(sides: &Sides<'a>) -> HashMap<&'a str, Vec<usize>> {
 
 /// Pairs the entries of one name with the items of that name: those that agree in most of link,
 /// title and date first.
-fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: Basis) {
+pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usize], basis: Basis) {
     let mut items: Vec<usize> = items.iter().copied().filter(|k| sides.is_known_free(*k)).collect();
-    // What stood in the last document comes first, then what was seen last.
+    // What stood in the last document comes first, then what was seen last, in the order there.
     items.sort_by_key(|at| {
         let item = sides.snapshot.known.get(*at);
         let current = item.is_some_and(|k| k.standing == ItemStatus::Current);
-        (!current, std::cmp::Reverse(item.map(|k| k.tick)))
+        (!current, std::cmp::Reverse(item.map(|k| k.tick)), sides.place(*at))
     });
     if let ([entry], [item]) = (entries, items.as_slice()) {
         sides.pair(*entry, *item, basis);

@@ -1,409 +1,344 @@
-//! The second round: what stayed unmatched on both sides, by other evidence than the id. One rule
-//! after the other, strongest first.
+//! The second round: what stayed unmatched on both sides, by two independent kinds of sign.
 
-use super::evidence::{Basis, Sides};
-use super::{Native, is_made_up};
-use crate::model::{Entry, ItemStatus, LedgerEntry, Without};
-use crate::xml::plain_address::{day, hostless, plain_link, slug};
-use std::collections::{HashMap, HashSet};
+use super::evidence::Sides;
+use super::features::{BEARERS_LIMIT, Bearers, Feature, FeatureIndex, long_texts, of_entry};
+use super::group::pair_group;
+use super::signs::{AddressSign, Basis, Signs};
+use super::wording::is_reworded;
+use super::{dates, features, sequence};
+use crate::model::{ItemStatus, Without};
+use crate::xml::plain_address::{day, plain_link};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
-/// What must be equal on both sides, and what else must hold.
-struct MatchRule {
-    /// What it is called where it is switched off.
-    name: &'static str,
-    basis: Basis,
-    /// Whether retired and deleted items may be found as well as missing ones.
-    reaches_back: bool,
-    /// Whether nothing that was matched already may bear the value too.
-    theirs_alone: bool,
-    /// Whether several that share the value are paired in their order where both sides have
-    /// equally many; otherwise they decide nothing.
-    in_order: bool,
-    /// So many pairs must be found at once: what is weak for one is strong for many.
-    least: usize,
-    entry: fn(&Entry<'_>, &Native) -> Option<String>,
-    known: fn(&LedgerEntry) -> Option<String>,
-    also: fn(&Sides<'_>, usize, usize) -> bool,
-    /// What is still free on both sides and may be the same, in document order.
-    candidates: fn(&Sides<'_>, &MatchRule) -> Vec<(usize, usize)>,
-}
+/// The names of the rules: the kinds of sign, then what many entries say together.
+const RULES: [&str; 8] =
+    ["address", "title", "date", "text", "sound", "wording", "sequence", "dates"];
 
-/// What most rules are like.
-const PLAIN: MatchRule = MatchRule {
-    name: "",
-    basis: Basis::SameId,
-    reaches_back: false,
-    theirs_alone: false,
-    in_order: false,
-    least: 1,
-    entry: |_, _| None,
-    known: |_| None,
-    also: |_, _, _| true,
-    candidates: by_value,
-};
-
-/// Titles shorter than this say too little to know an item by, in characters.
-const TELLING_TITLE: usize = 8;
-/// Words in a part of an address that together name one post.
+/// Kinds of sign that make a rename.
+const ENOUGH_KINDS: usize = 2;
+/// Words in the last part of an address that together name one post.
 const TELLING_WORDS: usize = 3;
+/// Posts whose titles and texts are the same are one where they are nearer than that, or the text is
+/// a long one: a daily column has its title and a line about itself.
+const ANOTHER_DAY: Duration = Duration::from_secs(20 * 3600);
+/// Posts whose titles and links are the same are one where they are not further apart.
+const NEAR: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// So many renames that say the same at once are believed on weak evidence.
-const MANY_AT_ONCE: usize = 3;
-
-/// Words that two titles must share, numbers aside, to tell that one was made of the other.
-const SHARED_WORDS: usize = 3;
-
-/// The words of a title, without those that bear a digit.
-pub fn wording(title: &str) -> HashSet<String> {
-    let words = title.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|w| !w.is_empty() && !w.contains(|c: char| c.is_ascii_digit()));
-    words.map(str::to_lowercase).collect()
+/// The names of the rules, in their order.
+pub fn rule_names() -> impl Iterator<Item = &'static str> {
+    RULES.into_iter()
 }
 
-/// Whether the titles say enough and are the same but for one place of at most a quarter of their
-/// words, numbers included.
-fn is_corrected(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
-    let title = sides.document.entries.get(entry).and_then(|e| e.title.as_deref());
-    let (Some(new), Some(old)) = (title, sides.snapshot.known.get(known)) else { return false };
-    if telling(&old.title).is_none() {
-        return false;
+/// Pairs what stayed unmatched.
+pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
+    if !sides.is_settled() {
+        by_signs(sides, without);
     }
-    let words =
-        |title: &str| -> Vec<String> { title.split_whitespace().map(str::to_lowercase).collect() };
-    let (new, old) = (words(new), words(&old.title));
-    let same = |pair: &(&String, &String)| pair.0 == pair.1;
-    let first = new.iter().zip(&old).take_while(same).count();
-    let last = new.iter().rev().zip(old.iter().rev()).take_while(same).count();
-    let (least, most) = (new.len().min(old.len()), new.len().max(old.len()));
-    (first + last).min(least) * 4 >= most * 3 && most > 0
-}
-
-/// Whether the titles are the same, or share half of their words and enough of them.
-fn is_reworded(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
-    if sides.same_title(entry, known) {
-        return true;
+    if !sides.is_settled() && !without.has("sequence") {
+        sequence::same_sequence(sides);
     }
-    let title = sides.document.entries.get(entry).and_then(|e| e.title.as_deref());
-    let (new, old) = match (title, sides.snapshot.known.get(known)) {
-        (Some(title), Some(known)) => (wording(title), wording(&known.title)),
-        _ => return false,
-    };
-    let shared = new.intersection(&old).count();
-    shared >= SHARED_WORDS && shared * 2 >= new.len() + old.len() - shared
+    if !sides.is_settled() && !without.has("dates") {
+        dates::same_dates(sides);
+    }
 }
 
-fn telling(title: &str) -> Option<String> {
-    let title = title.trim();
-    (title.chars().count() >= TELLING_TITLE).then(|| title.to_lowercase())
+/// Entries, and items, that share a native id count as one: as a group, by its first member.
+struct Groups {
+    /// The unmatched members of each group.
+    entries: HashMap<usize, Vec<usize>>,
+    items: HashMap<usize, Vec<usize>>,
+    features: FeatureIndex,
 }
 
-fn entry_title(entry: &Entry<'_>, _: &Native) -> Option<String> {
-    telling(entry.title.as_deref()?)
-}
+impl Groups {
+    fn new(sides: &Sides<'_>) -> Self {
+        let mut groups =
+            Self { entries: HashMap::new(), items: HashMap::new(), features: Default::default() };
+        groups.add_entries(sides);
+        groups.add_items(sides);
+        groups
+    }
 
-fn known_title(known: &LedgerEntry) -> Option<String> {
-    telling(&known.title)
-}
+    fn add_entries(&mut self, sides: &Sides<'_>) {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        let mut others = Vec::new();
+        for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
+            if sides.is_copy(at) {
+                continue;
+            }
+            let group = *first.entry(&native.shown).or_insert(at);
+            if sides.is_entry_free(at) {
+                self.entries.entry(group).or_default().push(at);
+                self.features.add_entry(group, of_entry(entry, native, true), true);
+            } else {
+                others.push((group, entry, native));
+            }
+        }
+        // The texts of what is matched are those of its items.
+        for (group, entry, native) in others {
+            self.features.add_entry(group, of_entry(entry, native, false), false);
+        }
+    }
 
-fn entry_slug(entry: &Entry<'_>, native: &Native) -> Option<String> {
-    slug(&native.shown).or_else(|| slug(entry.link.as_deref()?))
-}
-
-fn known_slug(known: &LedgerEntry) -> Option<String> {
-    slug(&known.native_shown).or_else(|| slug(known.link.as_deref()?))
-}
-
-fn date_or_day(entry: &Entry<'_>, native: &Native) -> Option<String> {
-    entry.published.map(|p| p.to_string()).or_else(|| day(&native.shown))
-}
-
-fn known_date_or_day(known: &LedgerEntry) -> Option<String> {
-    known.published.map(|p| p.to_string()).or_else(|| day(&known.native_shown))
-}
-
-/// Strongest first.
-const RULES: [MatchRule; 13] = [
-    MatchRule {
-        name: "same-address",
-        basis: Basis::SameAddress,
-        reaches_back: true,
-        entry: |_, native| hostless(&native.shown),
-        known: |known| hostless(&known.native_shown),
-        also: |sides, entry, known| {
-            sides.differ_in_id(entry, known)
-                && (sides.same_date(entry, known)
-                    || sides.same_title(entry, known)
-                    || sides.undated_in_place(entry, known))
-        },
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-title-and-date",
-        basis: Basis::SameTitleAndDate,
-        reaches_back: true,
-        entry: |entry, native| {
-            Some(format!("{} {}", entry.published?, entry_title(entry, native)?))
-        },
-        known: |known| Some(format!("{} {}", known.published?, known_title(known)?)),
-        // Several of one title may come out on one day.
-        also: |sides, entry, known| {
-            !sides.is_midnight(entry)
-                || sides.same_place(entry, known)
-                || same_text(sides, entry, known)
-        },
-        ..PLAIN
-    },
-    // The same text under another title, as where both id and address are made of it.
-    MatchRule {
-        name: "same-date-and-text",
-        basis: Basis::SameText,
-        theirs_alone: true,
-        entry: date_or_day,
-        known: known_date_or_day,
-        also: same_text,
-        ..PLAIN
-    },
-    // Where others bear the date too, it is to stand where it stood.
-    MatchRule {
-        name: "same-day-and-text",
-        basis: Basis::SameText,
-        entry: date_or_day,
-        known: known_date_or_day,
-        also: |sides, entry, known| sides.same_slot(entry, known) && same_text(sides, entry, known),
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-link",
-        basis: Basis::SameLink,
-        theirs_alone: true,
-        entry: |entry, _| entry.link.as_deref().map(plain_link),
-        known: |known| known.link.as_deref().map(plain_link),
-        also: |sides, entry, known| sides.is_near(entry, known),
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-enclosure",
-        basis: Basis::SameEnclosure,
-        entry: |entry, _| entry.enclosures.first().map(|e| plain_link(e)),
-        known: |known| known.enclosure.as_deref().map(plain_link),
-        also: |sides, entry, known| sides.is_near(entry, known),
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-title-and-slug",
-        basis: Basis::SameTitleAndSlug,
-        entry: |e, n| Some(format!("{} {}", entry_slug(e, n)?, entry_title(e, n)?)),
-        known: |known| Some(format!("{} {}", known_slug(known)?, known_title(known)?)),
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-text",
-        basis: Basis::SameText,
-        entry: entry_title,
-        known: known_title,
-        also: |sides, entry, known| sides.is_near(entry, known) && same_text(sides, entry, known),
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-title-and-place",
-        basis: Basis::SameTitleAndPlace,
-        entry: entry_title,
-        known: known_title,
-        also: |sides, entry, known| sides.same_place(entry, known),
-        ..PLAIN
-    },
-    MatchRule {
-        name: "same-slug",
-        basis: Basis::SameSlug,
-        theirs_alone: true,
-        entry: entry_slug,
-        known: known_slug,
-        also: |sides, entry, known| {
-            has_telling_slug(sides, entry)
-                || sides.same_date(entry, known)
-                || sides.undated_in_place(entry, known)
-        },
-        ..PLAIN
-    },
-    // A longer text that no other item bears, wherever it stands.
-    MatchRule {
-        name: "own-text",
-        basis: Basis::SameOwnText,
-        candidates: by_own_text,
-        also: |sides, entry, known| {
-            sides.is_near(entry, known)
-                && (sides.same_title(entry, known)
-                    || is_written_out(sides, entry)
-                    || sides.are_mostly_renamed())
-        },
-        ..PLAIN
-    },
-    // Where others bear the day too, it says little.
-    MatchRule {
-        name: "same-date-and-wording",
-        basis: Basis::SameDateAndPlace,
-        theirs_alone: true,
-        in_order: true,
-        entry: date_or_day,
-        known: known_date_or_day,
-        also: |sides, entry, known| {
-            sides.same_slot(entry, known)
-                && match sides.is_midnight(entry) {
-                    true => is_corrected(sides, entry, known),
-                    false => is_reworded(sides, entry, known),
+    fn add_items(&mut self, sides: &Sides<'_>) {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        for (at, known) in sides.snapshot.known.iter().enumerate() {
+            let group = *first.entry(&known.native_shown).or_insert(at);
+            let is_free = sides.is_known_free(at);
+            if is_free {
+                self.items.entry(group).or_default().push(at);
+            }
+            let is_current = known.standing == ItemStatus::Current;
+            self.features.add_item(group, known, |feature| match feature {
+                Feature::Text(_) => is_current,
+                Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
+                    is_free && is_current
                 }
-        },
-        ..PLAIN
-    },
-    // A whole document translated or written anew keeps its dates and nothing else. Of a single
-    // item that says nothing.
-    MatchRule {
-        name: "same-dates-of-many",
-        basis: Basis::SameDateAndPlace,
-        theirs_alone: true,
-        in_order: true,
-        least: MANY_AT_ONCE,
-        entry: date_or_day,
-        known: known_date_or_day,
-        also: |sides, entry, known| sides.same_slot(entry, known) && !sides.is_midnight(entry),
-        ..PLAIN
-    },
-];
+                Feature::Hostless(_) => is_free,
+                // What bore it once shows that it is no one's own.
+                _ => true,
+            });
+        }
+    }
+
+    /// The first unmatched members of two groups that bear different ids; what bears the same and
+    /// was told apart in the first round stays apart.
+    fn members(&self, sides: &Sides<'_>, (entry, item): (usize, usize)) -> Option<(usize, usize)> {
+        let entry = *self.entries.get(&entry)?.first()?;
+        let items = self.items.get(&item)?;
+        let is_current = |at: &&usize| {
+            sides.snapshot.known.get(**at).is_some_and(|k| k.standing == ItemStatus::Current)
+        };
+        let known = *items.iter().find(is_current).or_else(|| items.first())?;
+        sides.differ_in_id(entry, known).then_some((entry, known))
+    }
+
+    /// What every two unmatched groups have in common, but for the date.
+    fn signs(&self, sides: &Sides<'_>, without: &Without) -> BTreeMap<(usize, usize), Signs> {
+        let mut all: BTreeMap<(usize, usize), Signs> = BTreeMap::new();
+        for (feature, bearers) in &self.features.bearers {
+            for pair in shared_by(feature, bearers) {
+                let Some(members) = self.members(sides, pair) else { continue };
+                let signs = all.entry(pair).or_default();
+                let mut address = |sign: AddressSign| {
+                    if !without.has("address") {
+                        signs.address = signs.address.max(Some(sign));
+                    }
+                };
+                match feature {
+                    Feature::Title(_) => signs.title = !without.has("title"),
+                    Feature::Text(_) => signs.text = !without.has("text"),
+                    Feature::Sound(_) => signs.sound = !without.has("sound"),
+                    Feature::Hostless(_) => address(AddressSign::Hostless),
+                    Feature::Link(_) => address(AddressSign::Link),
+                    Feature::Path(_) if differ_in_query(sides, members) => {
+                        address(AddressSign::Path);
+                    }
+                    Feature::Name(_) => address(AddressSign::Name),
+                    // Dates are looked at where something else is the same, too.
+                    _ => {}
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether two bear the same date, and whether others bear it as well, so that as a day it says
+    /// little.
+    fn same_date(&self, sides: &Sides<'_>, (entry, known): (usize, usize)) -> Option<SharedDate> {
+        let (new, native) = (sides.document.entries.get(entry)?, sides.names.get(entry)?);
+        let old = sides.snapshot.known.get(known)?;
+        let days = || {
+            let day_of = |shown: &str| day(shown).map(Feature::Day);
+            day_of(&native.shown).filter(|day| day_of(&old.native_shown).as_ref() == Some(day))
+        };
+        let (feature, is_day, is_in_id) = match (new.published, old.published) {
+            (Some(a), Some(b)) if a == b => {
+                (Feature::Published(a), sides.is_day(a), days().is_some())
+            }
+            (None, None) => match (new.updated, old.updated) {
+                (Some(a), Some(b)) if a == b => {
+                    (Feature::Updated(a), sides.is_day(a), days().is_some())
+                }
+                _ => (days()?, true, true),
+            },
+            _ => return None,
+        };
+        let others = self.features.bearers.get(&feature).is_some_and(|bearers| {
+            let is_its_own =
+                |item: &usize| self.items.get(item).is_some_and(|members| members.contains(&known));
+            let unmatched = |group: &&usize| self.entries.contains_key(group);
+            bearers.entries.iter().filter(unmatched).count() > 1
+                || bearers.items.iter().any(|item| !is_its_own(item))
+        });
+        Some(SharedDate { is_shared: is_day && others, tells_wording: !is_day || is_in_id })
+    }
+}
+
+/// A date that an entry and an item share.
+struct SharedDate {
+    /// Whether it is a day that others have as well.
+    is_shared: bool,
+    /// Whether it is to the second, or stands in the ids.
+    tells_wording: bool,
+}
+
+/// The pairs of groups that a feature tells of.
+fn shared_by(feature: &Feature, bearers: &Bearers) -> Vec<(usize, usize)> {
+    let several = matches!(
+        feature,
+        Feature::Hostless(_) | Feature::Published(_) | Feature::Updated(_) | Feature::Day(_)
+    );
+    if !several {
+        return bearers.only().into_iter().collect();
+    }
+    let Bearers { entries, items } = bearers;
+    if entries.len() > BEARERS_LIMIT || items.len() > BEARERS_LIMIT {
+        return Vec::new();
+    }
+    entries.iter().flat_map(|entry| items.iter().map(|item| (*entry, *item))).collect()
+}
+
+/// Whether the address of an entry has another query than that of the item.
+fn differ_in_query(sides: &Sides<'_>, (entry, known): (usize, usize)) -> bool {
+    let (Some(new), Some(native), Some(old)) = (
+        sides.document.entries.get(entry),
+        sides.names.get(entry),
+        sides.snapshot.known.get(known),
+    ) else {
+        return false;
+    };
+    let is_another = |new: &str, old: &str| plain_link(new) != plain_link(old);
+    let links = new.link.as_deref().zip(old.link.as_deref());
+    is_another(&native.shown, &old.native_shown)
+        && (native.shown.contains('?') || links.is_some_and(|(new, old)| is_another(new, old)))
+}
+
+/// A group of entries and one of items, by their places, and what they have in common.
+type SignedPair = ((usize, usize), Signs);
+
+/// Pairs the groups that have two kinds of sign in common, those with the most first. Where two have
+/// as many in common with one, neither is it.
+fn by_signs(sides: &mut Sides<'_>, without: &Without) {
+    let groups = Groups::new(sides);
+    let mut levels: BTreeMap<usize, Vec<SignedPair>> = BTreeMap::new();
+    for (pair, signs) in groups.signs(sides, without) {
+        let Some(members) = groups.members(sides, pair) else { continue };
+        let signs = judged(sides, &groups, members, signs, without);
+        if let Some(signs) = signs {
+            levels.entry(rank(&signs)).or_default().push((pair, signs));
+        }
+    }
+    let (mut entries, mut items) = (HashSet::new(), HashSet::new());
+    for (_, mut pairs) in levels.into_iter().rev() {
+        pairs.retain(|((entry, item), _)| !entries.contains(entry) && !items.contains(item));
+        let count = |of: fn(&(usize, usize)) -> usize| {
+            let mut counts: HashMap<usize, usize> = HashMap::new();
+            for (pair, _) in &pairs {
+                *counts.entry(of(pair)).or_default() += 1;
+            }
+            counts
+        };
+        let (of_entry, of_item) = (count(|pair| pair.0), count(|pair| pair.1));
+        for ((entry, item), signs) in pairs {
+            entries.insert(entry);
+            items.insert(item);
+            if of_entry.get(&entry) == Some(&1) && of_item.get(&item) == Some(&1) {
+                pair_groups(sides, &groups, (entry, item), signs);
+            }
+        }
+    }
+}
+
+/// How much signs say beside those of other pairs.
+fn rank(signs: &Signs) -> usize {
+    /// More than there are kinds.
+    const MOVED: usize = 10;
+    let moved = signs.address == Some(AddressSign::Hostless);
+    signs.kinds() + if moved { MOVED } else { 0 }
+}
+
+fn pair_groups(
+    sides: &mut Sides<'_>,
+    groups: &Groups,
+    (entry, item): (usize, usize),
+    signs: Signs,
+) {
+    let (Some(entries), Some(items)) = (groups.entries.get(&entry), groups.items.get(&item)) else {
+        return;
+    };
+    let stays =
+        signs.date || matches!(signs.address, Some(AddressSign::Hostless | AddressSign::Path));
+    let Some((entry, known)) = groups.members(sides, (entry, item)) else { return };
+    if stays || !sides.is_scroll(entry, known) {
+        pair_group(sides, entries, items, Basis::Signs(signs));
+    }
+}
+
+/// The signs that count of two that have some in common; `None` where they are too few.
+fn judged(
+    sides: &Sides<'_>,
+    groups: &Groups,
+    (entry, known): (usize, usize),
+    mut signs: Signs,
+    without: &Without,
+) -> Option<Signs> {
+    let (new, old) = (sides.document.entries.get(entry)?, sides.snapshot.known.get(known)?);
+    let date = groups.same_date(sides, (entry, known)).filter(|_| !without.has("date"));
+    signs.date = date.as_ref().is_some_and(|date| !date.is_shared || signs.text);
+    if signs.address == Some(AddressSign::Name) {
+        // A title and a name that was made of it are one sign.
+        let is_sign = !signs.title && (signs.text || signs.date && has_telling_name(sides, entry));
+        signs.address = signs.address.filter(|_| is_sign);
+    }
+    let title = new.title.as_deref().unwrap_or_default();
+    signs.wording = signs.date
+        && !signs.title
+        && date.is_some_and(|date| date.tells_wording)
+        && features::plain_title(title)
+            .is_none_or(|new| features::plain_title(&old.title) != Some(new))
+        && !without.has("wording")
+        && is_reworded(title, &old.title);
+    if signs.kinds() < ENOUGH_KINDS {
+        return None;
+    }
+    if old.standing != ItemStatus::Current && !reaches_back(&signs) {
+        return None;
+    }
+    let apart = match sides.dates(entry, known) {
+        (Some(new), Some(old)) => Some(new.since(old).max(old.since(new))),
+        _ => None,
+    };
+    let Signs { title, wording, date, text, address, sound } = signs;
+    let alone = !wording && !date && !sound;
+    // What went by another id before may be a series that was taken for one post.
+    let is_series = || !old.aliases.is_empty();
+    let is_next = match (title, text, address) {
+        (true, true, None) if alone => {
+            let is_long = || long_texts(new).iter().any(|print| old.prints.contains(print));
+            apart.is_some_and(|apart| apart >= ANOTHER_DAY) && (is_series() || !is_long())
+        }
+        (true, false, Some(AddressSign::Link)) if alone => {
+            apart.is_some_and(|apart| apart > NEAR || apart >= ANOTHER_DAY && is_series())
+        }
+        _ => false,
+    };
+    (!is_next).then_some(signs)
+}
+
+/// Whether signs tell of an item that is listed no more.
+const fn reaches_back(signs: &Signs) -> bool {
+    let is_moved = matches!(signs.address, Some(AddressSign::Hostless | AddressSign::Path));
+    signs.title && signs.date || is_moved && (signs.title || signs.date)
+}
 
 /// Whether the last part of the address has so many words that no two posts share it by chance.
-fn has_telling_slug(sides: &Sides<'_>, entry: usize) -> bool {
-    let (Some(e), Some(native)) = (sides.document.entries.get(entry), sides.names.get(entry))
+fn has_telling_name(sides: &Sides<'_>, entry: usize) -> bool {
+    let (Some(entry), Some(native)) = (sides.document.entries.get(entry), sides.names.get(entry))
     else {
         return false;
     };
-    entry_slug(e, native).is_some_and(|s| s.split(['-', '_', '+']).count() >= TELLING_WORDS)
-}
-
-/// Whether an element with text of the entry (its description, summary or content) has the
-/// same fingerprint as the item's.
-fn same_text(sides: &Sides<'_>, entry: usize, known: usize) -> bool {
-    let (Some(entry), Some(known)) =
-        (sides.document.entries.get(entry), sides.snapshot.known.get(known))
-    else {
-        return false;
-    };
-    crate::diff::text_prints(entry).iter().any(|print| known.prints.contains(print))
-}
-
-/// Whether the entry's id is made of what it is about, an address or a title: one that says nothing
-/// stays when the title changes, and where it does not another post was made of the same text.
-fn is_written_out(sides: &Sides<'_>, entry: usize) -> bool {
-    let id = sides.names.get(entry).map(|native| native.shown.as_str());
-    id.is_some_and(|id| is_made_up(id) || hostless(id).is_some())
-}
-
-/// The names of the rules, strongest first.
-pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    RULES.iter().map(|rule| rule.name)
-}
-
-/// Pairs what stayed unmatched, rule by rule.
-pub(super) fn second_round(sides: &mut Sides<'_>, without: &Without) {
-    for rule in RULES.iter().filter(|rule| !without.has(rule.name)) {
-        if sides.is_settled() {
-            return;
-        }
-        let found = (rule.candidates)(sides, rule);
-        if found.len() < rule.least {
-            continue;
-        }
-        for (entry, known) in found {
-            // What a rule has just paired is a neighbour to what comes next.
-            let moved = match rule.basis {
-                Basis::SameAddress => sides.same_title(entry, known),
-                // Where no id lasts, an address of its own says who it is.
-                Basis::SameLink => sides.are_mostly_renamed(),
-                _ => false,
-            };
-            let scrolled = !moved && sides.is_scroll(entry, known);
-            if !scrolled && (rule.also)(sides, entry, known) {
-                sides.pair(entry, known, rule.basis);
-            }
-        }
-    }
-}
-
-/// The free entries with a longer text that one free item of the last document bears and no other
-/// item.
-fn by_own_text(sides: &Sides<'_>, _: &MatchRule) -> Vec<(usize, usize)> {
-    let mut entries: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
-    for (at, entry) in sides.document.entries.iter().enumerate() {
-        if sides.is_entry_free(at) {
-            for print in crate::diff::text_prints(entry) {
-                entries.entry(print).or_default().push(at);
-            }
-        }
-    }
-    let mut bearers: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
-    for (at, known) in sides.snapshot.known.iter().enumerate() {
-        for print in known.prints.iter().filter(|print| entries.contains_key(print)) {
-            bearers.entry(*print).or_default().push(at);
-        }
-    }
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for (print, items) in bearers {
-        if let ([known], Some([entry])) = (items.as_slice(), entries.get(&print).map(Vec::as_slice))
-            && sides.is_known_free(*known)
-            && sides.snapshot.known.get(*known).is_some_and(|k| k.standing == ItemStatus::Current)
-        {
-            pairs.push((*entry, *known));
-        }
-    }
-    pairs.sort_unstable();
-    pairs.dedup();
-    // An entry made of two items is neither, and so is an item that became two entries.
-    let alone = |pair: &&(usize, usize)| {
-        pairs.iter().filter(|other| other.0 == pair.0 || other.1 == pair.1).count() == 1
-    };
-    pairs.iter().filter(alone).copied().collect()
-}
-
-/// What shares a rule's value on both sides and is still free, in document order.
-fn by_value(sides: &Sides<'_>, rule: &MatchRule) -> Vec<(usize, usize)> {
-    let mut found: HashMap<String, (Vec<usize>, Vec<usize>)> = HashMap::new();
-    let mut taken: HashSet<String> = HashSet::new();
-    for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
-        if sides.is_copy(at) {
-            continue;
-        }
-        let free = sides.is_entry_free(at);
-        if (free || rule.theirs_alone)
-            && let Some(value) = (rule.entry)(entry, native)
-        {
-            if free {
-                found.entry(value).or_default().0.push(at);
-            } else {
-                taken.insert(value);
-            }
-        }
-    }
-    for (at, known) in sides.snapshot.known.iter().enumerate() {
-        let free = sides.is_known_free(at);
-        let reachable = free && (rule.reaches_back || known.standing == ItemStatus::Current);
-        let stood = rule.theirs_alone && sides.place(at).is_some();
-        if (reachable || stood)
-            && let Some(value) = (rule.known)(known)
-        {
-            if !free {
-                taken.insert(value);
-            } else if let Some(both) = found.get_mut(&value) {
-                both.1.push(at);
-            }
-        }
-    }
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for (value, (entries, mut items)) in found {
-        let alike = entries.len() == items.len() && (entries.len() == 1 || rule.in_order);
-        if alike && !taken.contains(&value) {
-            items.sort_by_key(|at| sides.place(*at));
-            pairs.extend(entries.into_iter().zip(items));
-        }
-    }
-    pairs.sort_unstable();
-    pairs
+    features::name(&native.shown, entry.link.as_deref())
+        .is_some_and(|name| name.split(['-', '_', '+']).count() >= TELLING_WORDS)
 }

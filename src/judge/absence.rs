@@ -1,7 +1,7 @@
 //! Why an item is missing: one piece of evidence each, in the order of the rules below.
 
 use super::JudgeInput;
-use super::objections::{self, Objections, ResolvedDoubts, Sources};
+use super::objections::{self, Objections, ResolvedDoubts};
 use super::window::WindowShift;
 use crate::identity::is_made_up;
 use crate::model::{Absence, Deletions, Doubts, Evidence, ItemStatus, LedgerEntry};
@@ -31,7 +31,6 @@ pub fn missing(scene: &JudgeInput<'_>, window: &WindowShift) -> Vec<MissingItem>
         shown: scene.names.iter().map(|name| name.shown.as_str()).collect(),
         all_named: !scene.names.is_empty()
             && !scene.names.iter().any(|name| is_made_up(&name.shown)),
-        sources: Sources::new(scene, window),
         holes: holes(window),
     };
     let missing = scene.matching.missing.iter().copied().chain(judge.said_of_retired());
@@ -60,7 +59,6 @@ pub(super) struct Judge<'a> {
     pub(super) shown: HashSet<&'a str>,
     /// Whether all of its entries have ids.
     pub(super) all_named: bool,
-    pub(super) sources: Sources,
     /// How many items are missing from the middle.
     pub(super) holes: usize,
 }
@@ -84,7 +82,7 @@ const LASTING_DOCUMENTS: u32 = 3;
 const LASTING_TIME: Duration = Duration::from_secs(3600);
 
 impl Judge<'_> {
-    /// The retired items that the document says were deleted.
+    /// The retired items that the document says were deleted, those among them that left the ledger.
     fn said_of_retired(&self) -> Vec<usize> {
         if self.said.is_empty() || self.scene.options.deletions == Deletions::Off {
             return Vec::new();
@@ -93,7 +91,7 @@ impl Judge<'_> {
             self.scene.matching.pairs.iter().map(|pair| pair.known).collect();
         let known = self.scene.snapshot.known.iter().enumerate();
         let said = known.filter(|(at, known)| {
-            matches!(known.standing, ItemStatus::Retired { .. })
+            (matches!(known.standing, ItemStatus::Retired { .. }) || known.standing.left_alive())
                 && self.said.contains(known.native_shown.as_str())
                 && !there.contains(at)
         });
@@ -163,7 +161,6 @@ impl Judge<'_> {
                 doubts,
                 words: format!("gone from the middle, but {why}"),
             },
-            Objections::Mass(why) => AbsenceEvidence::plain(Evidence::Mass, &why),
             Objections::None => AbsenceEvidence::plain(
                 Evidence::Hole,
                 &format!("gone while older items stay{also}"),
@@ -188,7 +185,7 @@ impl Judge<'_> {
                 before.probe.is_none() && documents >= LASTING_DOCUMENTS && stood >= LASTING_TIME;
             return match before.evidence {
                 Evidence::Said | Evidence::Passed => None,
-                Evidence::Hole | Evidence::Mass if lasting => {
+                Evidence::Hole if lasting => {
                     let words = "gone while older items stayed, which have left since without it";
                     Some(AbsenceEvidence::plain(Evidence::Passed, words))
                 }
@@ -202,11 +199,12 @@ impl Judge<'_> {
             return None;
         }
         match objections::reconsider(self, before.doubts) {
-            ResolvedDoubts::Deleted(evidence, why) => Some(AbsenceEvidence::plain(evidence, &why)),
+            ResolvedDoubts::Deleted(why) => Some(AbsenceEvidence::plain(Evidence::Hole, &why)),
             ResolvedDoubts::Explained(why) => {
                 let words = format!("gone from the middle, but {why}");
                 Some(AbsenceEvidence::plain(Evidence::Unplaced, &words))
             }
+            ResolvedDoubts::Aged(why) => Some(AbsenceEvidence::plain(Evidence::Aged, &why)),
             ResolvedDoubts::Open(doubts) => {
                 let words = before.describe().to_owned();
                 Some(AbsenceEvidence { evidence: Evidence::Unplaced, doubts, words })
@@ -240,4 +238,54 @@ fn bounded(mut seen: String) -> String {
     let end = (0..=Absence::SEEN_LIMIT).rev().find(|at| seen.is_char_boundary(*at));
     seen.truncate(end.unwrap_or(0));
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity;
+    use crate::model::{FeedOptions, Format, Snapshot, Stub, Time};
+    use crate::parse::{self, Limits};
+
+    const SAID: &str = "<feed xmlns='http://www.w3.org/2005/Atom' \
+                        xmlns:at='http://purl.org/atompub/tombstones/1.0'><at:deleted-entry \
+                        ref='urn:a' when='2026-01-02T00:00:00Z'/>";
+
+    /// What is missing from a document after such a one, of a feed that this left.
+    fn of(left: Stub, deletions: Deletions, entries: &str) -> Vec<Evidence> {
+        let now = Time::from_unix(1_767_300_000);
+        let snapshot = Snapshot::untouched(Format::Atom10, now).with_stubs([left]);
+        let text = format!("{SAID}{entries}</feed>");
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let options = FeedOptions { deletions, ..FeedOptions::default() };
+        let names = identity::natives(&document);
+        let scene = JudgeInput {
+            snapshot: &snapshot,
+            document: &document,
+            names: &names,
+            matching: &identity::matching(&snapshot, &document, &names, &options.without),
+            options: &options,
+            is_changed: &[],
+            moved: false,
+            now,
+        };
+        let missing = missing(&scene, &WindowShift::new(&scene));
+        missing.into_iter().map(|missing| missing.absence.evidence).collect()
+    }
+
+    #[test]
+    fn what_is_said_of_an_item_that_left_counts_where_it_left_alive() {
+        let left = || Stub::named("urn:a");
+        for deletions in [Deletions::Safe, Deletions::Eager] {
+            assert_eq!(of(left(), deletions, ""), [Evidence::Said]);
+        }
+        assert_eq!(of(left(), Deletions::Off, ""), []);
+        assert_eq!(of(Stub { deleted: true, ..left() }, Deletions::Safe, ""), []);
+        let entry = |id: &str| format!("<entry><id>urn:{id}</id><title>It</title></entry>");
+        assert_eq!(of(left(), Deletions::Safe, &entry("a")), [], "it is there");
+        assert_eq!(of(left(), Deletions::Safe, &entry("b")), [Evidence::Said]);
+        // A name that it had once may be another's by now.
+        let renamed = Stub { aliases: vec!["urn:a".to_owned()], ..Stub::named("urn:b") };
+        assert_eq!(of(renamed, Deletions::Safe, ""), []);
+    }
 }

@@ -99,9 +99,11 @@ fn another_feed(scene: &JudgeInput<'_>, before: usize) -> Braked {
 }
 
 /// How many items go by other ids. Where the operator gave the feed another address, ids that
-/// differ in scheme and host alone are no surprise.
+/// differ in scheme and host alone are no surprise; addresses with a parameter that changes at each
+/// poll never are.
 fn renamed(scene: &JudgeInput<'_>) -> usize {
-    let expected = |basis| scene.moved && basis == Basis::SameAddress;
+    let rotates = |basis: Basis| basis.is_same_but_for_query() && basis.has_title();
+    let expected = |basis: Basis| scene.moved && basis.is_same_but_for_host() || rotates(basis);
     let renames = scene.matching.pairs.iter().filter(|p| p.basis.is_rename() && !expected(p.basis));
     renames.count()
 }

@@ -24,8 +24,6 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Accidents in hand-edited feeds are mended within a version or two.
 const HOLE: Patience = Patience { time: Duration::from_secs(24 * 3600), observations: 3 };
 const COMPLETE: Patience = Patience { time: Duration::from_secs(12 * 3600), observations: 3 };
-/// A list that loses many at once has mostly lost a page of itself, and has it back in a while.
-const MASS: Patience = Patience { time: Duration::from_secs(72 * 3600), observations: 3 };
 /// A publisher that came out with so many different documents without the item means it, …
 const INSISTING_DOCUMENTS: u32 = 6;
 /// … where the first of them is this old.
@@ -38,11 +36,10 @@ const UNPLACED: Patience = Patience { time: HOUR, observations: 2 };
 fn patience(absence: &Absence, deletions: Deletions) -> Option<Patience> {
     match (absence.evidence, deletions) {
         (Evidence::Aged | Evidence::Said | Evidence::Passed, _) => None,
-        (Evidence::Unplaced, _) if absence.doubts.is_empty() => Some(UNPLACED),
-        (Evidence::Unplaced, _) => Some(DOUBTFUL),
+        (Evidence::Unplaced | Evidence::Mass, _) if absence.doubts.is_empty() => Some(UNPLACED),
+        (Evidence::Unplaced | Evidence::Mass, _) => Some(DOUBTFUL),
         (_, Deletions::Eager | Deletions::Off) => None,
         (Evidence::Hole, Deletions::Safe) => Some(HOLE),
-        (Evidence::Mass, Deletions::Safe) => Some(MASS),
         (Evidence::Complete, Deletions::Safe) => Some(COMPLETE),
     }
 }
@@ -71,15 +68,12 @@ pub fn conclude(
         }
     }
     match (absence.evidence, deletions) {
-        (Evidence::Aged | Evidence::Unplaced, _) | (_, Deletions::Off) => Conclusion::Retire,
-        (
-            Evidence::Hole
-            | Evidence::Mass
-            | Evidence::Passed
-            | Evidence::Complete
-            | Evidence::Said,
-            _,
-        ) => Conclusion::Delete,
+        (Evidence::Aged | Evidence::Unplaced | Evidence::Mass, _) | (_, Deletions::Off) => {
+            Conclusion::Retire
+        }
+        (Evidence::Hole | Evidence::Passed | Evidence::Complete | Evidence::Said, _) => {
+            Conclusion::Delete
+        }
     }
 }
 
@@ -128,5 +122,14 @@ mod tests {
         assert_eq!(of(Evidence::Said, Deletions::Safe), Conclusion::Delete);
         assert_eq!(of(Evidence::Aged, Deletions::Eager), Conclusion::Retire);
         assert_eq!(of(Evidence::Unplaced, Deletions::Eager), Conclusion::Wait);
+    }
+
+    #[test]
+    fn what_an_earlier_program_noted_of_many_is_retired() {
+        let (mass, hour) = (absence(Evidence::Mass), Time::from_unix(3600));
+        for mode in [Deletions::Safe, Deletions::Eager, Deletions::Off] {
+            assert_eq!(conclude(&mass, 2, mode, hour), Conclusion::Retire);
+            assert_eq!(conclude(&mass, 1, mode, hour), Conclusion::Wait);
+        }
     }
 }

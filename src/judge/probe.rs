@@ -100,7 +100,7 @@ fn candidate<'a>(known: &'a LedgerEntry, scope: &ProbeScope, now: Time) -> Optio
     let rank = match (absence.evidence, &absence.probe) {
         // What one more answer may decide comes first.
         (Evidence::Unplaced, Some(Probe { heard: Some(heard), .. })) if heard.gone => 0,
-        (Evidence::Hole | Evidence::Mass | Evidence::Complete, _) => 1,
+        (Evidence::Hole | Evidence::Complete, _) => 1,
         (Evidence::Unplaced, _) => 2,
         _ => return None,
     };

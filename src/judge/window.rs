@@ -1,6 +1,7 @@
 //! How a document's window lies over the last one: order, direction, what stayed.
 
 use super::JudgeInput;
+use super::objections::keeps_everything;
 use crate::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
 use std::collections::{HashMap, HashSet};
 
@@ -50,8 +51,6 @@ pub struct WindowShift {
     pub mostly_dated: bool,
     /// Whether most entries bear dates.
     pub has_dates: bool,
-    /// Whether a new entry stands at the new end.
-    pub has_new_head: bool,
     /// Whether the items that stayed and did not change kept their order.
     pub steady: bool,
     /// Entries that were not in the last document, by their index.
@@ -97,7 +96,11 @@ impl WindowShift {
             Order::NewestFirst | Order::Updated => (Direction::Down, true),
             Order::OldestFirst => (Direction::Up, true),
             Order::None => (Direction::None, false),
-            Order::Auto if by_date == Direction::None => (by_growth(scene), false),
+            Order::Auto if by_date == Direction::None => {
+                let grown = by_growth(scene);
+                let grows = grown != Direction::None;
+                (if grows { grown } else { by_this_step(scene) }, false)
+            }
             Order::Auto => (by_date, false),
         };
         let places: HashMap<usize, usize> =
@@ -105,7 +108,6 @@ impl WindowShift {
         let steady = is_steady(scene, &places);
         let dated = by_date != Direction::None && by_date == direction;
         let has_dates = has_dates(scene);
-        let has_new_head = has_new_head(scene, direction, &incoming);
         let mut window = Self {
             old,
             places,
@@ -116,7 +118,6 @@ impl WindowShift {
             ordered: dated || said,
             mostly_dated,
             has_dates,
-            has_new_head,
             steady,
             incoming,
             outgoing,
@@ -127,8 +128,8 @@ impl WindowShift {
         window.moved = window.moved(scene);
         window.backfill = window.backfill(scene);
         let character = &scene.snapshot.state.character;
-        let never_lost = character.left_end == 0;
-        window.past = window.moved_past(never_lost && window.has_room(character.largest));
+        let never_lost = character.left_end == 0 && window.has_room(character.largest);
+        window.past = window.moved_past(never_lost || keeps_everything(character));
         window
     }
 
@@ -151,22 +152,18 @@ impl WindowShift {
     /// or only what is pinned there.
     pub fn slid_off(&self, place: usize) -> bool {
         match self.direction {
-            Direction::Down => place + self.past >= self.old.len(),
+            // Where nothing says which end is the old one, most feeds have it at the bottom.
+            Direction::Down | Direction::None => place + self.past >= self.old.len(),
             Direction::Up => place < self.past,
-            // Either end may be the old one.
-            Direction::None => {
-                let at_head = !self.kept.iter().take(place).any(|kept| *kept);
-                at_head || place + self.past >= self.old.len()
-            }
         }
     }
 
     /// How many places at the old end have been moved past. What goes from just above a few items
     /// that stay, while at least as many new ones come, has slid off: those below it are pinned.
-    fn moved_past(&self, has_room: bool) -> usize {
+    fn moved_past(&self, loses_none: bool) -> usize {
         let pinned = match self.backfill {
             // A feed that never lost an item at its end, and had more items before, loses none now.
-            _ if has_room => 0,
+            _ if loses_none => 0,
             1.. => 0,
             0 if self.old.len() < PINNED_LEAST => 0,
             0 => (self.old.len() / PINNED_PART).clamp(1, PINNED_MOST),
@@ -230,12 +227,9 @@ impl WindowShift {
         }
     }
 
-    /// Whether the item stood at the new end of the last document, with nothing newer that stayed.
-    pub fn stood_newest(&self, place: usize) -> bool {
-        match self.direction {
-            Direction::Down | Direction::None => !self.kept.iter().take(place).any(|k| *k),
-            Direction::Up => !self.kept.iter().skip(place + 1).any(|k| *k),
-        }
+    /// Whether nothing that stood above the item in the last document stays.
+    pub fn stood_at_head(&self, place: usize) -> bool {
+        !self.kept.iter().take(place).any(|kept| *kept)
     }
 
     /// The items that stood on the new side of this place in the last document, by their index in
@@ -264,14 +258,6 @@ impl WindowShift {
         let came = |at: usize| ledger.get(at).map(|known| known.came);
         let mine = self.old.get(place).and_then(|at| came(*at));
         self.newer_than(place).any(|at| came(at) < mine)
-    }
-
-    /// How many of the newest items of the last document are gone.
-    pub fn newest_gone(&self) -> usize {
-        match self.direction {
-            Direction::Up => self.kept.iter().rev().take_while(|kept| !**kept).count(),
-            _ => self.kept.iter().take_while(|kept| !**kept).count(),
-        }
     }
 
     /// How many entries at the old end of the new document are items that the last one did not
@@ -371,14 +357,6 @@ fn has_dates(scene: &JudgeInput<'_>) -> bool {
     dates.len() * 2 > entries.len()
 }
 
-fn has_new_head(scene: &JudgeInput<'_>, direction: Direction, incoming: &[usize]) -> bool {
-    let head = match direction {
-        Direction::Down | Direction::None => Some(0),
-        Direction::Up => scene.document.entries.len().checked_sub(1),
-    };
-    head.is_some_and(|head| incoming.binary_search(&head).is_ok())
-}
-
 /// The direction that follows from where new items came so far.
 fn by_growth(scene: &JudgeInput<'_>) -> Direction {
     let character = &scene.snapshot.state.character;
@@ -388,6 +366,22 @@ fn by_growth(scene: &JudgeInput<'_>) -> Direction {
     if clear(above, below) {
         Direction::Down
     } else if clear(below, above) {
+        Direction::Up
+    } else {
+        Direction::None
+    }
+}
+
+/// The direction that follows from where new items came in this document alone.
+fn by_this_step(scene: &JudgeInput<'_>) -> Direction {
+    let old = || scene.matching.pairs.iter().map(|pair| pair.entry);
+    let fresh = || scene.matching.fresh.iter().copied();
+    let (Some(first), Some(last)) = (old().min(), old().max()) else { return Direction::None };
+    if scene.matching.fresh.is_empty() {
+        Direction::None
+    } else if fresh().all(|at| at < first) {
+        Direction::Down
+    } else if fresh().all(|at| at > last) {
         Direction::Up
     } else {
         Direction::None

@@ -9,25 +9,27 @@ pub enum Doubt {
     PushedOut,
     /// The items that stayed were in no clear order: is that how the feed is?
     Unsteady,
-    /// Too little is known of the feed.
-    Young,
-    /// Many went at once: does the feed keep everything?
-    Many,
+    /// It stood at the top: is that the new end or the old one?
+    Top,
 }
 
 impl Doubt {
     /// Every doubt.
-    pub const ALL: [Self; 4] = [Self::PushedOut, Self::Unsteady, Self::Young, Self::Many];
+    pub const ALL: [Self; 3] = [Self::PushedOut, Self::Unsteady, Self::Top];
 
+    /// Its bit in what is stored. Earlier programs had two more: 4, that too little was known of the
+    /// feed, is [`Doubt::Unsteady`] now; 8, that many went at once, is none.
     const fn bit(self) -> u8 {
         match self {
             Self::PushedOut => 1,
             Self::Unsteady => 2,
-            Self::Young => 4,
-            Self::Many => 8,
+            Self::Top => 16,
         }
     }
 }
+
+/// The bit of an earlier program's doubt that too little was known of the feed.
+const YOUNG: u8 = 4;
 
 /// The doubts that are open of one missing item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -40,7 +42,10 @@ impl Doubts {
 
     /// Doubts as they are kept in a byte; what no doubt stands for is left out.
     pub fn from_bits(bits: u8) -> Self {
-        Doubt::ALL.into_iter().filter(|doubt| bits & doubt.bit() != 0).collect()
+        let young = bits & YOUNG != 0;
+        let is_set =
+            |doubt: &Doubt| bits & doubt.bit() != 0 || (young && *doubt == Doubt::Unsteady);
+        Doubt::ALL.into_iter().filter(is_set).collect()
     }
 
     /// As a byte.
@@ -83,10 +88,16 @@ mod tests {
 
     #[test]
     fn a_byte_keeps_them() {
-        let doubts: Doubts = [Doubt::Many, Doubt::Young].into_iter().collect();
+        let doubts: Doubts = [Doubt::Top, Doubt::PushedOut].into_iter().collect();
         assert_eq!(Doubts::from_bits(doubts.bits()), doubts);
-        assert_eq!(doubts.iter().collect::<Vec<_>>(), [Doubt::Young, Doubt::Many]);
-        assert_eq!(Doubts::from_bits(0xf0), Doubts::NONE);
+        assert_eq!(doubts.iter().collect::<Vec<_>>(), [Doubt::PushedOut, Doubt::Top]);
         assert!(Doubts::NONE.is_empty() && !doubts.is_empty());
+    }
+
+    #[test]
+    fn the_bits_of_earlier_programs_are_read() {
+        let young = Doubts::from_bits(4);
+        assert_eq!(young.iter().collect::<Vec<_>>(), [Doubt::Unsteady]);
+        assert_eq!(Doubts::from_bits(8 | 0xe0), Doubts::NONE);
     }
 }

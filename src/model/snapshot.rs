@@ -23,7 +23,8 @@ pub enum Evidence {
     Hole,
     /// It is gone from a document that lists everything.
     Complete,
-    /// It is gone with many others from a feed that has kept everything so far.
+    /// It is gone with many others, as earlier programs noted it; it counts as
+    /// [`Evidence::Unplaced`].
     Mass,
     /// It is gone from the middle, and the window has gone past it since without bringing it back.
     Passed,
@@ -209,6 +210,18 @@ pub struct LedgerEntry {
 impl LedgerEntry {
     /// The most former identities kept of an item.
     pub const ALIAS_LIMIT: usize = 8;
+
+    /// Gives it another native identity: `native` in the ledger, `shown` as the document writes it.
+    /// The one that it had is kept among its aliases if `keeps_old`.
+    pub fn rename(&mut self, native: String, shown: &str, keeps_old: bool) {
+        self.native = native;
+        let old = std::mem::replace(&mut self.native_shown, shown.to_owned());
+        self.aliases.retain(|alias| *alias != old && *alias != shown);
+        if keeps_old {
+            self.aliases.insert(0, old);
+            self.aliases.truncate(Self::ALIAS_LIMIT);
+        }
+    }
 
     /// Whether it does not live: its current version is a tombstone, or it is in no view.
     pub const fn is_deleted(&self) -> bool {

@@ -43,7 +43,7 @@ pub(super) fn learn(character: &mut Character, scene: &JudgeInput<'_>, window: &
     add(&mut character.went_alone, !came && lost);
     let returned = scene.matching.pairs.iter().filter(|pair| {
         let absence = scene.snapshot.known.get(pair.known).and_then(|k| k.absence.as_ref());
-        absence.is_some_and(|a| matches!(a.evidence, Evidence::Hole | Evidence::Mass))
+        absence.is_some_and(|a| a.evidence == Evidence::Hole)
     });
     let returned = u32::try_from(returned.count()).unwrap_or(u32::MAX);
     character.holes_returned = character.holes_returned.saturating_add(returned);

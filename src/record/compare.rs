@@ -8,6 +8,7 @@ use crate::model::{
     Entry, FeedDocument, FeedNoise, Ignore, LedgerEntry, NoiseClass, NoiseClasses, Restless,
     Snapshot, Time, Unseen, WaitCause, WaitingChange,
 };
+use crate::xml::plain_address::plain_link;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -221,6 +222,21 @@ impl<'a> Ignored<'a> {
     }
 }
 
+/// Fields that hold an entry's own address.
+const OWN_ADDRESS: [&str; 4] = ["link", "link[alternate]@href", "atom:link", "url"];
+
+/// Leaves out of what changed the address of an entry that differs in its query alone, as its item's
+/// address does at each poll.
+fn drop_rotated_link(entry: &Entry<'_>, known: &LedgerEntry, changed: &mut BTreeSet<u64>) {
+    let before_query =
+        |link: Option<&str>| Some(plain_link(link?).split(['?', '#']).next()?.to_owned());
+    if before_query(entry.link.as_deref()) == before_query(known.link.as_deref()) {
+        for path in OWN_ADDRESS {
+            changed.remove(&diff::path_print(path));
+        }
+    }
+}
+
 /// An entry beside its item.
 struct ItemComparison<'a> {
     entry: &'a Entry<'a>,
@@ -258,6 +274,9 @@ impl<'a> ItemComparison<'a> {
             diff::changed_across_formats(&portrait, &known.prints)
         };
         ignore.apply_to(&portrait, (entry, known), &mut changed);
+        if pair.basis.is_same_but_for_query() {
+            drop_rotated_link(entry, known, &mut changed);
+        }
         Some(Self { entry, known, portrait, bytes, changed })
     }
 

@@ -42,7 +42,11 @@ pub(super) fn conclude(
                 seen_gone: Some(absence.since),
                 ..EventDetails::new(EventKind::Deleted, words)
             };
-            draft.update(at, ItemStatus::Deleted { since: now }, None, said);
+            if draft.item(at).is_some_and(LedgerEntry::is_evicted) {
+                draft.bury(at, said);
+            } else {
+                draft.update(at, ItemStatus::Deleted { since: now }, None, said);
+            }
         }
     }
     true

@@ -3,14 +3,16 @@
 //! Beyond `publish.items` the oldest retired items leave, once an archive has their last state. Each
 //! leaves a stub, which no snapshot has. So whoever judges a document asks the store first for the stubs
 //! of what the snapshot does not know ([`unknown_names`]): these stand among what is known then, and come
-//! back as themselves.
+//! back as themselves: as living items where the publisher lists them, as tombstones where it says that they
+//! were deleted.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::{Observation, Verdict, mint};
+use super::{Observation, Verdict, mint, stand_in};
+use crate::diff;
 use crate::identity;
 use crate::model::{
-    EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Markup, Origin, Seal, Stub, SyncId,
-    Tick,
+    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Markup, Origin, Seal,
+    Stub, SyncId, Tick,
 };
 use crate::sync;
 use std::collections::{HashMap, HashSet};
@@ -23,9 +25,9 @@ pub const EVICTED_AT_ONCE: usize = 10_000;
 /// How long tombstones are kept where nobody says otherwise.
 pub const TOMBSTONES_KEPT: Duration = Duration::from_secs(180 * 86_400);
 
-/// The names of what documents list and the snapshot does not know, as far as they were not asked for:
-/// the store has to be asked for their stubs before anything is judged. None where nothing ever left the
-/// ledger.
+/// The names of what documents list, or say was deleted, and the snapshot does not know, as far as they
+/// were not asked for: the store has to be asked for their stubs before anything is judged. None where
+/// nothing ever left the ledger.
 pub fn unknown_names(
     round: &Observation<'_>,
     documents: &[&FeedDocument<'_>],
@@ -38,6 +40,7 @@ pub fn unknown_names(
     let natives: HashSet<&str> =
         snapshot.known.iter().map(|known| known.native_shown.as_str()).collect();
     let ids: HashSet<&SyncId> = snapshot.known.iter().map(|known| &known.id).collect();
+    let tells_deletions = round.options.deletions != Deletions::Off;
     // A name that a document has more than once may be that of several items.
     let mut listed: HashMap<String, u32> = HashMap::new();
     let mut names = Vec::new();
@@ -48,6 +51,9 @@ pub fn unknown_names(
             let shared = entry.shared().map(|said| said.id()).filter(|id| !ids.contains(id));
             names.extend(shared.map(SyncId::to_string));
         }
+        let said = document.tombstones.iter().filter(|_| tells_deletions);
+        let said = said.map(|tombstone| tombstone.native_id.as_str());
+        names.extend(said.filter(|name| !natives.contains(name)).map(str::to_owned));
         for (name, times) in times {
             let most = listed.entry(name).or_default();
             *most = times.max(*most);
@@ -169,7 +175,7 @@ impl ChangeDraft<'_> {
         markup: Markup,
         said: EventDetails,
     ) -> bool {
-        self.change(at, |item| {
+        self.bring_back(at, ItemStatus::Current, markup, said, |item| {
             let old = item.clone();
             *item = LedgerEntry {
                 native: old.native,
@@ -185,8 +191,34 @@ impl ChangeDraft<'_> {
                 standing: old.standing,
                 ..like_new
             };
-        });
-        let is_made = self.update(at, ItemStatus::Current, Some(markup), said);
+        })
+    }
+
+    /// Takes an item back that had left the ledger and is deleted: as a tombstone, which says its native id
+    /// and when it was published, for archives alone have more of it. Answers false where it can be updated
+    /// no further.
+    pub(super) fn bury(&mut self, at: usize, said: EventDetails) -> bool {
+        let Some(left) = self.item(at) else { return false };
+        let (markup, standing) =
+            (stand_in::named(left), ItemStatus::Deleted { since: self.round.now });
+        let bytes = diff::markup_print(&markup);
+        self.bring_back(at, standing, markup, said, |item| {
+            item.bytes = bytes;
+            item.noise.scheme = diff::SCHEME;
+        })
+    }
+
+    /// Takes an item back that had left the ledger, with its next update.
+    fn bring_back(
+        &mut self,
+        at: usize,
+        standing: ItemStatus,
+        markup: Markup,
+        said: EventDetails,
+        how: impl FnOnce(&mut LedgerEntry),
+    ) -> bool {
+        self.change(at, how);
+        let is_made = self.update(at, standing, Some(markup), said);
         if !is_made {
             self.known.remove(&at);
         }

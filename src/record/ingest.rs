@@ -356,13 +356,9 @@ impl DocumentIntake<'_> {
         let Some(native) = self.names.get(pair.entry) else { return };
         let key = self.new_key(entry, native);
         let old = known.native_shown.clone();
-        self.draft.change(pair.known, |item| {
-            item.aliases.retain(|alias| *alias != item.native_shown && *alias != native.shown);
-            item.aliases.insert(0, item.native_shown.clone());
-            item.aliases.truncate(LedgerEntry::ALIAS_LIMIT);
-            item.native = key;
-            item.native_shown = native.shown.clone();
-        });
+        // A parameter that changes at each poll would push out the ids that it had before.
+        let keeps = !pair.basis.is_same_but_for_query();
+        self.draft.change(pair.known, |item| item.rename(key, &native.shown, keeps));
         let reason = format!("known by {}", pair.basis.describe());
         let said = EventDetails {
             old_native_id: Some(old),

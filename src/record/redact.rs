@@ -2,10 +2,8 @@
 
 use super::draft::{ChangeDraft, EventDetails};
 use super::redacted_filter::{KeptOut, veiled};
-use super::{Observation, Verdict};
-use crate::model::{
-    Card, Context, EventKind, Family, Format, ItemStatus, LedgerEntry, Markup, Slots, SyncId,
-};
+use super::{Observation, Verdict, stand_in};
+use crate::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
 
 /// What came of the wish to redact an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +37,7 @@ pub(super) fn forget_in(draft: &mut ChangeDraft<'_>, at: usize, why: &str) {
     let id = &known.id;
     draft.change(at, forget);
     let standing = ItemStatus::Redacted { since: draft.round.now };
-    let stand_in = nothing(draft.state.format);
+    let stand_in = stand_in::nothing(draft.state.format);
     let said = EventDetails::new(EventKind::Deleted, why);
     let is_version =
         !known.is_tombstone() && draft.update(at, standing.clone(), Some(stand_in.clone()), said);
@@ -98,24 +96,4 @@ fn forget(item: &mut LedgerEntry) {
     item.prints.clear();
     item.bytes = 0;
     item.extras = None;
-}
-
-/// An entry that says nothing.
-fn nothing(format: Format) -> Markup {
-    let xml = match format {
-        Format::JsonFeed => "{}",
-        _ if format.family() == Family::Atom => "<entry/>",
-        _ => "<item/>",
-    };
-    let attributes = match format {
-        Format::JsonFeed => 0,
-        _ => xml.len() - "/>".len(),
-    };
-    Markup {
-        format,
-        xml: xml.to_owned(),
-        context: Context::default(),
-        slots: Slots { attributes, ..Slots::default() },
-        card: Card::default(),
-    }
 }

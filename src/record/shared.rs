@@ -68,7 +68,7 @@ fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
     let said: HashSet<&str> = document.tombstones.iter().map(|t| t.native_id.as_str()).collect();
     let is_missing = |known: &LedgerEntry| {
         known.standing == ItemStatus::Current && !listed.contains(&known.id)
-            || !known.is_deleted()
+            || (!known.is_deleted() || known.standing.left_alive())
                 && (said.contains(known.published_id.as_str())
                     || said.contains(known.native_shown.as_str()))
     };

@@ -36,7 +36,7 @@ pub(super) type FeedPages = SingleFlightCache<(FeedName, Option<Revision>), Stri
 /// No page yet.
 pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
     let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(BYTES, FRESH, weigh, admission, metrics)
+    SingleFlightCache::lasting(("feed pages", BYTES), FRESH, weigh, admission, metrics)
 }
 
 /// `GET /feeds/NAME/about`.

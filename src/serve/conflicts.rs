@@ -85,7 +85,7 @@ pub(super) type ConflictPages = SingleFlightCache<ConflictsKey, Bytes, Problem>;
 /// No page yet.
 pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ConflictPages {
     let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
-    SingleFlightCache::lasting(BYTES, FRESH, weigh, admission, metrics)
+    SingleFlightCache::lasting(("conflict pages", BYTES), FRESH, weigh, admission, metrics)
 }
 
 /// How many items of feeds are in conflict.

@@ -8,8 +8,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AnswerLabels {
@@ -26,6 +27,11 @@ struct OutcomeLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FeedGauges {
     standing: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CacheLabel {
+    cache: &'static str,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -47,13 +53,20 @@ struct Meters {
     store_intake: Gauge,
     store_free: Gauge,
     store_min_free: Gauge,
+    caches: Family<CacheLabel, Gauge>,
+    cache_limits: Family<CacheLabel, Gauge>,
+    resident: Gauge,
 }
 
+/// Counts the bytes that a cache keeps.
+type CountBytes = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = u64> + Send>> + Send + Sync>;
+
 /// The meters of this module, and those that are read from the operator's side at each scrape.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Metrics {
     meters: Meters,
     registry: Arc<Registry>,
+    caches: Arc<Mutex<Vec<(&'static str, CountBytes)>>>,
 }
 
 /// A connection that is open.
@@ -125,7 +138,51 @@ impl Metrics {
             m.store_min_free,
         );
         registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
-        Self { meters, registry: Arc::new(registry) }
+        registry.register_with_unit(
+            "cache",
+            "Bytes that a cache of answers keeps",
+            Unit::Bytes,
+            m.caches,
+        );
+        registry.register_with_unit(
+            "cache_limit",
+            "Bytes that it keeps at most",
+            Unit::Bytes,
+            m.cache_limits,
+        );
+        registry.register_with_unit(
+            "resident_memory",
+            "Bytes of memory that the system has given the process, where it says so",
+            Unit::Bytes,
+            m.resident,
+        );
+        Self { meters, registry: Arc::new(registry), caches: Arc::default() }
+    }
+
+    /// Has the bytes of a cache shown, which keeps at most `limit`.
+    pub(super) fn cache<F: Future<Output = u64> + Send + 'static>(
+        &self,
+        cache: &'static str,
+        limit: u64,
+        bytes: impl Fn() -> F + Send + Sync + 'static,
+    ) {
+        let gauge = self.meters.cache_limits.get_or_create(&CacheLabel { cache });
+        gauge.set(i64::try_from(limit).unwrap_or(i64::MAX));
+        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        caches.push((cache, Arc::new(move || Box::pin(bytes()))));
+    }
+
+    /// Sets what the caches keep, and how much memory the process has.
+    pub(super) async fn memory(&self, resident: Option<u64>) {
+        let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (cache, bytes) in caches {
+            let bytes = bytes().await;
+            let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
+            gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+        if let Some(resident) = resident {
+            self.meters.resident.set(i64::try_from(resident).unwrap_or(i64::MAX));
+        }
     }
 
     /// A view was answered from the cache.

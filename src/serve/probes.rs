@@ -46,6 +46,7 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
     }
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
+    room.metrics.memory(resident().await).await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());
     }
@@ -56,6 +57,14 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
         }
     }
+}
+
+/// The bytes of memory that the process has, where the system says so as Linux does.
+async fn resident() -> Option<u64> {
+    let status = tokio::fs::read_to_string("/proc/self/status").await.ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes.saturating_mul(1024))
 }
 
 /// The feeds whose ticks are ahead of the clock.

@@ -116,11 +116,11 @@ impl RenditionCache {
         (admission, metrics): (&Arc<Admission>, &Metrics),
     ) -> Arc<Self> {
         fn cache<K: Clone + Eq + Hash + Send + Sync + 'static>(
-            bytes: u64,
+            kept: (&'static str, u64),
             (admission, metrics): (&Arc<Admission>, &Metrics),
         ) -> SingleFlightCache<K, Rendition, NoDocument> {
             let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-            SingleFlightCache::new(bytes, Rendition::weight, admission, metrics)
+            SingleFlightCache::new(kept, Rendition::weight, admission, metrics)
         }
         Arc::new(Self {
             store,
@@ -129,12 +129,12 @@ impl RenditionCache {
             views_with_deltas,
             writing,
             admission: Arc::clone(admission),
-            renditions: cache(VIEW_BYTES, (admission, metrics)),
-            since: cache(SINCE_BYTES, (admission, metrics)),
-            archives: cache(ARCHIVE_BYTES, (admission, metrics)),
-            past: cache(PAST_BYTES, (admission, metrics)),
+            renditions: cache(("views", VIEW_BYTES), (admission, metrics)),
+            since: cache(("views since", SINCE_BYTES), (admission, metrics)),
+            archives: cache(("archives", ARCHIVE_BYTES), (admission, metrics)),
+            past: cache(("past views", PAST_BYTES), (admission, metrics)),
             deltas: SingleFlightCache::new(
-                DELTA_BYTES,
+                ("deltas", DELTA_BYTES),
                 deltas::weight,
                 Arc::clone(admission),
                 metrics.clone(),

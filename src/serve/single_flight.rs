@@ -37,19 +37,19 @@ where
     V: Send + Sync + 'static,
     E: From<StoreError> + From<Overloaded> + Send + Sync + 'static,
 {
-    /// Keeps at most `bytes`, as `weigh` has it.
+    /// Keeps at most so many bytes, as `weigh` has it; its name is for operators.
     pub(super) fn new(
-        bytes: u64,
+        kept: (&'static str, u64),
         weigh: fn(&V) -> u32,
         admission: Arc<Admission>,
         metrics: Metrics,
     ) -> Self {
-        Self::lasting(bytes, Duration::MAX, weigh, admission, metrics)
+        Self::lasting(kept, Duration::MAX, weigh, admission, metrics)
     }
 
     /// The same, and nothing for longer than `age`.
     pub(super) fn lasting(
-        bytes: u64,
+        (name, bytes): (&'static str, u64),
         age: Duration,
         weigh: fn(&V) -> u32,
         admission: Arc<Admission>,
@@ -68,8 +68,16 @@ where
             })
             .support_invalidation_closures();
         let kept = if age == Duration::MAX { kept } else { kept.time_to_live(age) };
-        let flights = SingleFlight::new(admission);
-        Self { kept: kept.build(), shares, flights, weigh, metrics }
+        let (kept, flights) = (kept.build(), SingleFlight::new(admission));
+        let counted = kept.clone();
+        metrics.cache(name, bytes, move || {
+            let counted = counted.clone();
+            async move {
+                counted.run_pending_tasks().await;
+                counted.weighted_size()
+            }
+        });
+        Self { kept, shares, flights, weigh, metrics }
     }
 
     /// Lets go of what is kept under some keys.
@@ -185,7 +193,7 @@ mod tests {
     }
 
     fn press() -> SingleFlightCache<u8, u32, Failed> {
-        SingleFlightCache::new(1024, |_| 1, Arc::new(Admission::on(4)), Metrics::new())
+        SingleFlightCache::new(("press", 1024), |_| 1, Arc::new(Admission::on(4)), Metrics::new())
     }
 
     #[tokio::test]
@@ -240,8 +248,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_feed_with_many_views_leaves_those_of_others() {
-        let press: SingleFlightCache<(u8, u8), u32, Failed> =
-            SingleFlightCache::new(1000, |_| 100, Arc::new(Admission::new()), Metrics::new());
+        let press: SingleFlightCache<(u8, u8), u32, Failed> = SingleFlightCache::new(
+            ("press", 1000),
+            |_| 100,
+            Arc::new(Admission::new()),
+            Metrics::new(),
+        );
         let get = async |feed: u8, number: u8| {
             let work =
                 Work::new(&FeedName::new(&format!("feed-{feed}")).unwrap(), WorkKind::Ledger);

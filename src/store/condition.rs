@@ -1,7 +1,8 @@
 //! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
 
 use super::StoreError;
-use crate::model::{Change, Time, counted, shown_size};
+use crate::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
+use std::collections::HashSet;
 
 /// What of a store does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,18 +37,21 @@ pub struct FreeBytes {
     pub is_low: bool,
 }
 
+impl FreeBytes {
+    /// An error where too little is free.
+    pub(super) const fn check(&self) -> Result<(), StoreError> {
+        let Self { free, limit, is_low } = *self;
+        if is_low { Err(StoreError::LowSpace { free, limit }) } else { Ok(()) }
+    }
+}
+
 impl StoreCondition {
     /// An error where nothing new can be taken in.
     pub fn check_intake(&self) -> Result<(), StoreError> {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
         }
-        match self.space {
-            Some(FreeBytes { free, limit, is_low: true }) => {
-                Err(StoreError::LowSpace { free, limit })
-            }
-            _ => Ok(()),
-        }
+        self.space.as_ref().map_or(Ok(()), FreeBytes::check)
     }
 }
 
@@ -79,6 +83,11 @@ pub(super) fn low_space(free: u64, limit: u64) -> String {
 /// Whether a change brings text that was not kept before. What takes something away, or only moves on
 /// what is known, is stored however little space there is.
 pub(super) fn takes_in(change: &Change) -> bool {
-    let has_text = change.versions.iter().any(|version| version.markup.is_some());
+    // What stands in for the text of a tombstone is none.
+    let tombstones: HashSet<&SyncId> =
+        change.known.iter().filter(|known| known.is_tombstone()).map(|known| &known.id).collect();
+    let is_text =
+        |version: &NewVersion| version.markup.is_some() && !tombstones.contains(&version.id);
+    let has_text = change.versions.iter().any(is_text);
     change.redacted.is_empty() && (has_text || !change.latest.is_empty() || change.kept.is_some())
 }

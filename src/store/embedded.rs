@@ -204,6 +204,7 @@ impl EmbeddedStore {
             floors,
             list_writes,
             sealed,
+            noted: clock.running(),
             importing: None,
         };
         let blocks = place.blocks();
@@ -300,9 +301,11 @@ impl StoreInner {
         feed: &FeedName,
         read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.opened()?;
+        let Some(pin) = self.shared.pin(feed).await? else { return Ok(T::default()) };
         let feed = feed.clone();
-        self.read(move |records, shared| {
-            let Some(pin) = shared.pin(&feed)? else { return Ok(T::default()) };
+        self.read(move |records, _| {
+            pin.check()?;
             let found = read(&records.at(pin.head.write), &feed, &pin.head.state);
             if pin.is_purged() { Ok(T::default()) } else { found }
         })

@@ -1,6 +1,6 @@
 //! How much space the file system of a store has left, and when that is too little.
 
-use super::FreeBytes;
+use super::{FreeBytes, StoreError};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -69,6 +69,12 @@ impl FreeSpace {
             tracing::warn!(free, limit, "there is space again: everything is taken in as usual");
         }
         *last = Some(FreeBytes { free, limit, is_low });
+    }
+
+    /// Measures, and refuses what is new where space is low. Blocks.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.measure();
+        self.last().as_ref().map_or(Ok(()), FreeBytes::check)
     }
 
     /// What was measured last.

@@ -10,6 +10,7 @@ pub(super) mod delta;
 mod golden;
 mod history;
 mod identity;
+mod log_ages;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
@@ -19,6 +20,7 @@ mod version;
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::history::HistoryRecord;
 pub(super) use self::identity::IdentityRecord;
+pub(super) use self::log_ages::LogAges;
 pub(super) use self::state::{FloorRecord, StateRecord};
 pub(super) use self::version::HeadRecord;
 

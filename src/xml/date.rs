@@ -13,12 +13,29 @@ pub fn date(text: &str) -> Option<Time> {
     if text.is_empty() || text.len() > DATE_LIMIT || !text.is_ascii() {
         return None;
     }
+    if let Some(dashed) = with_dashes(text) {
+        return iso(&dashed);
+    }
     Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
 }
 
 /// Reads a date-time that is well-formed, of RFC 3339 or RFC 2822: for formats that are not guessed at.
 pub fn well_formed_date(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| Time::parse_rfc2822(text))
+}
+
+/// Writes `2026.11.20 16:20` and `2026/11/2` with dashes; `None` for what does not begin with a year
+/// and such a separator.
+fn with_dashes(text: &str) -> Option<String> {
+    let (year, rest) = (text.get(..4)?, text.get(4..)?);
+    let separator = rest.chars().next().filter(|c| matches!(c, '.' | '/'))?;
+    let mut parts = rest.get(1..)?.splitn(2, separator);
+    let (month, rest) = (parts.next()?, parts.next()?);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (day, clock) = rest.split_at_checked(end)?;
+    let numbers = (digits::<u16>(year)?, digits::<u8>(month)?, digits::<u8>(day)?);
+    let (year, month, day) = numbers;
+    (month <= 12 && day <= 31).then(|| format!("{year:04}-{month:02}-{day:02}{clock}"))
 }
 
 /// `2026-11-20`, `2026-11-20T16:20`, `2026-11-20 16:20:05.5 +0100` and the like (W3C-DTF and its
@@ -198,6 +215,10 @@ mod tests {
             ("2026-11-20T16:20+0100", "2026-11-20T15:20:00Z"),
             ("2026-11-20", "2026-11-20T00:00:00Z"),
             ("2026-11", "2026-11-01T00:00:00Z"),
+            ("2026.04.29 21:42", "2026-04-29T21:42:00Z"),
+            ("2026/4/9", "2026-04-09T00:00:00Z"),
+            ("2026/04/29 21:42:05 +0900", "2026-04-29T12:42:05Z"),
+            ("May 09, 2006", "2006-05-09T00:00:00Z"),
             ("2005", "2005-01-01T00:00:00Z"),
             ("Fri, 20 Nov 2026 16:20:05 GMT", "2026-11-20T16:20:05Z"),
             ("Tue, 1 Nov 2004 16:20:05 GMT", "2004-11-01T16:20:05Z"),
@@ -226,6 +247,8 @@ mod tests {
             "",
             "yesterday",
             "2026-13-01",
+            "2026.13.01",
+            "2026.04/29",
             "31 Feb 2026 10:00 GMT",
             "20 Nov 2026 25:00:00 GMT",
             "20 Nov 2026 10:00:00 +9999",

@@ -68,6 +68,28 @@ pub fn hostless(id: &str) -> Option<String> {
     (path.len() >= 4).then_some(path)
 }
 
+/// Endings of programs, whose pages are told apart by the query.
+const SCRIPTS: [&str; 9] = [".php", ".asp", ".aspx", ".cgi", ".cfm", ".jsp", ".do", ".dll", ".pl"];
+/// So many digits in a row name a page.
+const TELLING_DIGITS: usize = 3;
+
+/// An address (the id, or the link where the id is none) without scheme and query, where the path
+/// names a page: by a number or a [`slug`]. Nothing for programs, whose query is the name.
+pub fn path_without_query(id: &str, link: Option<&str>) -> Option<String> {
+    let address = if behind_scheme(id.trim()).is_some() { id } else { link? };
+    let plain = plain_link(address);
+    let (rest, fragment) = plain.split_once('#').unwrap_or((&plain, ""));
+    let path = rest.split('?').next()?.trim_end_matches('/');
+    let (_, named) = path.split_once('/')?;
+    let is_script = named
+        .split('/')
+        .any(|part| SCRIPTS.iter().any(|end| part.to_ascii_lowercase().ends_with(end)));
+    let has_number =
+        named.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() >= TELLING_DIGITS);
+    let names_a_page = !is_script && (has_number || slug(address).is_some());
+    names_a_page.then(|| format!("{path}#{fragment}"))
+}
+
 /// The last part of an address's path without its extension: the name that a post keeps when
 /// its date or section changes. Nothing where it is shorter than eight characters or a number.
 pub fn slug(address: &str) -> Option<String> {
@@ -157,6 +179,24 @@ mod tests {
             ("https://e.org/120200101", None),
         ] {
             assert_eq!(day(address).as_deref(), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_its_query_names_a_page() {
+        let of = |id: &str| path_without_query(id, Some("http://e.org/link/some-name?s=1"));
+        let page = of("http://www.e.org/posts/104?s=1");
+        assert_eq!(page.as_deref(), Some("e.org/posts/104#"));
+        assert_eq!(page, of("https://e.org/posts/104/?s=2&t=3"));
+        assert_ne!(page, of("https://e.org/posts/104/?s=2#part"));
+        assert_eq!(of("urn:uuid:1").as_deref(), Some("e.org/link/some-name#"));
+        for nameless in [
+            "https://e.org/?p=104",
+            "https://e.org/view.php?id=104",
+            "https://e.org/view.php/104?sid=1",
+            "https://e.org/watch?v=104",
+        ] {
+            assert_eq!(of(nameless), None, "{nameless}");
         }
     }
 

@@ -54,6 +54,15 @@ pub fn is_blank(text: &str) -> bool {
     text.bytes().all(is_space)
 }
 
+/// How much a text says: one unit for each letter or digit, two where a character stands for a
+/// syllable or a word (CJK, kana, hangul).
+pub fn units(text: &str) -> usize {
+    /// Where the scripts begin of which a character is a syllable or a word.
+    const SYLLABLES: char = '\u{2E80}';
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.map(|c| if c >= SYLLABLES { 2 } else { 1 }).sum()
+}
+
 /// The first bytes of a text, at most `limit`, cut between characters.
 pub fn shortened(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);

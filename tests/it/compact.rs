@@ -63,7 +63,7 @@ async fn publisher(document: Arc<Mutex<String>>) -> u16 {
     port
 }
 
-fn tidegate(folder: &Path, args: &[&str]) -> Output {
+pub fn tidegate(folder: &Path, args: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_tidegate");
     Command::new(program).current_dir(folder).args(args).output().unwrap()
 }
@@ -84,7 +84,7 @@ async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&EmbeddedStore) -> T)
 }
 
 /// Everything that is kept, and the newest epoch.
-async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
+pub async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
     with_store(data, async |store| {
         let (to, mut pieces) = tokio::sync::mpsc::channel(64);
         let reading = async {
@@ -143,15 +143,15 @@ async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
     told
 }
 
-struct Gate {
-    folder: tempfile::TempDir,
-    data: PathBuf,
+pub struct Gate {
+    pub folder: tempfile::TempDir,
+    pub data: PathBuf,
     document: Arc<Mutex<String>>,
     posts: Vec<(u32, String)>,
 }
 
 impl Gate {
-    async fn new(posts: u32) -> Self {
+    pub async fn new(posts: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let posts: Vec<_> =
             (1..=posts).map(|n| (n, format!("; text of {n}: {}", noise(n.into(), 30)))).collect();
@@ -168,7 +168,7 @@ impl Gate {
         Self { folder, data, document, posts }
     }
 
-    async fn start(&self) -> Process {
+    pub async fn start(&self) -> Process {
         Process::configured(self.folder.path()).await
     }
 

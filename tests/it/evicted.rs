@@ -4,7 +4,7 @@
 use crate::support::gateways::{self, Paper};
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
-use tidegate::model::{EventKind, ItemStatus, SyncId};
+use tidegate::model::{Decision, Deletions, EventKind, FeedName, ItemStatus, SyncId};
 use tidegate::store::{Select, Store};
 
 /// Items that the publisher lists at a time.
@@ -35,6 +35,18 @@ async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate::record::Verdict
 /// The stub of the post of a day, where it left.
 async fn stub(gate: &Gate, day: u32) -> Option<tidegate::model::Stub> {
     gate.store.stubs(&gate.feed, &[post(day).id]).await.unwrap().pop()
+}
+
+/// A document that lists posts and says that those of some days were deleted.
+fn saying(posts: &[Post], withdrawn: impl IntoIterator<Item = u32>) -> String {
+    let said = withdrawn.into_iter().map(|day| {
+        format!(
+            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{}\" \
+             when=\"2026-01-01T00:00:00Z\"/>",
+            post(day).id
+        )
+    });
+    atom(SITE, posts).replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
 }
 
 #[tokio::test]
@@ -139,19 +151,8 @@ async fn tombstones_leave_where_nothing_else_may() {
     gate.items = KEPT;
     for day in LISTED..=60 {
         gate.later(24);
-        let withdrawn = (day > LISTED).then(|| post(day - LISTED).id);
-        let withdrawn = withdrawn.map_or_else(String::new, |id| {
-            format!(
-                "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
-                 ref=\"{id}\" when=\"2026-01-01T00:00:00Z\"/></feed>"
-            )
-        });
-        let text = atom(SITE, &listed(day));
-        let text = match withdrawn.as_str() {
-            "" => text,
-            withdrawn => text.replace("</feed>", withdrawn),
-        };
-        gate.take(&text).await;
+        let withdrawn = (day > LISTED).then(|| day - LISTED);
+        gate.take(&saying(&listed(day), withdrawn)).await;
     }
     let (snapshot, state) = (gate.snapshot().await, gate.store_state().await);
     assert!(state.tombstones > 5, "{state:?}");
@@ -182,6 +183,122 @@ async fn an_older_document_brings_nothing_back_that_left() {
     let taken = gate.backfill(&atom(SITE, &[post(3)]), &[]).await;
     assert_eq!((taken.taken, taken.known), (0, 1));
     assert!(stub(&gate, 3).await.is_some());
+}
+
+/// Subscribers have what only archives have here: they learn that it was deleted.
+#[tokio::test]
+async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
+    let mut gate = after(40).await;
+    let (left, before) = (stub(&gate, 3).await.unwrap(), gate.store_state().await);
+    assert!(!left.deleted);
+    // Nothing has to make place for it.
+    gate.items += 1;
+    gate.later(24);
+    let verdict = gate.take(&saying(&listed(40), [3])).await;
+    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    assert!(verdict.events()[0].reason.contains("says that it was deleted"));
+    assert_eq!(stub(&gate, 3).await, None);
+
+    let (known, state) = (gate.known(&left.published_id).await, gate.store_state().await);
+    assert_eq!(known.id, left.id);
+    assert_eq!(known.standing, ItemStatus::Deleted { since: gate.wall() });
+    assert_eq!(known.updates.value(), left.updates.value() + 1);
+    let sequences: Vec<u32> = known.history.iter().map(|update| update.sequence.value()).collect();
+    assert_eq!(sequences, [2, 1]);
+    assert_eq!((Some(known.tick), known.published), (state.tick, left.published));
+    assert_eq!((state.tombstones, state.evictions.count), (1, before.evictions.count - 1));
+    // In the sync view it is all that is new, in the complete view one of all, in the reader view nothing.
+    let news = gate.items(Select::After(before.tick.unwrap())).await;
+    assert_eq!(news.len(), 1);
+    assert!(news[0].shared.winner.deleted && news[0].shared.winner.id == left.id);
+    assert!(gate.items(Select::All).await.contains(&news[0]));
+    assert_eq!(gate.reader().await.len(), usize::try_from(LISTED).unwrap());
+    gate.restore().await;
+    assert_eq!(gate.items(Select::All).await.iter().filter(|i| i.shared.winner.deleted).count(), 1);
+
+    // It stays one, however long that is said, and leaves as tombstones do.
+    for day in 41..=45 {
+        gate.later(24);
+        let verdict = gate.take(&saying(&listed(day), [3])).await;
+        assert!(!kinds(&verdict).contains(&EventKind::Deleted));
+    }
+    gate.later(24 * 200);
+    gate.age().await;
+    let again = stub(&gate, 3).await.unwrap();
+    assert!(again.deleted);
+    assert_eq!((&again.id, again.updates, again.tick), (&left.id, known.updates, known.tick));
+    gate.later(24);
+    assert_eq!(kinds(&gate.take(&saying(&listed(45), [3, 99])).await), []);
+    assert_eq!(stub(&gate, 3).await, Some(again));
+}
+
+#[tokio::test]
+async fn what_left_and_was_deleted_can_be_there_again() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await.unwrap();
+    gate.later(24);
+    gate.take(&saying(&listed(40), [3])).await;
+    let mut posts = listed(40);
+    posts.push(post(3));
+    assert_eq!(kinds(&publish(&mut gate, posts.clone()).await), [EventKind::Undeleted]);
+    let known = gate.known(&left.published_id).await;
+    assert_eq!((&known.id, &known.title), (&left.id, &post(3).title));
+    assert_eq!((known.standing, known.updates.value()), (ItemStatus::Current, 3));
+    assert_eq!(gate.reader().await.last().unwrap().1, "The story of day 3");
+    // What it says is known again: the next change is told as one of what changed.
+    posts[5].text = "It was another story altogether, as it turned out.".to_owned();
+    let verdict = publish(&mut gate, posts).await;
+    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(verdict.events()[0].reason, "changed: content");
+}
+
+/// An entry that is there is there, whatever else the document says of it.
+#[tokio::test]
+async fn a_document_that_lists_what_it_says_was_deleted_brings_it_back() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await.unwrap();
+    let mut posts = listed(40);
+    posts.push(post(3));
+    gate.later(24);
+    assert_eq!(kinds(&gate.take(&saying(&posts, [3])).await), [EventKind::Returned]);
+    assert_eq!(gate.known(&left.published_id).await.standing, ItemStatus::Current);
+}
+
+#[tokio::test]
+async fn what_left_is_not_deleted_where_nothing_is() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await;
+    gate.options.deletions = Deletions::Off;
+    gate.later(24);
+    assert_eq!(kinds(&gate.take(&saying(&listed(40), [3])).await), []);
+    assert_eq!(stub(&gate, 3).await, left);
+}
+
+/// A part says nothing of what is not in it.
+#[tokio::test]
+async fn what_left_is_not_deleted_by_a_document_that_is_broken_off() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await;
+    gate.later(24);
+    let text = saying(&listed(40), [3]).replace("</feed>", "<entry><id>");
+    assert_eq!(kinds(&gate.take(&text).await), []);
+    assert_eq!(stub(&gate, 3).await, left);
+}
+
+#[tokio::test]
+async fn what_left_is_not_deleted_by_a_document_that_is_held() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await;
+    let few = saying(&listed(40)[..1], [3]);
+    gate.later(24);
+    let verdict = gate.take(&few).await;
+    assert!(verdict.held.is_some_and(|why| why.starts_with("shrunken")));
+    assert_eq!(stub(&gate, 3).await, left);
+    gate.decide(Decision::Release).await;
+    gate.later(1);
+    let events = kinds(&gate.take(&few).await);
+    assert_eq!(events.iter().filter(|kind| **kind == EventKind::Deleted).count(), 1, "{events:?}");
+    assert_eq!(stub(&gate, 3).await, None);
 }
 
 #[tokio::test]
@@ -250,4 +367,68 @@ async fn a_running_gateway_keeps_within_its_limit() {
     assert_eq!(report.counts.get(&EventKind::Created), None, "{report:?}");
     assert!(gateways::get(&gateway, "").await.contains("The story of day 5<"));
     gateway.stop().await.unwrap();
+}
+
+/// Over HTTP: who has an item that left learns that its publisher took it away, and so does an aggregate.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_learns_that_what_left_was_deleted() {
+    let days = |from: u32, to: u32| (from..=to).rev().map(post).collect::<Vec<Post>>();
+    let paper = Paper::start("application/atom+xml", &atom(SITE, &days(1, 600))).await;
+    let more = "items = 1000\n[[aggregate]]\nname = \"all\"\nsources = [\"news\"]\n";
+    let gateway = gateways::gateway("gate.example", &paper.url, more).await;
+    gateways::poll(&gateway).await;
+    let sync = gateways::get(&gateway, "/sync").await;
+    let id = sync_of(&sync, "The story of day 5<");
+    for to in [1200, 1800] {
+        paper.print(&atom(SITE, &days(to - 599, to)));
+        gateways::poll(&gateway).await;
+    }
+    assert!(!gateways::get(&gateway, "/complete").await.contains(&id));
+
+    let sync = gateways::get(&gateway, "/sync").await;
+    let until = between(&sync, " until=\"", "\"").to_owned();
+    let current = days(1201, 1800);
+    paper.print(&saying(&current, [5]));
+    let report = gateway.operator().poll_now(&gateways::name()).await.unwrap();
+    assert_eq!(report.counts.get(&EventKind::Deleted), Some(&1), "{report:?}");
+    let news = gateways::get(&gateway, &format!("/sync?since={until}")).await;
+    assert_eq!(news.matches("<entry").count(), 1, "{news}");
+    let shell = between(&news, "<entry", "</entry>");
+    let sync = between(shell, "<sx:sync ", "</sx:sync>");
+    assert!(sync.contains(&id) && sync.contains("updates=\"2\""), "{sync}");
+    assert!(sync.contains("deleted=\"true\""), "{sync}");
+    assert_eq!(sync.matches("<sx:history ").count(), 2, "{sync}");
+    assert!(between(&news, " until=\"", "\"") > until.as_str());
+    assert!(shell.contains(&format!("<id>{}</id>", post(5).id)), "{shell}");
+    assert!(shell.contains(">Deleted</title>"), "{shell}");
+    let complete = gateways::get(&gateway, "/complete").await;
+    assert!(between(&complete, &id, "</sx:sync>").contains("deleted=\"true\""));
+    let reader = gateways::get(&gateway, "").await;
+    let said = format!(":deleted-entry ref=\"{}\"", post(5).id);
+    assert!(reader.contains(&said) && !reader.contains(&id), "{said}");
+
+    let (all, id) = (FeedName::new("all").unwrap(), SyncId::new(&id).unwrap());
+    let mut is_deleted = false;
+    for _ in 0..1500 {
+        let item = gateway.store().item(&all, &id).await.unwrap();
+        is_deleted = item.is_some_and(|item| item.shared.winner.deleted);
+        if is_deleted {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(is_deleted);
+    gateway.stop().await.unwrap();
+}
+
+/// The sync id of the item of a title, in a view of Atom.
+fn sync_of(view: &str, title: &str) -> String {
+    let entry = view.split("<entry").find(|entry| entry.contains(title)).unwrap();
+    between(between(entry, "<sx:sync ", ">"), "id=\"", "\"").to_owned()
+}
+
+/// What stands between the first `from` and the `to` that follows.
+fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
+    let (_, after) = text.split_once(from).unwrap_or_else(|| panic!("{from}: {text}"));
+    after.split_once(to).unwrap_or_else(|| panic!("{to}: {after}")).0
 }

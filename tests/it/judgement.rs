@@ -11,6 +11,8 @@ mod moved;
 mod order;
 mod probe;
 mod series;
+mod signs;
+mod steps;
 use crate::support;
 mod schemes;
 

@@ -27,6 +27,7 @@ mod judgement_noise;
 mod kill_loop;
 mod lists;
 mod low_space;
+mod moved_kill;
 mod opml_corpus;
 mod parse_corpus;
 mod parse_formats;

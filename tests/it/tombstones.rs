@@ -3,9 +3,12 @@
 
 use crate::support::sharing::*;
 use crate::support::{Gate, Post, kinds, post};
+use std::collections::HashSet;
 use std::time::Duration;
 use tidegate::model::{EventKind, SyncId};
-use tidegate::store::Store;
+use tidegate::parse::{self, Limits};
+use tidegate::record;
+use tidegate::store::{Select, Store};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -69,4 +72,87 @@ async fn what_was_purged_comes_back_as_itself() {
     assert_eq!(kinds(&gate.posts(&posts).await), [EventKind::Undeleted]);
     let known = gate.known(&post(4).id).await;
     assert_eq!((known.id, known.updates.value()), (id, 3));
+}
+
+/// A feed that shares a list of two of its items at a time, and keeps three: the items that left.
+async fn after_many(gate: &mut Gate) -> Vec<Shared> {
+    gate.items = 3;
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let all: Vec<Shared> =
+        names.iter().map(|name| entry(name, name, 1, &[(1, "REO", 1)])).collect();
+    for newest in 1..all.len() {
+        gate.later(24);
+        gate.take(&shared(&[all[newest].clone(), all[newest - 1].clone()])).await;
+    }
+    all
+}
+
+/// What a peer deleted after it left here is a tombstone here, which has the peer's history.
+#[tokio::test]
+async fn a_peer_deletes_what_left() {
+    let mut gate = Gate::new().await;
+    let all = after_many(&mut gate).await;
+    let id = SyncId::new("x.a").unwrap();
+    assert_eq!(gate.store.known(&gate.feed, &id).await.unwrap(), None);
+    let left = gate.store.stubs(&gate.feed, &["x.a".to_owned()]).await.unwrap().remove(0);
+    assert!(!left.deleted);
+    let before = gate.store_state().await;
+    gate.items += 1;
+
+    let gone = sync("x.a", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
+    let gone = Shared { sync: gone, ..entry("a", "a", 2, &[]) };
+    let document = shared(&[all[7].clone(), all[6].clone(), gone]);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&document).await), [EventKind::Deleted]);
+    let found = item(&gate, "x.a").await;
+    assert!(found.shared.winner.deleted);
+    assert_eq!(sequences(&found), [(2, "JEO".to_owned()), (1, "REO".to_owned())]);
+    assert_eq!(found.published_id, left.published_id);
+    let news = gate.items(Select::After(before.tick.unwrap())).await;
+    assert_eq!(news.len(), 1);
+    let state = gate.store_state().await;
+    assert_eq!((state.tombstones, stubs(&gate, "x.a").await), (1, 0));
+    assert_eq!(state.evictions.count, before.evictions.count - 1);
+    assert_eq!(titles(&gate.reader().await), ["h", "g"]);
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&document.replace("List", "The list")).await), []);
+}
+
+/// A reader view says of what was deleted no more than its id: the complete feed has the rest.
+#[tokio::test]
+async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
+    let mut gate = Gate::new().await;
+    after_many(&mut gate).await;
+    let related = "<sx:sharing><sx:related link=\"http://x.example/all\" type=\"complete\"/>\
+                   </sx:sharing>";
+    let mut caught_up = gate.snapshot().await;
+    caught_up.state.upstream_until = Some(String::new());
+    let named = ["x.a".to_owned()];
+    let left = gate.store.stubs(&gate.feed, &named).await.unwrap();
+    let listed = ["h", "g"].map(|name| entry(name, name, 1, &[(1, "REO", 1)]).markup());
+    let asks = |ids: &[&str], left: &[tidegate::model::Stub]| {
+        let said: String = ids
+            .iter()
+            .map(|id| {
+                format!(
+                    "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \
+                     ref=\"urn:{id}\" when=\"2026-01-02T00:00:00Z\"/>"
+                )
+            })
+            .collect();
+        let text = document(related, &listed).replace("</feed>", &format!("{said}</feed>"));
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let names = gate.with_round(Some(&caught_up), |round| {
+            record::unknown_names(round, &[&document], &HashSet::new())
+        });
+        let is_named = ids.iter().all(|id| names.contains(&format!("urn:{id}")));
+        assert!(is_named, "{names:?}");
+        let snapshot = caught_up.clone().with_stubs(left.to_vec());
+        record::needs_complete(Some(&snapshot), &document)
+    };
+    assert!(!asks(&[], &left), "it is not missed where nothing is said of it");
+    assert!(asks(&["a"], &left));
+    let deleted = tidegate::model::Stub { deleted: true, ..left[0].clone() };
+    assert!(!asks(&["a"], &[deleted]), "that is known");
+    assert!(!asks(&["another"], &left));
 }

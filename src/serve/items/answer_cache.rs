@@ -63,7 +63,12 @@ impl CachedAnswer {
 pub(in crate::serve) type Answers = SingleFlightCache<ItemAnswerKey, CachedAnswer, Problem>;
 
 /// Nothing answered yet.
-pub(in crate::serve) fn answers(admission: &Arc<Admission>, metrics: &Metrics) -> Answers {
+pub(in crate::serve) fn answers(
+    name: &'static str,
+    admission: &Arc<Admission>,
+    metrics: &Metrics,
+) -> Answers {
     let (admission, metrics) = (Arc::clone(admission), metrics.clone());
-    SingleFlightCache::lasting(KEPT_BYTES, KEPT_FOR, CachedAnswer::weight, admission, metrics)
+    let kept = (name, KEPT_BYTES);
+    SingleFlightCache::lasting(kept, KEPT_FOR, CachedAnswer::weight, admission, metrics)
 }

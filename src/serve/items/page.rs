@@ -215,7 +215,7 @@ const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::Aged => "it slid off the end of the document",
         Evidence::Hole => "it is gone while older items stay",
         Evidence::Complete => "the document lists every item and not this one",
-        Evidence::Mass => "it is gone with many others from a feed that kept everything so far",
+        Evidence::Mass => "it is gone with many others",
         Evidence::Passed => "it is gone while older items stayed, which have left since",
         Evidence::Said => "the document says that it was deleted",
         Evidence::Unplaced => "nothing can be concluded from where it stood",

@@ -298,7 +298,7 @@ impl Store for TestStore {
     ) -> Result<Pruned, CommitError> {
         Err(CommitError::Fenced)
     }
-    async fn trim_log(&self, _: &Claim, _: Time) -> Result<usize, CommitError> {
+    async fn trim_log(&self, _: &Claim, _: Duration) -> Result<usize, CommitError> {
         Err(CommitError::Fenced)
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {

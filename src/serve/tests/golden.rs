@@ -75,6 +75,12 @@ async fn the_pages() {
     // The values of a label stand in no order.
     let metrics = text(site.get("/metrics").await).await;
     let mut lines: Vec<&str> = metrics.lines().collect();
+    let resident = lines.iter_mut().find_map(|line| {
+        let bytes = line.strip_prefix("tidegate_resident_memory_bytes ")?.parse::<u64>().ok()?;
+        *line = "tidegate_resident_memory_bytes …";
+        Some(bytes)
+    });
+    assert!(resident.is_some_and(|bytes| bytes > 1 << 20), "{resident:?}");
     lines.sort_unstable();
     insta::assert_snapshot!("metrics", lines.join("\n"));
 }

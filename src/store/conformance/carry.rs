@@ -18,6 +18,7 @@ on_every_store! {
     a_copy_goes_on
     a_used_store_takes_nothing
     what_contradicts_itself_is_refused
+    no_item_of_a_ledger_has_left_it
     nobody_need_take_it_all
 }
 
@@ -271,6 +272,23 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
         assert!(unfit(&refused), "{refused:?}");
         let refused = bring(&OnDisk::new(), broken).await;
         assert!(unfit(&refused), "{refused:?}");
+    }
+}
+
+async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
+    full(&bench).await;
+    for deleted in [false, true] {
+        let mut wrong = pieces(&*bench.store()).await;
+        for piece in &mut wrong {
+            if let ExportRecord::Item(_, item) = piece {
+                item.known.standing = ItemStatus::Evicted { since: time(2), deleted };
+            }
+        }
+        let refused = bring(&InMemory::new(), wrong).await;
+        let Err(CommitError::Store(StoreError::Unfit { what })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(what.ends_with("stands in the ledger and says that it left it"), "{what}");
     }
 }
 

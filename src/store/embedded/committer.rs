@@ -41,6 +41,8 @@ pub(super) struct Committer {
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
+    /// How long the clock had run when the age of the log was noted last.
+    pub(super) noted: Duration,
     /// What is being taken in from another store.
     pub(super) importing: Option<transfer::Importer>,
 }
@@ -269,15 +271,15 @@ impl Committer {
         Ok(())
     }
 
-    /// Takes epochs closed before `before` out of the log; how many.
+    /// Takes epochs that are at least so old out of the log; how many.
     pub(super) fn trim(
         &mut self,
         claim: &Claim,
-        before: Time,
+        age: Duration,
         group: &mut CommitGroup,
     ) -> Result<usize, CommitError> {
         self.shared.claimed(claim)?;
-        let (writes, epochs) = prune::trim(&self.records, before, self.sealed.0)?;
+        let (writes, epochs) = prune::trim(&self.records, age, self.sealed.0)?;
         self.write(writes, group);
         Ok(epochs)
     }

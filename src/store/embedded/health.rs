@@ -46,29 +46,30 @@ impl StoreHealth {
             return;
         }
         let cause = in_words(error);
-        tracing::error!(error = %cause, "the store stopped: it is opened again");
+        tracing::error!(error = %cause, "the store stopped; it will be opened again");
         let stop = StoreStop { cause, since: now, next_try: Some(now), failed_tries: 0 };
         *failure = Some(StoreFailure { stop, damage: None });
     }
 
-    /// Notes when it is opened again, and, after a try that failed, why that did.
-    pub(super) fn plan_try(&self, next: Time, failed: Option<&StoreError>) {
+    /// Notes when it is opened again, and, after a try that failed, why that did. `is_damaged`: it looked so
+    /// often as if it were that it is said.
+    pub(super) fn plan_try(&self, next: Time, failed: Option<&StoreError>, is_damaged: bool) {
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let Some(StoreFailure { stop, .. }) = &mut *failure else { return };
         stop.next_try = Some(next);
         if let Some(error) = failed {
             stop.failed_tries = stop.failed_tries.saturating_add(1);
+            if is_damaged {
+                stop.cause = format!("the store looks damaged: {}", what_of(error));
+            }
             let error = in_words(error);
             tracing::warn!(%error, next = %next, "the store could not be opened again");
         }
     }
 
-    /// It is not opened again: it is damaged.
+    /// It is not opened again: acknowledged state is missing.
     pub(super) fn give_up(&self, path: &str, error: &StoreError) {
-        let what = match error {
-            StoreError::Damaged { what, .. } => what.clone(),
-            other => in_words(other),
-        };
+        let what = what_of(error);
         tracing::error!(error = %what, "the store is not opened again: it is damaged");
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = &mut *failure {
@@ -85,6 +86,14 @@ impl StoreHealth {
             let (after, tries) = (now.since(stop.since), stop.failed_tries);
             tracing::warn!(?after, failed_tries = tries, "the store is open again");
         }
+    }
+}
+
+/// What was found to be damaged.
+fn what_of(error: &StoreError) -> String {
+    match error {
+        StoreError::Damaged { what, .. } => what.clone(),
+        other => in_words(other),
     }
 }
 

@@ -32,7 +32,9 @@ impl Committer {
         at: Time,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
-        let writes = open::reidentify(&self.records, |identity| identity.running = Some(at))?;
+        let ran = self.clock.running();
+        let passed = ran.saturating_sub(std::mem::replace(&mut self.noted, ran));
+        let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
         self.write(writes, group);
         Ok(())
     }

@@ -7,9 +7,10 @@ use super::{keys, purge};
 use crate::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
-use crate::store::record::{FloorRecord, IdentityRecord, StateRecord};
+use crate::store::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
 use crate::store::{Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// The format that is written, and the newest that is read.
 const FORMAT: u32 = 1;
@@ -19,6 +20,9 @@ const FORMAT_KEY: &[u8] = b"format";
 const IDENTITY_KEY: &[u8] = b"identity";
 /// Where the number of list writes stands: eight bytes, the greatest first.
 const LIST_WRITES_KEY: &[u8] = b"list_writes";
+
+/// Where it stands how old the change log is.
+const LOG_AGES_KEY: &[u8] = b"log_ages";
 
 /// What a store holds in memory from its start.
 pub(in crate::store) struct Opened {
@@ -167,6 +171,25 @@ fn undo_unfinished(
         }
     }
     Ok(())
+}
+
+/// How old the change log is.
+pub(super) fn log_ages(records: &Records) -> Result<LogAges, StoreError> {
+    Ok(records.record(Class::Gateway, LOG_AGES_KEY)?.unwrap_or_default())
+}
+
+/// The entries that note where the running time stands, and how old the change log is: the store was open
+/// for `passed` since the last time.
+pub(super) fn note_running(
+    records: &Records,
+    at: Time,
+    (passed, newest): (Duration, Epoch),
+) -> Result<Writes, StoreError> {
+    let mut writes = reidentify(records, |identity| identity.running = Some(at))?;
+    let mut ages = log_ages(records)?;
+    ages.note(passed, newest);
+    records.put(&mut writes, Class::Gateway, LOG_AGES_KEY.to_vec(), &ages)?;
+    Ok(writes)
 }
 
 /// Notes how often records outside the content of feeds were written.

@@ -2,9 +2,8 @@
 
 use super::reader::EmbeddedReader;
 use super::request::Touches;
-use super::shared::StoreShared;
 use super::transfer::ExportAbandoned;
-use super::{CommitGroup, Committer, EmbeddedStore, READS, Records};
+use super::{CommitGroup, Committer, EmbeddedStore, READS};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
@@ -176,10 +175,13 @@ impl Store for EmbeddedStore {
     }
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
-        if condition::takes_in(&change) {
+        let space = if condition::takes_in(&change) {
             self.condition().check_intake()?;
-        }
-        let commit = Arc::clone(&self.inner).commit(claim.clone(), change);
+            self.space.clone()
+        } else {
+            None
+        };
+        let commit = Arc::clone(&self.inner).commit(claim.clone(), change, space);
         self.inner.to_the_end(commit).await
     }
 
@@ -232,10 +234,10 @@ impl Store for EmbeddedStore {
         self.inner.to_the_end(prune).await
     }
 
-    async fn trim_log(&self, claim: &Claim, before: Time) -> Result<usize, CommitError> {
+    async fn trim_log(&self, claim: &Claim, age: Duration) -> Result<usize, CommitError> {
         let claim = claim.clone();
         self.inner
-            .ask(Touches::Lists, move |committer, group| committer.trim(&claim, before, group))
+            .ask(Touches::Lists, move |committer, group| committer.trim(&claim, age, group))
             .await
     }
 
@@ -253,24 +255,31 @@ impl Store for EmbeddedStore {
     }
 
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        if self.inner.blocks {
-            let export = move |records: &Records, shared: &Arc<StoreShared>| {
-                let mut send = |piece| to.blocking_send(piece).map_err(|_| ExportAbandoned);
-                transfer::export(records, shared, &mut send)
-            };
-            return self.inner.read(export).await;
-        }
-        // Nobody waits for a taker while a feed cannot be written to.
-        let collect = |records: &Records, shared: &Arc<StoreShared>| {
-            let mut pieces = Vec::new();
-            transfer::export(records, shared, &mut |piece| {
-                pieces.push(piece);
-                Ok(())
-            })?;
-            Ok::<_, StoreError>(pieces)
-        };
-        for piece in self.inner.read(collect).await? {
+        let lists = self.inner.read(|records, shared| transfer::lists(records, shared)).await?;
+        for piece in lists {
             if to.send(piece).await.is_err() {
+                return Ok(());
+            }
+        }
+        for name in self.inner.shared.names() {
+            let (taker, blocks) = (to.clone(), self.inner.blocks);
+            let handed = self.inner.of_feed(&name, move |records, feed, state| {
+                let mut waiting = Vec::new();
+                let told = transfer::feed(records, feed, state, &mut |piece| {
+                    if blocks {
+                        return taker.blocking_send(piece).map_err(|_| ExportAbandoned);
+                    }
+                    // Nobody blocks the thread of others.
+                    waiting.push(piece);
+                    Ok(())
+                })?;
+                Ok((waiting, told.is_err()))
+            });
+            let (waiting, mut is_abandoned) = handed.await?;
+            for piece in waiting {
+                is_abandoned |= to.send(piece).await.is_err();
+            }
+            if is_abandoned {
                 break;
             }
         }
@@ -304,10 +313,12 @@ impl Store for EmbeddedStore {
         loop {
             let mut pieces = Vec::new();
             let taken = from.recv_many(&mut pieces, transfer::AT_ONCE).await;
-            if let Some(space) = &self.space {
-                space.measure();
+            if taken > 0 {
+                if let Some(space) = &self.space {
+                    space.measure();
+                }
+                self.condition().check_intake()?;
             }
-            self.condition().check_intake()?;
             let (claim, end) = (claim.clone(), taken == 0);
             self.inner
                 .ask(Touches::Lists, move |committer, group| {

@@ -5,13 +5,14 @@ use crate::store::StoreError;
 use crate::store::record::StateRecord;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// The readers of a feed; another set once the feed was purged and added again.
 #[derive(Default)]
 pub(super) struct Pins {
     readers: Mutex<Readers>,
-    opened: Condvar,
+    opened: Notify,
     is_purged: AtomicBool,
     is_outdated: AtomicBool,
 }
@@ -40,14 +41,17 @@ impl Pins {
     /// Lets readers in again.
     pub(super) fn open(&self) {
         self.readers().is_shut = false;
-        self.opened.notify_all();
+        self.opened.notify_waiters();
     }
 
-    /// Waits until readers are let in.
-    pub(super) fn wait(&self) {
-        let readers = self.readers();
-        let opened = self.opened.wait_while(readers, |readers| readers.is_shut);
-        drop(opened.unwrap_or_else(PoisonError::into_inner));
+    /// Waits until readers are let in; takes no thread meanwhile.
+    pub(super) async fn wait(&self) {
+        let mut opened = std::pin::pin!(self.opened.notified());
+        // Whoever lets in after this look is heard.
+        opened.as_mut().enable();
+        if self.readers().is_shut {
+            opened.await;
+        }
     }
 
     /// The earliest write that somebody reads as of.

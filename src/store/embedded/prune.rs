@@ -1,10 +1,10 @@
 //! What is taken out of the past of a feed and of the change log.
 
 use super::chain::{ChainHead as Lineage, ORDERS, SKELETONS};
-use super::keys;
 use super::past::tick_of;
 use super::read::logged;
 use super::records::Records;
+use super::{keys, open};
 use crate::model::{FeedName, FeedState, Time};
 use crate::store::engine::KeyOrder;
 use crate::store::engine::{Class, Writes};
@@ -14,6 +14,7 @@ use crate::store::retention::{Succession, Thing, surplus};
 use crate::store::{Epoch, Pruned, Retention, StoreError, VersionNote};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::time::Duration;
 
 /// What is to go, and the answer once it has.
 pub(super) struct PruneList {
@@ -112,22 +113,23 @@ pub(super) fn remove(records: &Records, gone: &PruneList) -> Result<Writes, Stor
     Ok(writes)
 }
 
-/// The writes that take epochs closed before `before` out of the log, and how many go.
+/// The writes that take epochs that are at least so old out of the log, and how many go.
 pub(super) fn trim(
     records: &Records,
-    before: Time,
+    age: Duration,
     newest: Epoch,
 ) -> Result<(Writes, usize), StoreError> {
     let mut writes = Writes::new();
     let (mut last, mut epochs) = (None, 0);
-    let end = keys::log(newest.0.saturating_sub(LOG_EPOCHS), u32::MAX);
+    let Some(old) = open::log_ages(records)?.older_than(age) else { return Ok((writes, 0)) };
+    let end = keys::log(old.0.min(newest.0.saturating_sub(LOG_EPOCHS)), u32::MAX);
     let range = (Bound::Unbounded, Bound::Included(end));
     for entry in records.range(Class::Log, range, KeyOrder::Ascending) {
         let (key, value) = entry?;
-        let (epoch, at, _) = logged(records, &key, &value)?;
+        let (epoch, ..) = logged(records, &key, &value)?;
         let begins = last != Some(epoch);
         // Only whole epochs go, so that none is ever seen in part.
-        if at >= before || (begins && writes.len() >= TRIM_LIMIT) {
+        if begins && writes.len() >= TRIM_LIMIT {
             break;
         }
         epochs += usize::from(begins);

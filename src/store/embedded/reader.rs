@@ -21,13 +21,7 @@ impl EmbeddedReader {
         feed: &FeedName,
     ) -> Result<Option<Arc<Self>>, StoreError> {
         inner.opened()?;
-        let pin = match inner.shared.try_pin(feed)? {
-            Ok(pin) => pin,
-            Err(_) => {
-                let name = feed.clone();
-                inner.read(move |_, shared| shared.pin(&name)).await?
-            }
-        };
+        let pin = inner.shared.pin(feed).await?;
         let (inner, feed) = (Arc::clone(inner), feed.clone());
         Ok(pin.map(|pin| Arc::new(Self { inner, feed, pin })))
     }

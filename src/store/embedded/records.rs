@@ -67,7 +67,12 @@ impl Records {
     }
 
     /// What a reader sees of the record of a feed's content that is stored so.
-    fn seen(&self, class: Class, key: &[u8], stored: &Bytes) -> Result<Option<Bytes>, StoreError> {
+    pub(super) fn seen(
+        &self,
+        class: Class,
+        key: &[u8],
+        stored: &Bytes,
+    ) -> Result<Option<Bytes>, StoreError> {
         let (origin, value) = self.origin(class, key, stored)?;
         if origin.write > self.until {
             return undo::before(self, class, key, self.until);

@@ -24,8 +24,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How often a store may look damaged before it is not opened any more: a disk that fails can make it
-/// look so.
+/// How often in a row a store may look damaged before it is said to be: a disk that fails can make it look
+/// so for a while.
 const DAMAGED_TRIES: u32 = 3;
 /// How late a closing is noticed while a try is waited for.
 const SLICE: Duration = Duration::from_millis(20);
@@ -35,11 +35,15 @@ const SLICE: Duration = Duration::from_millis(20);
 pub(in crate::store) struct ReopenPauses {
     pub(in crate::store) first: Duration,
     pub(in crate::store) longest: Duration,
+    /// Of a store that is damaged, as far as can be seen, the first and the longest: a try copies all of it.
+    pub(in crate::store) damaged: (Duration, Duration),
 }
 
 impl Default for ReopenPauses {
     fn default() -> Self {
-        Self { first: Duration::from_secs(1), longest: Duration::from_secs(30) }
+        let seconds = Duration::from_secs;
+        let damaged = (seconds(600), seconds(6 * 3600));
+        Self { first: seconds(1), longest: seconds(30), damaged }
     }
 }
 
@@ -199,7 +203,8 @@ fn try_until_open(
     let pauses = reopen.pauses();
     let (mut pause, mut damaged, mut failed) = (pauses.first, 0, None);
     loop {
-        health.plan_try(clock.now().plus(pause), failed.as_ref());
+        let is_damaged = damaged >= DAMAGED_TRIES;
+        health.plan_try(clock.now().plus(pause), failed.as_ref(), is_damaged);
         if !rest(inner, pause) {
             return None;
         }
@@ -221,12 +226,12 @@ fn try_until_open(
             }
             Err(ReopenError::Failed(error)) => error,
         };
-        damaged = if matches!(error, StoreError::Damaged { .. }) { damaged + 1 } else { 0 };
-        if damaged >= DAMAGED_TRIES {
-            health.give_up(&path, &error);
-            return None;
-        }
-        pause = pauses.after(pause, &error);
+        let looks_damaged = matches!(error, StoreError::Damaged { .. });
+        damaged = if looks_damaged { DAMAGED_TRIES.min(damaged + 1) } else { 0 };
+        pause = match damaged {
+            DAMAGED_TRIES => pause.saturating_mul(2).clamp(pauses.damaged.0, pauses.damaged.1),
+            _ => pauses.after(pause.min(pauses.longest), &error),
+        };
         failed = Some(error);
     }
 }
@@ -283,6 +288,7 @@ fn install(
         floors,
         list_writes,
         sealed,
+        noted: clock.running(),
         importing: None,
     };
     let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);

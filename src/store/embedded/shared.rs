@@ -194,22 +194,19 @@ impl StoreShared {
         }
     }
 
-    /// The feed as it is published, to be read so; `None` where nothing was committed to it. Blocks for as
+    /// The feed as it is published, to be read so; `None` where nothing was committed to it. Waits for as
     /// long as it is changed in place.
-    pub(super) fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
+    pub(super) async fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
         loop {
             match self.try_pin(feed)? {
                 Ok(pin) => return Ok(pin),
-                Err(pins) => pins.wait(),
+                Err(pins) => pins.wait().await,
             }
         }
     }
 
     /// The same, or whom to wait for.
-    pub(super) fn try_pin(
-        &self,
-        feed: &FeedName,
-    ) -> Result<Result<Option<Pin>, Arc<Pins>>, StoreError> {
+    fn try_pin(&self, feed: &FeedName) -> Result<Result<Option<Pin>, Arc<Pins>>, StoreError> {
         self.health()?;
         // Nothing is published while a pin is set, so that none is set too late.
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);

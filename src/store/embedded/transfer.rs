@@ -26,12 +26,11 @@ const EPOCHS: usize = 1000;
 /// Nobody takes the pieces any more; not an error of the store.
 pub(super) struct ExportAbandoned;
 
-/// Hands everything over.
-pub(super) fn export(
+/// What is read over all feeds, to be handed over.
+pub(super) fn lists(
     records: &Records,
     shared: &StoreShared,
-    to: &mut Send<'_>,
-) -> Result<(), StoreError> {
+) -> Result<Vec<ExportRecord>, StoreError> {
     let newest = *shared.sealed.borrow();
     let mut all = shared.listing(|| {
         let mut pieces: Vec<ExportRecord> = Vec::new();
@@ -58,26 +57,14 @@ pub(super) fn export(
         after = last.epoch;
         all.extend(epochs.into_iter().map(ExportRecord::Log));
     }
-    for piece in all {
-        if to(piece).is_err() {
-            return Ok(());
-        }
-    }
-    for name in shared.names() {
-        let Some(pin) = shared.pin(&name)? else { continue };
-        let told = feed(&records.at(pin.head.write), &name, &pin.head.state, to)?;
-        if matches!(told, Err(ExportAbandoned)) {
-            return Ok(());
-        }
-    }
-    Ok(())
+    Ok(all)
 }
 
 /// Takes a piece.
 pub(super) type Send<'a> = dyn FnMut(ExportRecord) -> Result<(), ExportAbandoned> + 'a;
 
 /// Hands a feed over.
-fn feed(
+pub(super) fn feed(
     records: &Records,
     name: &FeedName,
     state: &FeedState,

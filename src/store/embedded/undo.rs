@@ -83,15 +83,19 @@ pub(super) fn numbered(
             value.map(|value| WriteMark { is_removed: false, ..removed }.before(&value));
         if keep == Keep::Before {
             let before = records.engine().get(class, &key)?;
-            match &before {
-                Some(before) if records.origin(class, &key, before)?.0.write < write => {
-                    let undo = keys::undo(class, &key, write);
-                    let undo =
-                        undo.ok_or_else(|| records.damaged(class, &key, "it is no feed's"))?;
+            if let Some(before) = &before {
+                let undo = keys::undo(class, &key, write);
+                let undo = undo.ok_or_else(|| records.damaged(class, &key, "it is no feed's"))?;
+                let is_first = records.origin(class, &key, before)?.0.write < write;
+                // Of a record that this write made itself, nothing was there before.
+                let is_marked = is_first
+                    || stored.is_none() && records.engine().contains(Class::Undo, &undo)?;
+                if is_first {
                     made.insert((Class::Undo, undo), Some(before.to_vec()));
+                }
+                if is_marked {
                     stored = stored.or_else(|| Some(removed.before(&[])));
                 }
-                Some(_) | None => {}
             }
         }
         made.insert((class, key), stored);
@@ -134,6 +138,10 @@ pub(super) type Sink<'a, E> = dyn FnMut(Writes) -> Result<(), E> + 'a;
 
 /// Undoes what writes behind `last` did to the feed, in portions that can be made anew, and the last of
 /// which says that nothing is unfinished.
+///
+/// What the records were stays in [`Class::Undo`]: a reader may have read a record as the write left it, and
+/// looks there next. It is right for whoever looks behind that write, also when another takes its number:
+/// a record that the other one leaves alone is as it was. It goes with what is kept of the next write.
 pub(super) fn roll_back<E: From<StoreError>>(
     records: &Records,
     feed: &FeedName,
@@ -154,15 +162,6 @@ pub(super) fn roll_back<E: From<StoreError>>(
             if writes.len() >= PORTION {
                 sink(std::mem::take(&mut writes))?;
             }
-        }
-    }
-    for entry in records.stored(Class::Undo, beginning_with(&prefix)) {
-        let (key, _) = entry?;
-        if keys::undone(&key).is_none_or(|(_, _, write)| write > last) {
-            writes.insert((Class::Undo, key), None);
-        }
-        if writes.len() >= PORTION {
-            sink(std::mem::take(&mut writes))?;
         }
     }
     writes.insert((Class::Unfinished, prefix), None);
@@ -226,6 +225,110 @@ impl Cleaning {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::engine::MemoryEngine;
+    use std::sync::Arc;
+
+    const RECORD: Class = Class::Latest;
+
+    fn feed() -> FeedName {
+        FeedName::new("news").unwrap()
+    }
+
+    fn key(name: &str) -> Vec<u8> {
+        [keys::feed(&feed()), name.as_bytes().to_vec()].concat()
+    }
+
+    fn records() -> Records {
+        Records::of(Arc::new(MemoryEngine::default()))
+    }
+
+    fn set(records: &Records, write: u64, keep: Keep, values: &[(&str, Option<&str>)]) {
+        let values = values.iter().map(|(name, value)| {
+            ((RECORD, key(name)), value.map(|value| value.as_bytes().to_vec()))
+        });
+        records.write(values.collect(), write, keep).unwrap();
+    }
+
+    fn as_of(records: &Records, write: u64, name: &str) -> Option<String> {
+        let found = records.at(write).get(RECORD, &key(name)).unwrap();
+        found.map(|value| String::from_utf8(value.to_vec()).unwrap())
+    }
+
+    fn undo_behind(records: &Records, last: u64) {
+        let mut apply = |writes| records.engine().apply(writes);
+        roll_back::<StoreError>(records, &feed(), last, &mut apply).unwrap();
+    }
+
+    fn clean(records: &Records, until: u64) {
+        let mut cleaning = Cleaning::default();
+        loop {
+            let (writes, is_all) = cleaning.portion(records, &feed(), until).unwrap();
+            records.engine().apply(writes).unwrap();
+            if is_all {
+                break;
+            }
+        }
+    }
+
+    fn count(records: &Records) -> usize {
+        let all = || beginning_with(&[]);
+        [RECORD, Class::Undo].map(|class| records.stored(class, all()).count()).iter().sum()
+    }
+
+    /// A reader finds a record as a change left it, the change is undone, and then the reader looks for
+    /// what was there before.
+    #[test]
+    fn a_reader_between_two_looks_is_told_what_was_there_when_a_change_is_undone() {
+        let records = records();
+        set(&records, 1, Keep::Nothing, &[("edited", Some("one")), ("removed", Some("one"))]);
+        set(&records, 2, Keep::Before, &[("edited", Some("two")), ("removed", None)]);
+        let found = |name| records.engine().get(RECORD, &key(name)).unwrap().unwrap();
+        let changed = ["edited", "removed"].map(|name| (name, found(name)));
+        undo_behind(&records, 1);
+        for another in [false, true] {
+            for (name, stored) in &changed {
+                let seen = records.at(1).seen(RECORD, &key(name), stored).unwrap();
+                assert_eq!(seen.as_deref(), Some(&b"one"[..]), "{name}");
+            }
+            if !another {
+                // Another change takes the number, and leaves one of them alone.
+                set(&records, 2, Keep::Before, &[("edited", Some("three"))]);
+            }
+        }
+        assert_eq!(as_of(&records, 2, "edited").as_deref(), Some("three"));
+        assert_eq!(as_of(&records, 2, "removed").as_deref(), Some("one"));
+        clean(&records, 2);
+        assert_eq!(count(&records), 2);
+    }
+
+    /// Two portions of one change may touch one record.
+    #[test]
+    fn what_a_change_sets_and_then_removes_is_there_for_who_reads_as_of_before() {
+        let records = records();
+        set(&records, 1, Keep::Nothing, &[("old", Some("one"))]);
+        set(&records, 2, Keep::Before, &[("old", Some("two")), ("new", Some("two"))]);
+        set(&records, 2, Keep::Before, &[("old", None), ("new", None)]);
+        assert_eq!(as_of(&records, 1, "old").as_deref(), Some("one"));
+        assert_eq!(as_of(&records, 1, "new"), None);
+        assert_eq!(as_of(&records, 2, "old"), None);
+        clean(&records, 2);
+        assert_eq!(count(&records), 0);
+    }
+
+    /// A change over a record that was removed, which is undone.
+    #[test]
+    fn a_mark_that_is_put_back_goes_with_what_is_kept() {
+        let records = records();
+        set(&records, 1, Keep::Nothing, &[("it", Some("one"))]);
+        set(&records, 2, Keep::Before, &[("it", None)]);
+        set(&records, 3, Keep::Before, &[("it", Some("three"))]);
+        assert_eq!(as_of(&records, 1, "it").as_deref(), Some("one"));
+        clean(&records, 2);
+        undo_behind(&records, 2);
+        assert_eq!(as_of(&records, 2, "it"), None);
+        clean(&records, LAST);
+        assert_eq!(count(&records), 0);
+    }
 
     #[test]
     fn what_stands_before_a_record_is_read_as_it_was_written() {

@@ -9,16 +9,17 @@ use super::shared::{FeedLock, StoreShared};
 use super::{StoreInner, keys, plan, prune, undo};
 use crate::model::{Change, FeedName, Time};
 use crate::store::engine::Class;
-use crate::store::{Claim, CommitError, Committed, Pruned, Retention, StoreError};
+use crate::store::{Claim, CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl StoreInner {
-    /// Commits a change.
+    /// Commits a change; a large one breaks off where too little of `space` is left.
     pub(super) async fn commit(
         self: Arc<Self>,
         claim: Claim,
         change: Change,
+        space: Option<Arc<FreeSpace>>,
     ) -> Result<Committed, CommitError> {
         self.opened()?;
         self.goes_on()?;
@@ -28,7 +29,9 @@ impl StoreInner {
         let lock = self.shared.lock(&feed).await;
         let (planner, claimed) = (Arc::clone(&self), claim.clone());
         let planned = self
-            .read(move |records, shared| planner.plan(records, shared, &claimed, change))
+            .read(move |records, shared| {
+                planner.plan(records, shared, &claimed, change, space.as_deref())
+            })
             .await?;
         let (is_begun, base) = (planned.is_begun, planned.base.1);
         let done = self
@@ -59,15 +62,12 @@ impl StoreInner {
         shared: &StoreShared,
         claim: &Claim,
         change: Change,
+        space: Option<&FreeSpace>,
     ) -> Result<PlannedCommit, CommitError> {
         let feed = change.feed.clone();
         let before = shared.published(&feed).map(|published| published.head);
         let base = before.as_ref().map_or(0, |head| head.write);
-        // Of a change whose thread broke off: it would come out with this one.
-        if records.contains(Class::Unfinished, &keys::feed(&feed))? {
-            self.undo(records, &feed, base);
-            shared.health()?;
-        }
+        self.end_unfinished(records, &feed, base)?;
         let mut is_begun = false;
         let planned = plan::plan(
             &records.at(base),
@@ -76,6 +76,7 @@ impl StoreInner {
             change,
             &mut |writes| {
                 self.goes_on()?;
+                space.map_or(Ok(()), FreeSpace::check)?;
                 let is_first = !std::mem::replace(&mut is_begun, true);
                 let (claim, feed) = (claim.clone(), feed.clone());
                 let written = self.ask_blocking(move |committer, group| {
@@ -92,6 +93,20 @@ impl StoreInner {
             self.undo(records, &feed, base);
         }
         planned
+    }
+
+    /// Undoes what is left of a change whose thread broke off: it would come out with the next write.
+    fn end_unfinished(
+        &self,
+        records: &Records,
+        feed: &FeedName,
+        base: u64,
+    ) -> Result<(), StoreError> {
+        if records.contains(Class::Unfinished, &keys::feed(feed))? {
+            self.undo(records, feed, base);
+            self.shared.health()?;
+        }
+        Ok(())
     }
 
     /// Undoes what was written of a change that is not committed. Blocks.
@@ -118,6 +133,12 @@ impl StoreInner {
         now: Time,
     ) -> Result<Pruned, CommitError> {
         let lock = self.shared.lock(&feed).await;
+        let (inner, name) = (Arc::clone(&self), feed.clone());
+        self.read(move |records, shared| {
+            let base = shared.published(&name).map_or(0, |published| published.head.write);
+            inner.end_unfinished(records, &name, base)
+        })
+        .await?;
         let list = move |records: &Records, feed: &FeedName, state: &_| {
             let list = prune::list(records, feed, state, &retention, now)?;
             // What is kept as it should be costs no write.

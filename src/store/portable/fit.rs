@@ -79,7 +79,9 @@ impl Fit {
                 let CarriedItem { known, conflicts, versions, .. } = &**item;
                 let notes = versions.iter().map(|version| version.note.tick);
                 let mut pairs = notes.clone().zip(notes.skip(1));
-                let fault = if usize::try_from(known.conflicts) != Ok(conflicts.len()) {
+                let fault = if known.is_evicted() {
+                    "stands in the ledger and says that it left it"
+                } else if usize::try_from(known.conflicts) != Ok(conflicts.len()) {
                     "lacks conflicts"
                 } else if conflicts.iter().any(|version| version.id != known.id) {
                     "is in conflict with another item"

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Held from open to close; the lock goes with the process, whatever ends it.
 const LOCK: &str = "lock";
 /// What the store had reached when it was last opened or closed.
-const MARK: &str = "mark";
+pub(super) const MARK: &str = "mark";
 /// The last epoch that became durable, since the mark was made.
 const REACHED: &str = "reached";
 /// A mark before it is renamed into its place.

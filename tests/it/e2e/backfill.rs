@@ -111,9 +111,9 @@ async fn a_walk_goes_on_after_a_restart() {
     assert_eq!((&walk["state"], &walk["documents"]), (&json!("walking"), &json!(1)));
     assert_eq!(walk["next"], stage.publisher.address("/archive/2"));
     assert!(walk["note"].as_str().unwrap().contains("503"), "{walk}");
-    stage.restart().await;
+    // Before the restart: it takes a minute, and then the pause is over.
     stage.publisher.set("/archive/2", middle);
-    // It does not hurry: the pause is over when it is over.
+    stage.restart().await;
     stage.hours(1);
     let walk = ended(&stage).await;
     assert_eq!((&walk["state"], &walk["documents"]), (&json!("done"), &json!(3)), "{walk}");

@@ -69,6 +69,7 @@ async fn a_post_with_an_id_made_of_its_title_is_retitled() {
         p.title = title.to_owned();
         p.link = format!("http://publisher.example/posts/{slug}");
         p.id = Some(p.link.clone());
+        p.text.push_str(" It is known by this, and by its date.");
         p
     };
     let all = |title: &str| {

@@ -29,15 +29,15 @@ async fn in_the_end(gate: &mut Gate) -> Vec<EventKind> {
 }
 
 #[tokio::test]
-async fn what_came_back_among_newer_items_may_go_again() {
-    for (hours, then) in [(12, Retired), (24 * 8, Deleted)] {
+async fn what_came_back_among_older_items_is_deleted_when_it_goes_again() {
+    for hours in [12, 24 * 8] {
         let mut gate = in_front_of_a_full_window().await;
         gate.posts(&posts(5..=12, &[8])).await;
         gate.later(12);
         assert_eq!(kinds(&gate.posts(&posts(5..=12, &[])).await), []);
         gate.later(hours);
         assert_eq!(kinds(&gate.posts(&posts(5..=12, &[8])).await), []);
-        assert_eq!(in_the_end(&mut gate).await, [then], "after {hours} hours");
+        assert_eq!(in_the_end(&mut gate).await, [Deleted], "after {hours} hours");
     }
 }
 
@@ -54,15 +54,15 @@ async fn what_came_back_with_all_others_is_deleted_like_any() {
 }
 
 #[tokio::test]
-async fn as_many_new_ones_as_went_from_the_middle_took_their_places() {
+async fn as_many_new_ones_as_went_from_the_middle_may_have_taken_their_places() {
     let mut gate = in_front_of_a_full_window().await;
     // Two sources with a window each look like this.
     assert_eq!(kinds(&gate.posts(&posts(5..=14, &[8, 10])).await), [Created, Created]);
-    assert_eq!(in_the_end(&mut gate).await, [Retired, Retired]);
+    assert_eq!(in_the_end(&mut gate).await, [], "the feed has to show it");
 }
 
 #[tokio::test]
-async fn a_document_made_anew_says_nothing_of_a_single_item() {
+async fn a_document_made_anew_says_what_a_hold_has_confirmed() {
     let mut gate = in_front_of_a_full_window().await;
     let anew = |without: &[u32]| -> Vec<Post> {
         let written = |p: Post| Post { text: format!("{} And that was it.", p.text), ..p };
@@ -76,27 +76,28 @@ async fn a_document_made_anew_says_nothing_of_a_single_item() {
     }
     events.extend(in_the_end(&mut gate).await);
     events.retain(|kind| *kind != Updated);
-    assert_eq!(events, [Retired]);
+    assert_eq!(events, [Deleted]);
 }
 
 #[tokio::test]
-async fn a_window_that_takes_in_an_older_item_has_not_slid_as_well() {
+async fn an_older_item_that_comes_in_makes_no_room_in_the_middle() {
     let mut gate = in_front_of_a_full_window().await;
     // The oldest goes, an older one is there, and one from the middle is gone.
     let mut document = posts(6..=12, &[9]);
     document.push(post(2));
     assert_eq!(kinds(&gate.posts(&document).await), [Returned, Retired]);
-    assert_eq!(in_the_end(&mut gate).await, [Retired]);
+    assert_eq!(in_the_end(&mut gate).await, [Deleted]);
 }
 
 /// A post whose address and id are made of its title.
 fn titled(day: u32, title: &str) -> Post {
     let address = format!("http://publisher.example/{}", title.to_lowercase().replace(' ', "-"));
-    Post { id: address.clone(), link: address, title: title.to_owned(), ..post(day) }
+    let text = format!("{} Whoever has read it knows which story of all it is.", post(day).text);
+    Post { id: address.clone(), link: address, title: title.to_owned(), text, ..post(day) }
 }
 
 #[tokio::test]
-async fn a_post_under_another_title_is_known_by_its_text_wherever_it_stands() {
+async fn a_post_under_another_title_is_known_by_its_date_and_text_wherever_it_stands() {
     let mut gate = Gate::new().await;
     let (a, b, c) = (titled(3, "Ferry"), titled(2, "Harbour"), titled(1, "Lighthouse"));
     gate.posts(&[a.clone(), b.clone(), c.clone()]).await;

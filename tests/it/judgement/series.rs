@@ -83,7 +83,8 @@ async fn a_post_under_another_title_is_the_same_where_its_date_and_text_are() {
         let mut posts: Vec<Post> = (1..=8).rev().map(post).collect();
         let named = |title: &str, of: &Post| {
             let link = format!("http://publisher.example/{}/", title.replace(' ', "-"));
-            Post { id: link.clone(), link, title: title.to_owned(), ..of.clone() }
+            let text = format!("{} No other story has it.", post(of.day).text);
+            Post { id: link.clone(), link, title: title.to_owned(), text, ..of.clone() }
         };
         posts[place] = named("helo world", &posts[place]);
         gate.posts(&posts).await;

@@ -8,7 +8,7 @@ use super::admin::{history_record, identity, poll, subscription};
 use super::ledger::{conflicts, stub};
 use super::*;
 use crate::store::purge_mark::PurgeMark;
-use crate::store::{LoggedChange, VersionNote};
+use crate::store::{Epoch, LoggedChange, VersionNote};
 use std::path::Path;
 
 pub(super) const URL: &str = "https://example.org/";
@@ -382,6 +382,7 @@ specimens! {
     head_1: "head-1.hex", head(), HeadRecord;
     history_1: "history-1.hex", history_record(), HistoryRecord;
     identity_1: "identity-1.hex", identity(), IdentityRecord;
+    log_ages_1: "log-ages-1.hex", log_ages(), LogAges;
     attempt_1: "attempt-1.hex", attempt(), Attempt;
     stub_1: "stub-1.hex", stub(), Stub;
 }
@@ -417,6 +418,13 @@ fn variants_keep_their_numbers() {
     numbers(&[Deletions::Safe, Deletions::Eager, Deletions::Off]);
     numbers(&[FeedSource::File, FeedSource::CommandLine, FeedSource::Api]);
     numbers(&[FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone]);
+}
+
+fn log_ages() -> LogAges {
+    let mut ages = LogAges::default();
+    ages.note(std::time::Duration::from_secs(3600), Epoch(7));
+    ages.note(std::time::Duration::from_secs(7200), Epoch(300));
+    ages
 }
 
 fn attempt() -> Attempt {

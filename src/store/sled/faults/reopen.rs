@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The pause before the first try, and the longest one.
 fn pauses(milliseconds: u64) -> ReopenPauses {
     let first = Duration::from_millis(milliseconds);
-    ReopenPauses { first, longest: 2 * first }
+    ReopenPauses { first, longest: 2 * first, damaged: (first, 3 * first) }
 }
 
 /// A store whose barrier fails as often as it is told to.
@@ -116,6 +116,34 @@ async fn opening_is_tried_until_it_succeeds() {
     until(&store, tries).await;
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
     fails.store(0, Ordering::Release);
+    until_open(&store).await;
+    let claim = self::claim(&store).await;
+    let next = change(&store, "three").await;
+    store.commit(&claim, next).await.unwrap();
+}
+
+/// A disk that fails for a while makes a store look damaged.
+#[tokio::test]
+async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let (store, fails) = open_failing(&path, pauses(10));
+    let claim = claim(&store).await;
+    let first = change(&store, "one").await;
+    store.commit(&claim, first).await.unwrap();
+    let mark = path.join(super::super::folder::MARK);
+    let whole = std::fs::read(&mark).unwrap();
+    std::fs::write(&mark, "what a failing disk answers").unwrap();
+    fails.store(1, Ordering::Release);
+    let second = change(&store, "two").await;
+    store.commit(&claim, second).await.unwrap_err();
+    let tried = |condition: &StoreCondition| {
+        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 4 && stop.next_try.is_some())
+    };
+    let cause = until(&store, tried).await.stop.unwrap().cause;
+    assert!(cause.contains("the store looks damaged: the file mark is not as it"), "{cause}");
+    assert!(matches!(store.feeds().await, Err(StoreError::Stopped(_))));
+    std::fs::write(&mark, whole).unwrap();
     until_open(&store).await;
     let claim = self::claim(&store).await;
     let next = change(&store, "three").await;

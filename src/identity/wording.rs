@@ -1,0 +1,51 @@
+//! Titles that were made of each other.
+
+use std::collections::HashSet;
+
+/// Words that two titles must share, numbers aside, to tell that one was made of the other.
+const SHARED_WORDS: usize = 3;
+
+/// The words of a title, without those that bear a digit.
+pub fn wording(title: &str) -> HashSet<String> {
+    let words = title.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|w| !w.is_empty() && !w.contains(|c: char| c.is_ascii_digit()));
+    words.map(str::to_lowercase).collect()
+}
+
+/// Whether two titles share half of their words and enough of them, and no number of one stands for
+/// a number of the other.
+pub(super) fn is_reworded(new: &str, old: &str) -> bool {
+    let (new_words, old_words) = (wording(new), wording(old));
+    let shared = new_words.intersection(&old_words).count();
+    shared >= SHARED_WORDS
+        && shared * 2 >= new_words.len() + old_words.len() - shared
+        && !is_another_number(new, old)
+}
+
+/// Whether each title has a number that the other lacks.
+fn is_another_number(new: &str, old: &str) -> bool {
+    let numbers = |title: &str| -> HashSet<String> {
+        let runs = title.split(|c: char| !c.is_ascii_digit());
+        runs.filter(|run| !run.is_empty()).map(str::to_owned).collect()
+    };
+    let (new, old) = (numbers(new), numbers(old));
+    new.difference(&old).next().is_some() && old.difference(&new).next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_with_another_number_is_another_title() {
+        for (new, old, expected) in [
+            ("The new ferry sails at last", "The new ferry sails", true),
+            ("The new ferry sails on 4 May", "The new ferry sails", true),
+            ("Order 17 of the harbour office", "Order 18 of the harbour office", false),
+            ("Version 2.0b4 of the reader is out", "Version 2.0b3 of the reader is out", false),
+            ("Ferry sails", "Ferry sails again", false),
+        ] {
+            assert_eq!(is_reworded(new, old), expected, "{new}");
+        }
+    }
+}

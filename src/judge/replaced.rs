@@ -1,0 +1,103 @@
+//! What something newer took the place of was not taken away: a post that was written anew, a release
+//! that follows its drafts.
+
+use super::absence::Judge;
+use super::objections::Objection;
+use super::window::{date_of, dated};
+use crate::identity::wording;
+use crate::model::{Entry, LedgerEntry};
+use crate::xml::plain_address::day;
+use std::collections::HashSet;
+
+/// Among so many entries one is looked for that took an item's place.
+const COMPARED: usize = 100;
+
+/// Objects where an entry came that bears the same day in its id, or the same date as no other item
+/// does; and where one came with the same words in its title, but for items of a series whose older
+/// ones stay. The final version of a draft may have come before.
+pub(super) fn replaced(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Objection> {
+    let entries = &judge.scene.document.entries;
+    let date = date_of(known);
+    // What comes back at the old end is older.
+    let is_new = |at: usize| {
+        let entry = entries.get(at).and_then(dated);
+        let is_older = matches!((entry, date), (Some(new), Some(old)) if new < old);
+        judge.window.incoming.binary_search(&at).is_ok() && !is_older
+    };
+    let is_draft = is_preliminary(&known.title);
+    let is_single = !stands_in_a_series(judge, place, known);
+    let mut compared = entries
+        .iter()
+        .enumerate()
+        .filter(|(at, entry)| is_new(*at) || (is_draft && date.is_some() && dated(entry) > date));
+    let is_replaced = compared.by_ref().take(COMPARED).any(|(at, entry)| {
+        let title = entry.title.as_deref().unwrap_or_default();
+        (is_new(at) && is_of_the_same_day(judge, at, entry, known))
+            || (is_single && is_version_of(title, &known.title))
+    });
+    // What took its place is not named: reasons are kept for as long as the item, and titles are to
+    // go with what is redacted.
+    is_replaced.then(|| Objection::Settled("a newer one of it took its place".to_owned()))
+}
+
+/// Whether the ids of both are made of the same day, or both have one date that nothing else has.
+fn is_of_the_same_day(
+    judge: &Judge<'_>,
+    at: usize,
+    entry: &Entry<'_>,
+    known: &LedgerEntry,
+) -> bool {
+    let id = judge.scene.names.get(at).map(|name| name.shown.as_str());
+    if id.and_then(day).is_some_and(|of| day(&known.native_shown) == Some(of)) {
+        return true;
+    }
+    let date = known.published;
+    let others = judge.scene.document.entries.iter().enumerate();
+    let mut others = others.filter(|(other, _)| *other != at).map(|(_, other)| other.published);
+    let ledger = &judge.scene.snapshot.known;
+    let listed = judge.window.old.iter().filter_map(|item| ledger.get(*item));
+    let mut listed = listed.filter(|item| item.id != known.id).map(|item| item.published);
+    date.is_some()
+        && entry.published == date
+        && !others.any(|other| other == date)
+        && !listed.any(|other| other == date)
+}
+
+/// Words that tell that a version is not the last of its kind.
+const PRELIMINARY: [&str; 9] =
+    ["alpha", "beta", "rc", "pre", "preview", "prerelease", "snapshot", "nightly", "dev"];
+
+/// Whether a title tells of a version that its successor replaces: `2.0b3`, `1.4-rc.1`, `5 beta`.
+fn is_preliminary(title: &str) -> bool {
+    let lower = title.to_lowercase();
+    lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').any(|word| {
+        let mark = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let letters = mark.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let follows_number = mark.len() < word.len();
+        PRELIMINARY.contains(&letters)
+            || (follows_number && mark.len() > letters.len() && matches!(letters, "a" | "b" | "d"))
+    })
+}
+
+/// Whether two titles have the same words but for numbers and what says that a version is a draft.
+/// Those without words are alike where one is of a draft.
+fn is_version_of(a: &str, b: &str) -> bool {
+    let words = |title: &str| -> HashSet<String> {
+        let words = wording(title).into_iter();
+        words.filter(|word| !PRELIMINARY.contains(&word.as_str())).collect()
+    };
+    let of_a = words(a);
+    let tells = !of_a.is_empty() || is_preliminary(a) || is_preliminary(b);
+    tells && !a.trim().is_empty() && of_a == words(b)
+}
+
+/// Whether an older item of the same words stays, a draft where this is one: they are announced side
+/// by side.
+fn stands_in_a_series(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> bool {
+    let is_draft = is_preliminary(&known.title);
+    let ledger = &judge.scene.snapshot.known;
+    let mut stay = judge.window.older_that_stay(place).filter_map(|at| ledger.get(at));
+    stay.by_ref().take(COMPARED).any(|other| {
+        (!is_draft || is_preliminary(&other.title)) && is_version_of(&other.title, &known.title)
+    })
+}

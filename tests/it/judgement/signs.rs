@@ -1,0 +1,307 @@
+//! What goes by another id is the same item where two independent kinds of sign say so.
+
+use crate::support::{Gate, Post, kinds, post};
+use tidegate::model::{EventKind, EventKind::*};
+use tidegate::store::Select;
+
+/// An item of an RSS document.
+#[derive(Clone)]
+struct Listed {
+    id: String,
+    link: String,
+    title: String,
+    more: String,
+}
+
+/// A document of these items.
+fn rss(items: &[Listed]) -> String {
+    let mut text = "<rss version=\"2.0\"><channel><title>Notes</title>\
+         <link>https://notes.example/</link><description>d</description>"
+        .to_owned();
+    for Listed { id, link, title, more } in items {
+        text.push_str(&format!(
+            "<item><guid isPermaLink=\"false\">{id}</guid><link>{link}</link>\
+             <title>{title}</title>{more}</item>"
+        ));
+    }
+    text + "</channel></rss>"
+}
+
+/// Posts whose id and link are made by `address` of their number, without dates, newest first.
+fn undated(titles: &[(u32, &str)], address: impl Fn(u32) -> String) -> Vec<Listed> {
+    let listed = |(number, title): &(u32, &str)| Listed {
+        id: address(*number).replace('&', "&amp;"),
+        link: address(*number).replace('&', "&amp;"),
+        title: (*title).to_owned(),
+        more: String::new(),
+    };
+    titles.iter().map(listed).collect()
+}
+
+/// Takes in a document until it is held no more, and tells what came of it.
+async fn settled(gate: &mut Gate, items: &[Listed]) -> Vec<EventKind> {
+    for _ in 0..4 {
+        gate.later(1);
+        let verdict = gate.take(&rss(items)).await;
+        if verdict.held.is_none() {
+            return kinds(&verdict);
+        }
+    }
+    panic!("it is held for ever");
+}
+
+async fn count(gate: &Gate) -> usize {
+    gate.items(Select::All).await.len()
+}
+
+const SHORT: [(u32, &str); 7] = [
+    (40_207, "朝の海"),
+    (40_206, "雨のち晴れ"),
+    (40_205, "本棚"),
+    (40_204, "おみやげです"),
+    (40_203, "ねむい"),
+    (40_202, "駅前で"),
+    (40_201, "手紙"),
+];
+const LONG: [(u32, &str); 7] = [
+    (40_207, "The ferry is late once more"),
+    (40_206, "On the painting of small boats"),
+    (40_205, "What the lighthouse keeper reads"),
+    (40_204, "An evening in the old harbour"),
+    (40_203, "Nets and how they are mended"),
+    (40_202, "The market opens on Saturday"),
+    (40_201, "Fog, and what to do about it"),
+];
+
+#[tokio::test]
+async fn a_parameter_that_changes_at_each_poll_makes_nothing_new() {
+    for titles in [SHORT, LONG] {
+        let at = |titles: &[(u32, &str)], token: u32| {
+            undated(titles, |n| format!("https://notes.example/diary/{n}?s=00{token}&m=1"))
+        };
+        let mut gate = Gate::new().await;
+        gate.take(&rss(&at(&titles[2..], 10))).await;
+        assert_eq!(count(&gate).await, 5);
+        gate.later(1);
+        let verdict = gate.take(&rss(&at(&titles[2..], 11))).await;
+        assert_eq!((kinds(&verdict), verdict.held.as_deref()), (vec![Rekeyed; 5], None));
+        gate.later(1);
+        // The new post is not kept back by what goes by another parameter, and slides.
+        let verdict = gate.take(&rss(&at(&titles[1..6], 12))).await;
+        assert_eq!(kinds(&verdict).iter().filter(|kind| **kind == Created).count(), 1);
+        assert_eq!(count(&gate).await, 6);
+        // What had slid off comes back under another parameter.
+        gate.later(1);
+        let verdict = gate.take(&rss(&at(&titles[2..], 13))).await;
+        assert!(!kinds(&verdict).contains(&Created), "{:?}", verdict.events());
+        let events = gate.store_events().await;
+        assert!(!events.contains(&Updated) && !events.contains(&Deleted), "{events:?}");
+        let aliases = gate.snapshot().await.known.iter().map(|known| known.aliases.len()).max();
+        assert_eq!(aliases, Some(0), "they would push out the ids that an item had before");
+    }
+}
+
+#[tokio::test]
+async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
+    for titles in [SHORT, LONG] {
+        let mut gate = Gate::new().await;
+        gate.take(&rss(&undated(&titles[1..], |n| format!("https://notes.example/?p={n}")))).await;
+        // The site moves to other addresses, and a new post comes as it does.
+        let moved =
+            undated(&titles[..6], |n| format!("https://new.example/archives/{}", n - 39_999));
+        assert_eq!(
+            settled(&mut gate, &moved).await.iter().filter(|kind| **kind == Created).count(),
+            1
+        );
+        assert_eq!(count(&gate).await, 7);
+    }
+}
+
+#[tokio::test]
+async fn two_equal_titles_or_few_of_many_are_no_row() {
+    // Three columns that stand in every issue, among more that is new.
+    let issue = |week: u32, columns: usize| -> Vec<Listed> {
+        let titles = ["Letters to the editor", "The crossword", "Next week"];
+        let columns = titles.iter().take(columns).map(|title| (*title).to_owned());
+        let news = (1..=7).map(|at| format!("Report {week} of {at} things that happened"));
+        let titles: Vec<String> = news.chain(columns).collect();
+        let listed = titles.iter().zip(0u32..).map(|(title, at)| Listed {
+            id: format!("urn:issue:{week}:{at}"),
+            link: format!("https://notes.example/{week}/{at}"),
+            title: title.clone(),
+            more: String::new(),
+        });
+        listed.collect()
+    };
+    for columns in [2, 3] {
+        let mut gate = Gate::new().await;
+        for week in 1..4 {
+            gate.later(24 * 7);
+            gate.take(&rss(&issue(week, columns))).await;
+        }
+        let events = gate.store_events().await;
+        assert!(!events.contains(&Rekeyed), "{events:?}");
+        assert_eq!(count(&gate).await, 3 * (7 + columns));
+    }
+}
+
+#[tokio::test]
+async fn short_titles_and_days_of_a_zone_are_two_signs() {
+    let dated = |address: fn(u32) -> String| -> Vec<Listed> {
+        let mut items = undated(&SHORT[..5], address);
+        for (item, day) in items.iter_mut().zip((10..20).rev()) {
+            // Midnight in Tokyo.
+            item.more = format!("<pubDate>{day} Mar 2026 00:00:00 +0900</pubDate>");
+        }
+        items
+    };
+    let mut gate = Gate::new().await;
+    gate.take(&rss(&dated(|n| format!("https://notes.example/?p={n}")))).await;
+    let moved = dated(|n| format!("https://notes.example/archives/{n}"));
+    let events = settled(&mut gate, &moved).await;
+    assert_eq!(events.iter().filter(|kind| **kind == Rekeyed).count(), 5, "{events:?}");
+    assert_eq!(count(&gate).await, 5);
+}
+
+#[tokio::test]
+async fn a_picture_is_no_sign_and_a_sound_is_one() {
+    for (file, expected) in [
+        ("harbour.jpg", vec![Created]),
+        ("harbour.webp?w=900", vec![Created]),
+        ("harbour.mp3", vec![Rekeyed, Updated]),
+    ] {
+        let illustrated = |day: u32| Post {
+            extra: format!("<link rel=\"enclosure\" href=\"http://publisher.example/f/{file}\"/>"),
+            ..post(day)
+        };
+        let mut gate = Gate::new().await;
+        let mut posts: Vec<Post> = (1..=8).rev().map(post).collect();
+        posts[3] = illustrated(5);
+        gate.posts(&posts).await;
+        gate.later(1);
+        // Another post, of the same moment, with the same file.
+        posts[3] = Post {
+            id: "urn:another".to_owned(),
+            title: "Quite another matter".to_owned(),
+            link: "http://publisher.example/another".to_owned(),
+            text: "Nobody has said this before.".to_owned(),
+            ..illustrated(5)
+        };
+        if file.ends_with(".mp3") {
+            assert_eq!(kinds(&gate.posts(&posts).await), expected);
+        } else {
+            // Not even the day it has in common makes it the same.
+            posts[3].day = 6;
+            let events = kinds(&gate.posts(&posts).await);
+            assert!(!events.contains(&Rekeyed) && events.contains(&Created), "{events:?}");
+        }
+    }
+}
+
+/// What becomes of a column that stands among the stories of four weeks, with a text that never
+/// changes.
+async fn weekly(text: &str) -> (usize, Vec<EventKind>) {
+    let week = |week: u32| -> Vec<Listed> {
+        let date = format!("<pubDate>{} Mar 2026 06:00:00 +0000</pubDate>", 1 + week * 7);
+        let listed = |at: u32, title: String, text: &str| Listed {
+            id: format!("https://notes.example/{week}/{at}"),
+            link: format!("https://notes.example/{week}/{at}"),
+            title,
+            more: format!("<description>{text}</description>{date}"),
+        };
+        let mut items: Vec<Listed> =
+            (0..5).map(|at| listed(at, format!("Story {week} about {at}"), "A story.")).collect();
+        items.insert(3, listed(9, "Questions of the week".to_owned(), text));
+        items
+    };
+    let mut gate = Gate::new().await;
+    for number in 0..4 {
+        gate.later(24 * 7);
+        gate.take(&rss(&week(number))).await;
+    }
+    (count(&gate).await, gate.store_events().await)
+}
+
+#[tokio::test]
+async fn a_column_of_each_week_is_a_post_each_week() {
+    let about = "Every week we ask those who live at the harbour what they saw, heard, bought, \
+         mended, and what they would have liked better.";
+    let (items, events) = weekly(about).await;
+    assert!(!events.contains(&Rekeyed), "{events:?}");
+    assert_eq!(items, 24);
+    // With a text like that of a post it is taken for one once, and then for a series.
+    let (items, events) = weekly(&about.repeat(3)).await;
+    assert_eq!(events.iter().filter(|kind| **kind == Rekeyed).count(), 1, "{events:?}");
+    assert_eq!(items, 23);
+}
+
+#[tokio::test]
+async fn what_is_listed_twice_goes_by_another_id_twice() {
+    let paper = |number: u32, version: u32, section: &str| Listed {
+        id: format!("oai:papers:{number}v{version}"),
+        link: format!("https://notes.example/abs/{number}"),
+        title: format!("Tides and what they carry, part {number}"),
+        more: format!(
+            "<description>In this paper, which is number {number}, we show how much of what the \
+             water takes away is there again in the evening.</description>\
+             <category>{section}</category>"
+        ),
+    };
+    let document = |version: u32| -> Vec<Listed> {
+        let of = |section: &'static str| {
+            let papers = [250, 251, 252, 253].into_iter();
+            papers.map(move |n| paper(n, if n == 251 { version } else { 1 }, section))
+        };
+        of("physics").chain(of("biology")).collect()
+    };
+    let mut gate = Gate::new().await;
+    gate.take(&rss(&document(1))).await;
+    gate.later(1);
+    let verdict = gate.take(&rss(&document(2))).await;
+    assert_eq!(kinds(&verdict), [Rekeyed, Rekeyed]);
+    assert_eq!(count(&gate).await, 8);
+}
+
+#[tokio::test]
+async fn another_number_in_the_title_is_another_post() {
+    for (title, same) in
+        [("Order 18 of the harbour office", false), ("Order 17 of the harbour", true)]
+    {
+        let mut gate = Gate::new().await;
+        let mut posts: Vec<Post> = (1..=6).rev().map(post).collect();
+        let order = |title: &str, id: u32| Post {
+            id: format!("http://publisher.example/orders/2026-01-05/{id}"),
+            link: format!("http://publisher.example/orders/2026-01-05/{id}"),
+            title: title.to_owned(),
+            text: format!("It is ordered as number {id}."),
+            ..post(4)
+        };
+        posts[2] = order("Order 17 of the harbour office", 17);
+        gate.posts(&posts).await;
+        gate.later(1);
+        posts[2] = order(title, 18);
+        let events = kinds(&gate.posts(&posts).await);
+        assert_eq!(events.contains(&Rekeyed), same, "{title}: {events:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_alone_makes_no_rename() {
+    let mut gate = Gate::new().await;
+    let about = "A story that is told at such length that it could be told from all the others of \
+         this feed and of every other feed by it alone.";
+    let mut posts: Vec<Post> = (1..=6).rev().map(post).collect();
+    posts[2].text = about.to_owned();
+    gate.posts(&posts).await;
+    gate.later(1);
+    posts[2] = Post {
+        id: "urn:film".to_owned(),
+        title: "A film in its place".to_owned(),
+        link: "http://publisher.example/film".to_owned(),
+        day: 5,
+        text: about.to_owned(),
+        ..post(4)
+    };
+    let events = kinds(&gate.posts(&posts).await);
+    assert!(!events.contains(&Rekeyed) && events.contains(&Created), "{events:?}");
+}
