@@ -35,6 +35,7 @@ mod parse_hostile;
 mod publishers;
 mod pull;
 mod redaction;
+mod renames_served;
 mod sharing;
 mod sharing_chain;
 mod sharing_hostile;

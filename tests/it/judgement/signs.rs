@@ -101,6 +101,45 @@ async fn a_parameter_that_changes_at_each_poll_makes_nothing_new() {
     }
 }
 
+/// What an entry has beside its title: nothing, a date, a short text, a long one.
+const MORE: [fn(u32) -> String; 4] = [
+    |_| String::new(),
+    |n| format!("<pubDate>{} Mar 2026 06:00:00 +0000</pubDate>", n - 40_190),
+    |n| format!("<description>The text of post {n}, with some words.</description>"),
+    |n| {
+        let text = format!("What happened on day {n}, told at length so that nobody doubts it. ");
+        format!("<description>{}</description>", text.repeat(4))
+    },
+];
+
+#[tokio::test]
+async fn another_session_in_every_address_makes_nothing_new_whatever_entries_have() {
+    for more in MORE {
+        for (titles, is_longer) in [(SHORT, false), (LONG, false), (SHORT, true), (LONG, true)] {
+            let at = |titles: &[(u32, &str)], session: &str| -> Vec<Listed> {
+                let address = |n| format!("https://notes.example/diary/detail/{n}?sid={session}");
+                let mut items = undated(titles, address);
+                for (item, (number, _)) in items.iter_mut().zip(titles) {
+                    item.more = more(*number);
+                }
+                items
+            };
+            let mut gate = Gate::new().await;
+            gate.take(&rss(&at(&titles[1..6], "a1"))).await;
+            let begins = usize::from(!is_longer);
+            for session in ["b2", "c3"] {
+                let items = at(&titles[begins..begins + 5], session);
+                let events = settled(&mut gate, &items).await;
+                let created = events.iter().filter(|kind| **kind == Created).count();
+                assert_eq!(created, usize::from(is_longer && session == "b2"), "{events:?}");
+            }
+            assert_eq!(count(&gate).await, 5 + usize::from(is_longer));
+            let events = gate.store_events().await;
+            assert!(!events.contains(&Updated) && !events.contains(&Deleted), "{events:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
     for titles in [SHORT, LONG] {
