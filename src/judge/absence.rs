@@ -81,6 +81,9 @@ const LASTING_DOCUMENTS: u32 = 3;
 /// How old the first of them is at least.
 const LASTING_TIME: Duration = Duration::from_secs(3600);
 
+/// A hole above fewer items than this is near the old end, which is ragged where a list is scraped.
+const OLDER_LEAST: usize = 3;
+
 impl Judge<'_> {
     /// The retired items that the document says were deleted, those among them that left the ledger.
     fn said_of_retired(&self) -> Vec<usize> {
@@ -221,6 +224,19 @@ impl Judge<'_> {
         let Some(date) = self.window.date_of(known).filter(|_| tells) else { return false };
         let mut dates = self.scene.document.entries.iter().filter_map(|e| self.window.date_in(e));
         dates.all(|other| date < other || (date == other && !ordered))
+    }
+
+    /// Whether enough items stay that are older: by their dates where the document runs by them, else by
+    /// their places in the last one.
+    pub(super) fn is_above_others(&self, place: usize, known: &LedgerEntry) -> bool {
+        let older = match self.window.date_of(known).filter(|_| self.window.dated) {
+            Some(date) => {
+                let entries = self.scene.document.entries.iter();
+                entries.filter(|e| self.window.date_in(e).is_some_and(|d| d < date)).count()
+            }
+            None => self.window.older_that_stay(place).count(),
+        };
+        older >= OLDER_LEAST
     }
 
     /// Whether no entry of the document is older than an item that was missing before.

@@ -248,13 +248,14 @@ fn came_late(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Obj
 
 /// What comes may push out what goes, wherever that stood, where nothing that left at the end made
 /// room for it.
-fn pushed_out(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection> {
+fn pushed_out(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Objection> {
     let window = judge.window;
     let character = &judge.scene.snapshot.state.character;
     let new = window.incoming.len().saturating_sub(window.backfill);
     // Who is in a hurry takes a single one for deleted.
     let is_hurried = judge.scene.options.deletions == Deletions::Eager && judge.holes == 1;
-    let is_known = judge.holes == 1 && is_known_to_slide(character);
+    let is_deep = judge.is_above_others(place, known);
+    let is_known = judge.holes == 1 && is_deep && is_known_to_slide(character);
     if new == 0 || is_hurried || is_known || keeps_everything(character) || has_room(judge) {
         return None;
     }

@@ -87,6 +87,20 @@ async fn what_a_new_one_may_have_pushed_out_is_deleted_once_one_slides_off() {
 }
 
 #[tokio::test]
+async fn what_goes_near_the_old_end_as_a_new_one_comes_is_no_deletion_yet() {
+    // A feed known to slide: the last document loses one that has so many older ones below it.
+    for (gone, expected) in [(8, vec![Deleted]), (7, vec![]), (6, vec![])] {
+        let mut gate = Gate::new().await;
+        for document in slides(8, 8..=12) {
+            gate.posts(&document).await;
+            gate.later(24);
+        }
+        gate.posts(&posts((5..=13).rev().filter(|day| *day != gone))).await;
+        assert_eq!(stays(&mut gate, 3).await, expected, "{gone}");
+    }
+}
+
+#[tokio::test]
 async fn one_that_goes_as_another_slides_off_for_the_new_one_is_deleted() {
     let mut documents = slides(8, 8..=10);
     documents.push(posts([11, 10, 9, 8, 6, 5, 4]));
