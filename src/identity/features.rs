@@ -63,6 +63,11 @@ pub(super) fn long_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
     text_prints(entry, LONG_TEXT)
 }
 
+/// The texts of an entry that says anything.
+pub(super) fn short_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    text_prints(entry, TELLING_TITLE)
+}
+
 /// A title as it is compared; nothing where it says too little.
 pub(super) fn plain_title(title: &str) -> Option<String> {
     (units(title) >= TELLING_TITLE).then(|| title.trim().to_lowercase())

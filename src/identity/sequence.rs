@@ -1,9 +1,11 @@
-//! Documents in which ids, links and dates change at once, and the titles and their order stay.
+//! Documents in which ids, links and dates change at once, and the titles and their order stay; of entries
+//! without titles, the texts.
 
 use super::evidence::Sides;
-use super::features::plain_title;
+use super::features::{Feature, plain_title, short_texts};
 use super::group::pair_group;
 use super::signs::Basis;
+use crate::model::{Entry, LedgerEntry};
 use std::collections::{HashMap, HashSet};
 
 /// Two equal titles happen; so many in the same order are the same posts …
@@ -11,7 +13,7 @@ const LEAST_ANCHORS: usize = 3;
 /// … where they are one in so many, or more, of what is unmatched on the side that has less of it.
 const ANCHORS_PART: usize = 2;
 
-/// Entries and items that bear a title: those of one native id on each side.
+/// Entries and items that bear a title, or a text where they have none: those of one native id on each side.
 type Anchor = (Vec<usize>, Vec<usize>);
 
 /// Pairs the longest run of titles that stand in the same order on both sides, whatever ids, links
@@ -37,29 +39,27 @@ pub(super) fn same_sequence(sides: &mut Sides<'_>) {
     }
 }
 
-/// The unmatched entries and items whose title stands once in each document and is that of no series,
-/// in the order of the entries. What shares a native id stands once.
+/// The unmatched entries and items whose title, or text, stands once in each document and is that of no
+/// series, in the order of the entries. What shares a native id stands once.
 fn anchors(sides: &Sides<'_>) -> Vec<Anchor> {
-    let mut entries: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut entries: HashMap<Feature, Vec<usize>> = HashMap::new();
     for (at, entry) in sides.document.entries.iter().enumerate() {
-        let title = entry.title.as_deref().and_then(plain_title);
-        if let Some(title) = title.filter(|_| !sides.is_copy(at)) {
-            entries.entry(title).or_default().push(at);
+        if let Some(feature) = name_of_entry(entry).filter(|_| !sides.is_copy(at)) {
+            entries.entry(feature).or_default().push(at);
         }
     }
-    let mut items: HashMap<String, (HashSet<&str>, Vec<usize>)> = HashMap::new();
+    let mut items: HashMap<Feature, (HashSet<&str>, Vec<usize>)> = HashMap::new();
     for (at, known) in sides.snapshot.known.iter().enumerate() {
-        let title = plain_title(&known.title).filter(|title| entries.contains_key(title));
-        let Some(title) = title else { continue };
-        let (names, listed) = items.entry(title).or_default();
+        let Some(feature) = name_of_item(known, &entries) else { continue };
+        let (names, listed) = items.entry(feature).or_default();
         names.insert(&known.native_shown);
         if sides.place(at).is_some() {
             listed.push(at);
         }
     }
     let mut anchors: Vec<Anchor> = Vec::new();
-    for (title, entries) in entries {
-        let Some((names, listed)) = items.remove(&title) else { continue };
+    for (feature, entries) in entries {
+        let Some((names, listed)) = items.remove(&feature) else { continue };
         let shown = |at: &usize| sides.names.get(*at).map(|native| native.shown.as_str());
         let first = entries.first().and_then(shown);
         let is_one = entries.iter().all(|at| shown(at) == first) && names.len() == 1;
@@ -72,6 +72,22 @@ fn anchors(sides: &Sides<'_>) -> Vec<Anchor> {
     }
     anchors.sort_unstable();
     anchors
+}
+
+/// What an entry is called in a row of others: by its title, or by its text where it has none.
+fn name_of_entry(entry: &Entry<'_>) -> Option<Feature> {
+    match entry.title.as_deref().unwrap_or_default().trim() {
+        "" => short_texts(entry).into_iter().next().map(Feature::Text),
+        title => plain_title(title).map(Feature::Title),
+    }
+}
+
+/// The same of an item, where an entry is called so.
+fn name_of_item(known: &LedgerEntry, entries: &HashMap<Feature, Vec<usize>>) -> Option<Feature> {
+    let mut texts = known.prints.iter().filter(|_| known.title.trim().is_empty());
+    let is_borne = |feature: &Feature| entries.contains_key(feature);
+    let text = || texts.find_map(|print| Some(Feature::Text(*print)).filter(is_borne));
+    plain_title(&known.title).map(Feature::Title).filter(is_borne).or_else(text)
 }
 
 /// The longest row of indices whose values rise.

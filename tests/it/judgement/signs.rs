@@ -157,6 +157,25 @@ async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
 }
 
 #[tokio::test]
+async fn short_notes_without_titles_are_known_by_their_row() {
+    let notes = |numbers: std::ops::Range<u32>, session: &str| -> Vec<Listed> {
+        let note = |n: u32| Listed {
+            more: format!("<description>{} boats came in.</description>", n * 7),
+            ..undated(&[(n, "")], |n| format!("https://notes.example/{n}?sid={session}")).remove(0)
+        };
+        numbers.rev().map(note).collect()
+    };
+    let mut gate = Gate::new().await;
+    gate.take(&rss(&notes(1..6, "a"))).await;
+    for (numbers, session, created) in [(1..6, "b", 0), (2..7, "c", 1), (2..7, "d", 0)] {
+        let events = settled(&mut gate, &notes(numbers, session)).await;
+        let new = events.iter().filter(|kind| **kind == Created).count();
+        assert_eq!(new, created, "{session}: {events:?}");
+    }
+    assert_eq!(count(&gate).await, 6);
+}
+
+#[tokio::test]
 async fn two_equal_titles_or_few_of_many_are_no_row() {
     // Three columns that stand in every issue, among more that is new.
     let issue = |week: u32, columns: usize| -> Vec<Listed> {
