@@ -8,6 +8,7 @@ mod character;
 mod compare;
 mod confirm_absence;
 mod decide;
+mod delete_missing;
 mod doubt;
 mod draft;
 mod evict;
@@ -34,6 +35,7 @@ mod window;
 
 pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
+pub use delete_missing::{DeletionError, delete_missing};
 pub use doubt::read_before;
 pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT, minted_names, unknown_names};
 pub use gather::{AggregateSource, Credit, LeftOut, gather};

@@ -275,6 +275,7 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds/{name}/hold", post(admin::hold))
         .route("/feeds/{name}/backfill", post(admin::backfill))
         .route("/feeds/{name}/conflicts", get(edit::conflicts))
+        .route("/feeds/{name}/items/{id}/delete", post(admin::delete_missing))
         .route("/feeds/{name}/items/{id}/redact", post(admin::redact))
         .fallback(unknown_administration)
         .method_not_allowed_fallback(wrong_method)

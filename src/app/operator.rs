@@ -1,5 +1,6 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod delete_missing;
 mod gather;
 mod gathered;
 mod hold;
@@ -15,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Websub};
 use crate::hub::Hub;
 use crate::model::{
-    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Time,
+    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Tick, Time,
 };
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
@@ -326,6 +327,14 @@ impl Operator for AdminService {
         reason: Option<String>,
     ) -> Result<Redacted, OperatorError> {
         self.take_out(feed, item, reason).await
+    }
+
+    async fn delete_missing(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+    ) -> Result<Option<Tick>, OperatorError> {
+        self.bury(feed, item).await
     }
 
     async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {

@@ -332,6 +332,14 @@ impl<'a> ChangeDraft<'a> {
         }
     }
 
+    /// Takes an item out of the reader view, where it is in it.
+    pub(super) fn take_out_of_view(&mut self, id: &SyncId) {
+        let order = self.order.as_deref().unwrap_or(self.old_order());
+        if order.contains(id) {
+            self.set_order(order.iter().filter(|other| *other != id).cloned().collect());
+        }
+    }
+
     /// The items that this commit brings other bytes or a version of.
     pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
         self.versions.iter().map(|version| &version.id).chain(self.latest.keys())

@@ -420,7 +420,7 @@ impl At<'_> {
         let comes = standing == ItemStatus::Current && self.known.is_deleted();
         draft.share(self.index, item, standing, said);
         if is_deleted {
-            out_of_view(draft, &self.known.id);
+            draft.take_out_of_view(&self.known.id);
         } else if comes {
             draft.change(self.index, |item| item.came = self.round.aged);
             on_top(draft, &self.known.id);
@@ -483,18 +483,5 @@ fn resolution(keep: &Resolution, before: &[Version<Option<Markup>>], left: usize
 /// Puts an item on top of the reader view.
 fn on_top(draft: &mut ChangeDraft<'_>, id: &SyncId) {
     let rest = draft.old_order().iter().filter(|other| *other != id).cloned();
-    let order: Vec<SyncId> = std::iter::once(id.clone()).chain(rest).collect();
-    reorder(draft, order);
-}
-
-fn out_of_view(draft: &mut ChangeDraft<'_>, id: &SyncId) {
-    if draft.old_order().contains(id) {
-        let order = draft.old_order().iter().filter(|other| *other != id).cloned().collect();
-        reorder(draft, order);
-    }
-}
-
-fn reorder(draft: &mut ChangeDraft<'_>, order: Vec<SyncId>) {
-    draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    draft.order = Some(order);
+    draft.set_order(std::iter::once(id.clone()).chain(rest).collect());
 }

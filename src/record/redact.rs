@@ -45,10 +45,7 @@ pub(super) fn forget_in(draft: &mut ChangeDraft<'_>, at: usize, why: &str) {
         draft.change(at, |item| item.standing = standing);
         draft.keep_latest(id.clone(), stand_in);
     }
-    let order = draft.order.as_deref().unwrap_or(draft.old_order());
-    if order.contains(id) {
-        draft.set_order(order.iter().filter(|k| *k != id).cloned().collect());
-    }
+    draft.take_out_of_view(id);
     if known.conflicts > 0 {
         draft.conflicts.insert(id.clone(), Vec::new());
         draft.change(at, |item| item.conflicts = 0);

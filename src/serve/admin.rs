@@ -280,6 +280,25 @@ pub(super) async fn redact(
     Ok(answer(StatusCode::OK, json::with(json::value(&done?), more)))
 }
 
+/// `POST /api/v1/feeds/NAME/items/SYNC_ID/delete`.
+pub(super) async fn delete_missing(
+    State(room): State<SharedState>,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Response, Problem> {
+    let (name, id) = item_in(path)?;
+    let (acting, of, which) = (Arc::clone(&room), name.clone(), id.clone());
+    let done = to_the_end(async move { acting.operator.delete_missing(&of, &which).await });
+    let tick = done.await?;
+    let value = json!({
+        "feed": name,
+        "sync_id": id,
+        "deleted": true,
+        "was_deleted": tick.is_none(),
+        "tick": tick,
+    });
+    Ok(answer(StatusCode::OK, value))
+}
+
 /// Lets an action run to its end even when the caller goes away or the time for the answer is up:
 /// half an action is worse than one whose end nobody waited for.
 pub(super) async fn to_the_end<T: Send + 'static>(

@@ -43,6 +43,15 @@ pub trait Operator: Send + Sync + 'static {
         item: &SyncId,
         reason: Option<String>,
     ) -> Result<Redacted, OperatorError>;
+
+    /// Deletes an item of a publisher that is missing from its document. The tick of the tombstone that
+    /// this made; `None` where it was deleted before. Durable on return.
+    async fn delete_missing(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+    ) -> Result<Option<Tick>, OperatorError>;
+
     /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
     /// stops one. Answers when it is in its line.
     async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError>;

@@ -302,6 +302,17 @@ async fn what_left_is_not_deleted_by_a_document_that_is_held() {
 }
 
 #[tokio::test]
+async fn the_operator_deletes_what_left() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 1).await.unwrap();
+    let verdict = gate.delete_missing(&left.id).await.unwrap().unwrap();
+    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    let known = gate.store.known(&gate.feed, &left.id).await.unwrap().unwrap();
+    assert!(known.is_tombstone() && known.updates.value() == left.updates.value() + 1);
+    assert_eq!(gate.delete_missing(&left.id).await, Ok(None));
+}
+
+#[tokio::test]
 async fn the_text_of_what_left_can_be_redacted() {
     let mut gate = after(40).await;
     let left = stub(&gate, 3).await.unwrap();

@@ -2,6 +2,7 @@
 
 mod backfill;
 mod came;
+mod deleted_by_operator;
 mod heads;
 mod held;
 mod holes;

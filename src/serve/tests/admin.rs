@@ -330,6 +330,24 @@ async fn a_redaction_is_asked_for_with_its_reason() {
 }
 
 #[tokio::test]
+async fn a_missing_item_is_deleted() {
+    let site = Site::new();
+    let path = |id: &str| format!("/feeds/news/items/{id}/delete");
+    let said = json(site.call("POST", &path("a"), "").await).await;
+    assert_eq!((&said["sync_id"], &said["was_deleted"]), (&"a".into(), &false.into()), "{said}");
+    assert!(said["deleted"] == true && said["tick"].is_string(), "{said}");
+    let again = json(site.call("POST", &path("gone"), "").await).await;
+    assert!(again["was_deleted"] == true && again["tick"].is_null(), "{again}");
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert_eq!(asked, ["delete_missing news a", "delete_missing news gone"]);
+    problem(site.call("POST", &path("listed"), "").await, 409).await;
+    problem(site.call("POST", &path("nothing"), "").await, 404).await;
+    problem(site.call("POST", "/feeds/other/items/a/delete", "").await, 404).await;
+    let without_token = format!("/api/v1{}", path("a"));
+    problem(site.ask(request("POST", &without_token, &[], "")).await, 401).await;
+}
+
+#[tokio::test]
 async fn what_is_kept_is_told() {
     let feed = json(Site::new().call("GET", "/feeds/news", "").await).await;
     assert_eq!(feed["kept"]["versions"], 4);

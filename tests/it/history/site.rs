@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::clock::ManualClock;
 use tidegate::model::{
-    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId,
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Tick,
 };
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
@@ -62,6 +62,13 @@ impl Operator for Nobody {
         _: &SyncId,
         _: Option<String>,
     ) -> Result<Redacted, OperatorError> {
+        never()
+    }
+    async fn delete_missing(
+        &self,
+        _: &FeedName,
+        _: &SyncId,
+    ) -> Result<Option<Tick>, OperatorError> {
         never()
     }
     fn is_callback(&self, _: &str) -> bool {

@@ -14,7 +14,7 @@ use tidegate::model::{
     Snapshot, SyncId, Time, VERSIONS_PER_DAY,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, Backfilled, Observation, Redaction, Verdict};
+use tidegate::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
 use tidegate::store::portable::{self, ExportRecord};
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use tokio::sync::mpsc;
@@ -212,6 +212,17 @@ impl Gate {
         let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
         let done = record::redact(&self.round(Some(&snapshot)), id, "by court order");
         if let Redaction::Commit(verdict) = &done {
+            self.commit(verdict).await;
+        }
+        done
+    }
+
+    /// Deletes a missing item at the operator's word; what was decided.
+    pub async fn delete_missing(&mut self, id: &SyncId) -> Result<Option<Verdict>, DeletionError> {
+        let snapshot = self.store.snapshot(&self.feed).await.unwrap();
+        let snapshot = self.with_stubs(snapshot, &[id.to_string()]).await.unwrap();
+        let done = record::delete_missing(&self.round(Some(&snapshot)), id);
+        if let Ok(Some(verdict)) = &done {
             self.commit(verdict).await;
         }
         done

@@ -241,6 +241,20 @@ impl Operator for TestOperator {
             before: false,
         })
     }
+    async fn delete_missing(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+    ) -> Result<Option<Tick>, OperatorError> {
+        Self::known(feed)?;
+        self.note(format!("delete_missing {feed} {item}"));
+        match item.as_str() {
+            "nothing" => Err(OperatorError::UnknownItem(feed.clone())),
+            "listed" => Err(OperatorError::Conflict("it is listed".to_owned())),
+            "gone" => Ok(None),
+            _ => Ok(Some(tick(0))),
+        }
+    }
     async fn backfill(&self, feed: &FeedName, action: WalkOrder) -> Result<(), OperatorError> {
         self.note(format!("backfill {feed} {action:?}"));
         Self::known(feed)

@@ -1,0 +1,94 @@
+//! Missing items that the operator says were deleted.
+
+use crate::support::{Gate, HOUR, Post, kinds, post};
+use tidegate::model::EventKind::*;
+use tidegate::model::SyncId;
+use tidegate::record::DeletionError;
+
+fn window() -> Vec<Post> {
+    (1..=12).rev().map(post).collect()
+}
+
+fn without(days: &[u32]) -> Vec<Post> {
+    window().into_iter().filter(|p| !days.contains(&p.day)).collect()
+}
+
+async fn id_of(gate: &Gate, day: u32) -> SyncId {
+    gate.known(&post(day).id).await.id
+}
+
+#[tokio::test]
+async fn what_went_with_others_is_deleted_and_comes_again() {
+    let mut gate = Gate::new().await;
+    gate.posts(&window()).await;
+    gate.later(1);
+    gate.posts(&without(&[4, 7, 10])).await;
+    gate.later(2);
+    assert_eq!(kinds(&gate.same().await), [Retired; 3]);
+    let retired = gate.wall();
+    gate.later(1);
+    let (id, before) = (id_of(&gate, 7).await, gate.store_state().await);
+    let verdict = gate.delete_missing(&id).await.unwrap().unwrap();
+    assert_eq!(kinds(&verdict), [Deleted]);
+    let event = &verdict.events()[0];
+    assert_eq!(event.reason, format!("deleted by the operator: it is retired since {retired}"));
+    let after = gate.store_state().await;
+    assert!(event.tick == after.tick && after.tick > before.tick, "{:?}", after.tick);
+    assert_eq!((after.tombstones, after.living, after.current), (1, 11, 9));
+    assert_eq!(gate.delete_missing(&id).await, Ok(None), "nothing is done twice");
+
+    gate.later(1);
+    assert_eq!(kinds(&gate.same().await), []);
+    gate.later(1);
+    let verdict = gate.posts(&without(&[10])).await;
+    assert_eq!(kinds(&verdict), [Undeleted, Returned]);
+    let known = gate.known(&post(7).id).await;
+    assert!(known.id == id && !known.is_deleted() && known.updates.value() == 3, "{known:?}");
+}
+
+#[tokio::test]
+async fn what_waits_is_deleted_at_once() {
+    let mut gate = Gate::new().await;
+    // The wall clock is ahead of the running time, by which absences age.
+    gate.lead = 5 * HOUR;
+    gate.posts(&window()).await;
+    gate.later(1);
+    gate.posts(&without(&[7])).await;
+    let since = gate.wall();
+    gate.later(2);
+    let id = id_of(&gate, 7).await;
+    assert!(gate.known(&post(7).id).await.absence.is_some());
+    let verdict = gate.delete_missing(&id).await.unwrap().unwrap();
+    let event = &verdict.events()[0];
+    let said = format!("deleted by the operator: it is missing since {since}; gone while older");
+    assert!(event.reason.starts_with(&said), "{}", event.reason);
+    assert_eq!(event.seen_gone, Some(since));
+    let known = gate.known(&post(7).id).await;
+    assert!(known.is_tombstone() && known.absence.is_none(), "{known:?}");
+    // Nothing is left to be decided.
+    assert_eq!(gate.store_state().await.next_decision_at, None);
+}
+
+#[tokio::test]
+async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
+    let mut gate = Gate::new().await;
+    gate.posts(&window()).await;
+    let listed = id_of(&gate, 7).await;
+    assert_eq!(gate.delete_missing(&listed).await, Err(DeletionError::Listed));
+    let unknown = SyncId::new("x.unknown").unwrap();
+    assert_eq!(gate.delete_missing(&unknown).await, Err(DeletionError::Unknown));
+    gate.options.sharing.local = true;
+    assert_eq!(gate.delete_missing(&listed).await, Err(DeletionError::NotObserved));
+    gate.options.sharing.local = false;
+    gate.redact_item(&listed).await;
+    assert_eq!(gate.delete_missing(&listed).await, Ok(None));
+
+    use crate::support::sharing::{entry, shared};
+    let mut gate = Gate::new().await;
+    let (a, b) = (entry("a", "A", 1, &[(1, "REO", 1)]), entry("b", "B", 1, &[(1, "REO", 1)]));
+    gate.take(&shared(&[a.clone(), b])).await;
+    gate.later(1);
+    gate.take(&shared(&[a])).await;
+    let shared = SyncId::new("x.b").unwrap();
+    assert_eq!(gate.delete_missing(&shared).await, Err(DeletionError::NotObserved));
+}
