@@ -266,7 +266,8 @@ impl<'a> ItemComparison<'a> {
         }
         let same_family = snapshot.state.format.family() == document.format.family();
         let portrait = diff::fingerprint(entry, ignore.list);
-        let mut changed = if bytes == known.bytes {
+        // Fingerprints of another scheme that could not be made anew say nothing of a change.
+        let mut changed = if bytes == known.bytes || known.noise.scheme != diff::SCHEME {
             BTreeSet::new()
         } else if same_family {
             diff::changed(&known.prints, &portrait.prints)

@@ -332,6 +332,30 @@ async fn a_held_edit_that_is_taken_back_leaves_no_trace() {
 }
 
 #[tokio::test]
+async fn a_preview_that_comes_and_goes_makes_no_version() {
+    let (mut gate, mut posts) = begun().await;
+    let text = posts[2].text.clone();
+    let picture = "&lt;p&gt;&lt;img src=\"/a\"&gt;&lt;/p&gt;";
+    let summary = |html: &str| format!("<summary type=\"html\">{html}</summary>");
+    for (text, extra) in [
+        (format!("{picture}{text}"), String::new()),
+        (text.clone(), String::new()),
+        (format!("{text}{picture}"), summary(picture)),
+        (text.clone(), summary("")),
+    ] {
+        (posts[2].text, posts[2].extra) = (text, extra);
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&posts).await), [], "{:?}", posts[2]);
+    }
+    // With words before and behind it, it is part of the text; words with it are an edit.
+    for edited in [format!("{text}{picture}And more."), format!("{picture}Other words.")] {
+        posts[2].text = edited;
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&posts).await), [Updated], "{:?}", posts[2]);
+    }
+}
+
+#[tokio::test]
 async fn every_class_of_noise_is_told_apart() {
     let (mut gate, mut posts) = begun().await;
     let mut expect = async |posts: &[Post], class: NoiseClass| {

@@ -169,10 +169,11 @@ fn take_in(
     };
     let mut field = watched(&mut lesson.restless, seen.path, look.now);
     let form = short(seen.print.1);
+    let is_now = |old: &u32| *old == form || seen.former.map(short) == Some(*old);
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
     // Of a held document that is seen once more nothing is learned.
-    let is_new = before != form;
-    let mut returned = is_new && field.forms.contains(&form);
+    let is_new = !is_now(&before);
+    let mut returned = is_new && field.forms.iter().any(is_now);
     if is_new {
         let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
         returned &= is_quick;
