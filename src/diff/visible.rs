@@ -4,6 +4,8 @@ use super::noise::address;
 use crate::xml::html::{Piece, Pieces, TagRule, attribute};
 use crate::xml::reference::html;
 
+/// What stands before the address that a link leads to.
+const LINK: char = '→';
 /// What stands for a picture, or for something else that is embedded.
 const PICTURE: char = '▣';
 
@@ -19,10 +21,11 @@ pub fn visible(value: &str) -> String {
 }
 
 /// What of a value counts where it is compared, of which [`visible`] gives `text`: without pictures
-/// before the first and behind the last of what else there is to see, which are previews. Nothing
-/// where all of it counts.
+/// before the first and behind the last of what else there is to see, which are previews, and
+/// without the places in pages that links lead to. Nothing where all of it counts.
 pub fn counted(value: &str, text: &str) -> Option<String> {
-    let counted = text.contains(PICTURE).then(|| read(value, true))?;
+    let has_anchors = text.contains(LINK) && text.contains('#');
+    let counted = (has_anchors || text.contains(PICTURE)).then(|| read(value, true))?;
     (counted != text).then_some(counted)
 }
 
@@ -92,13 +95,26 @@ fn tag(out: &mut VisibleText, inside: &str, pieces: &mut Pieces<'_>) {
         return pieces.skip_content(&name);
     }
     match name.as_str() {
-        "a" => marked(out, '→', attribute(inside, "href").as_deref()),
+        "a" => {
+            let target = attribute(inside, "href");
+            let page =
+                target.as_deref().map(|t| if out.is_counted { without_anchor(t) } else { t });
+            marked(out, LINK, page);
+        }
         "img" if out.is_counted => {
             out.gap = true;
             out.pictures += usize::from(!out.text.is_empty());
         }
         "img" | "video" | "audio" | "iframe" | "embed" | "object" => marked(out, PICTURE, None),
         _ => {}
+    }
+}
+
+/// An address without the place in the page. What begins like a path or `#!` names a page of a program.
+fn without_anchor(target: &str) -> &str {
+    match target.split_once('#') {
+        Some((page, anchor)) if !anchor.starts_with(['/', '!']) => page,
+        _ => target,
     }
 }
 
@@ -178,6 +194,21 @@ mod tests {
     fn comparable(value: &str) -> String {
         let text = visible(value);
         counted(value, &text).unwrap_or(text)
+    }
+
+    #[test]
+    fn places_in_pages_do_not_count() {
+        let link = |target: &str| comparable(&format!("<a href=\"{target}\">it</a> and 5 of #6"));
+        assert_eq!(link("/page#one"), link("/page"));
+        assert_eq!(link("https://e.org/page/?a=1#c-7"), link("http://e.org/page?a=1#c-8"));
+        assert_eq!(link("#top"), "→ it and 5 of #6");
+        assert_ne!(link("/page#one"), link("/other#one"));
+        for route in ["/app#/page", "/app#!page"] {
+            assert_ne!(link(route), link("/app"), "{route}");
+        }
+        assert_eq!(visible("<a href='/page#one'>it</a>"), "→/page#one it");
+        // Words that look like a link are words.
+        assert_ne!(comparable("→page#one"), comparable("→page#two"));
     }
 
     #[test]

@@ -65,7 +65,7 @@ async fn an_edit_that_comes_with_the_new_scheme_makes_one_version() {
 #[tokio::test]
 async fn what_is_no_part_of_the_text_any_more_makes_no_version() {
     let items = [
-        ("a", "<img src=/lead>ma&iacute;z <a href=/b>there</a>"),
+        ("a", "<img src=/lead>ma&iacute;z <a href=/b#part>there</a>"),
         ("b", "<p><img src=/alone></p>"),
         ("c", "one <img src=/among> two<img src=/last>"),
     ];
