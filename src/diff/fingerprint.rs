@@ -1,7 +1,7 @@
 //! What an entry looks like: what a reader would see of it, and a trace of the rest.
 
 use super::field_hashes::path_print;
-use super::noise::{FieldWeight, address, weight};
+use super::noise::{FieldWeight, address, is_of_picture, picture_address, weight};
 use super::spans::{self, SpanContext};
 use super::visible::{counted, visible};
 use crate::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
@@ -55,8 +55,8 @@ pub struct Fingerprint<'e> {
 pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
     let mut looking = Looking { ignore, traces: Default::default() };
     let mut seen = Vec::with_capacity(entry.fields.len());
-    for field in &entry.fields {
-        seen.extend(looking.view_field(field));
+    for at in 0..entry.fields.len() {
+        seen.extend(looking.view_field(&entry.fields, at));
     }
     let shapes = seen.iter().map(|seen| (seen.print.0, seen.shape)).collect();
     let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
@@ -76,7 +76,8 @@ struct Looking<'i> {
 
 impl Looking<'_> {
     /// What a field says to a reader; nothing where it is noise.
-    fn view_field<'e>(&mut self, field: &'e Field<'_>) -> Option<FieldView<'e>> {
+    fn view_field<'e>(&mut self, fields: &'e [Field<'_>], at: usize) -> Option<FieldView<'e>> {
+        let field = fields.get(at)?;
         let (path, ignore) = (path_print(&field.path), self.ignore);
         let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
         if covering().any(|ignore| ignore.regex().is_none()) {
@@ -88,6 +89,11 @@ impl Looking<'_> {
                 let text = visible(&field.value);
                 let counted = counted(&field.value, &text);
                 (SpanContext::Text, NoiseClass::Markup, Cow::Owned(text), counted)
+            }
+            FieldWeight::Address if is_of_picture(fields, at) => {
+                let (text, counted) = (address(&field.value), picture_address(&field.value));
+                let counted = (counted != text).then_some(counted);
+                (SpanContext::Address, NoiseClass::Images, text, counted)
             }
             FieldWeight::Address => {
                 (SpanContext::Address, NoiseClass::Addresses, address(&field.value), None)
@@ -214,6 +220,18 @@ mod tests {
             assert_eq!(traced(old, new), [class], "{new}");
         }
         assert_eq!(traced("<a>1</a><b>2</b>", "<b>2</b><a>1</a>"), []);
+    }
+
+    #[test]
+    fn a_picture_that_moved_is_the_same() {
+        let of = |address: &str, kind: &str| {
+            let file = format!("<enclosure url=\"{address}\" length=\"1\" type=\"{kind}\"/>");
+            with(&file, |entry| (fingerprint(entry, &[]).prints, fingerprint(entry, &[]).shape))
+        };
+        let (old, new) = ("https://a.example/media/abc?w=1", "https://b.example/x/1/media/abc?w=1");
+        assert_eq!(of(old, "image/webp"), of(new, "image/webp"));
+        assert_ne!(of(old, "audio/mpeg"), of(new, "audio/mpeg"));
+        assert_ne!(of(old, "image/webp"), of(&old.replace("abc", "abd"), "image/webp"));
     }
 
     #[test]
