@@ -151,12 +151,19 @@ pub(super) fn compare(
     let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
     let learn = |noise: &FeedNoise| -> Vec<Option<MaskUpdate>> {
         let volatile = diff::volatile(noise);
+        let is_common = |path: &u64| {
+            let changed = seen.iter().flatten().filter(|beside| beside.changed.contains(path));
+            changed.count() * 2 >= pairs.len()
+        };
+        let common: BTreeSet<u64> = volatile.iter().copied().filter(is_common).collect();
         let learn = |beside: &ItemComparison<'_>| {
+            // Other words in a few of the items are somebody's, also where all of them never rest.
+            let has_words = beside.portrait.shape != beside.known.noise.shape;
             diff::learn(&MaskInput {
                 portrait: &beside.portrait,
                 known: beside.known,
                 feed: noise,
-                volatile: &volatile,
+                volatile: if has_words { &common } else { &volatile },
                 changed: &beside.changed,
                 is_comparable: same_family,
                 is_stamped: is_stamped(beside) && stamped * 2 <= pairs.len(),

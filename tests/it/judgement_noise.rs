@@ -166,8 +166,19 @@ async fn a_field_of_advertisements_on_every_item() {
     }
     assert!(updates.iter().sum::<usize>() <= 2 * 8, "{updates:?}");
     assert_eq!(updates[8..], [0; 8], "{updates:?}");
-    let words = gate.store_state().await.noise.describe();
-    assert!(words[0].contains("promotion changed on most items"), "{words:?}");
+    let learned = gate.store_state().await.noise.describe();
+    assert!(learned[0].contains("promotion changed on most items"), "{learned:?}");
+    // Other words there in one item alone are an edit of it; another number is not.
+    let mut all = sponsored(15);
+    for p in &mut all {
+        p.extra = p.extra.replace("inc", words[15 % 8]);
+    }
+    for (old, new, expected) in [("By 15", "By 99", vec![]), ("By 99", "Not by 99", vec![Updated])]
+    {
+        all[3].extra = all[3].extra.replace(old, new);
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&all).await), expected, "{new}");
+    }
 }
 
 #[tokio::test]
