@@ -5,6 +5,8 @@ use crate::parse::{self, Limits};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
+mod presence;
+
 const HOUR: u64 = 3600;
 
 /// One item of a feed, as it is seen again and again.
