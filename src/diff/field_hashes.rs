@@ -2,7 +2,7 @@
 
 use super::fingerprint::Fingerprint;
 use super::noise::{FieldWeight, is_core_text, local_name, weight};
-use super::visible::visible;
+use super::visible::{counted, visible};
 use crate::model::{Context, Entry, Markup};
 use crate::xml::units;
 use std::collections::BTreeSet;
@@ -46,7 +46,8 @@ pub fn text_prints(entry: &Entry<'_>, least: usize) -> Vec<(u64, u64)> {
     // A character of two units has three bytes or more.
     let long = entry.fields.iter().filter(|f| f.value.len() >= least);
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
-        .map(|f| (path_print(&f.path), visible(&f.value)))
+        .map(|f| (f, visible(&f.value)))
+        .map(|(f, text)| (path_print(&f.path), counted(&f.value, &text).unwrap_or(text)))
         .filter(|(_, text)| units(text) >= least)
         .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
         .collect()

@@ -1,9 +1,9 @@
 //! What an entry looks like: what a reader would see of it, and a trace of the rest.
 
 use super::field_hashes::path_print;
-use super::noise::{FieldWeight, address, weight};
+use super::noise::{FieldWeight, address, is_of_picture, picture_address, weight};
 use super::spans::{self, SpanContext};
-use super::visible::visible;
+use super::visible::{counted, visible};
 use crate::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
 use regex::Regex;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 /// The number of the scheme by which fingerprints are made. Whatever makes the same bytes look
 /// different raises it: fingerprints of another scheme are never compared, but made anew from the
 /// bytes ([`refresh`](super::refresh)), so that no upgrade of the program makes a version.
-pub const SCHEME: u32 = 1;
+pub const SCHEME: u32 = 2;
 
 /// A field as a reader would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,13 @@ pub struct FieldView<'e> {
     pub kind: SpanContext,
     /// What a reader would see of it, but for what the operator ignores.
     pub text: Cow<'e, str>,
-    /// The fingerprints of its path and of all that a reader would see of it.
+    /// The fingerprints of its path and of all that counts of it.
     pub print: (u64, u64),
+    /// The fingerprint of all that a reader would see of it, as schemes before 2 made it, where that
+    /// is another: what was learned by them stays known.
+    pub former: Option<u64>,
+    /// The fingerprint of what counts of it without machine-like spans.
+    shape: u64,
     /// The fingerprint of what is left without the parts that the operator ignores; nothing where
     /// no pattern is about the field.
     pub left: Option<u64>,
@@ -50,12 +55,10 @@ pub struct Fingerprint<'e> {
 pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
     let mut looking = Looking { ignore, traces: Default::default() };
     let mut seen = Vec::with_capacity(entry.fields.len());
-    let mut shapes = Vec::with_capacity(entry.fields.len());
-    for field in &entry.fields {
-        let Some(said) = looking.view_field(field) else { continue };
-        shapes.push((said.print.0, spans::shape(&said.text, said.kind)));
-        seen.push(said);
+    for at in 0..entry.fields.len() {
+        seen.extend(looking.view_field(&entry.fields, at));
     }
+    let shapes = seen.iter().map(|seen| (seen.print.0, seen.shape)).collect();
     let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
     prints.sort_unstable();
     prints.dedup();
@@ -73,36 +76,61 @@ struct Looking<'i> {
 
 impl Looking<'_> {
     /// What a field says to a reader; nothing where it is noise.
-    fn view_field<'e>(&mut self, field: &'e Field<'_>) -> Option<FieldView<'e>> {
+    fn view_field<'e>(&mut self, fields: &'e [Field<'_>], at: usize) -> Option<FieldView<'e>> {
+        let field = fields.get(at)?;
         let (path, ignore) = (path_print(&field.path), self.ignore);
         let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
         if covering().any(|ignore| ignore.regex().is_none()) {
             self.trace(NoiseClass::Ignored, path, &field.value);
             return None;
         }
-        let (kind, class, text) = match weight(&field.path, &field.value) {
+        let (kind, class, text, counted) = match weight(&field.path, &field.value) {
             FieldWeight::Text => {
-                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(visible(&field.value)))
+                let text = visible(&field.value);
+                let counted = counted(&field.value, &text);
+                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(text), counted)
+            }
+            FieldWeight::Address if is_of_picture(fields, at) => {
+                let (text, counted) = (address(&field.value), picture_address(&field.value));
+                let counted = (counted != text).then_some(counted);
+                (SpanContext::Address, NoiseClass::Images, text, counted)
             }
             FieldWeight::Address => {
-                (SpanContext::Address, NoiseClass::Addresses, address(&field.value))
+                (SpanContext::Address, NoiseClass::Addresses, address(&field.value), None)
             }
             FieldWeight::Noise(class) => {
                 self.trace(class, path, &field.value);
                 return None;
             }
         };
-        if text.is_empty() {
+        if counted.as_deref().unwrap_or(&text).is_empty() {
+            if !text.is_empty() {
+                self.trace(NoiseClass::Images, path, &field.value);
+            }
             return None;
         }
-        let print = (path, xxh3_64(text.as_bytes()));
-        let Some(rest) = without(&text, covering().filter_map(Ignore::regex)) else {
+        let print = (path, xxh3_64(counted.as_deref().unwrap_or(&text).as_bytes()));
+        let former = counted.is_some().then(|| xxh3_64(text.as_bytes()));
+        let patterns = || covering().filter_map(Ignore::regex);
+        let Some(rest) = without(&text, patterns()) else {
             self.trace(class, path, &field.value);
-            return Some(FieldView { path: &field.path, kind, text, print, left: None });
+            let shape = spans::shape(counted.as_deref().unwrap_or(&text), kind);
+            return Some(FieldView {
+                path: &field.path,
+                kind,
+                text,
+                print,
+                former,
+                shape,
+                left: None,
+            });
         };
         self.trace(NoiseClass::Ignored, path, &field.value);
-        let left = Some(xxh3_64(rest.as_bytes()));
-        Some(FieldView { path: &field.path, kind, text: Cow::Owned(rest), print, left })
+        let counted = counted.and_then(|counted| without(&counted, patterns()));
+        let counted = counted.as_deref().unwrap_or(&rest);
+        let (shape, left) = (spans::shape(counted, kind), Some(xxh3_64(counted.as_bytes())));
+        let text = Cow::Owned(rest);
+        Some(FieldView { path: &field.path, kind, text, print, former, shape, left })
     }
 
     #[allow(clippy::cast_possible_truncation)]
@@ -192,6 +220,18 @@ mod tests {
             assert_eq!(traced(old, new), [class], "{new}");
         }
         assert_eq!(traced("<a>1</a><b>2</b>", "<b>2</b><a>1</a>"), []);
+    }
+
+    #[test]
+    fn a_picture_that_moved_is_the_same() {
+        let of = |address: &str, kind: &str| {
+            let file = format!("<enclosure url=\"{address}\" length=\"1\" type=\"{kind}\"/>");
+            with(&file, |entry| (fingerprint(entry, &[]).prints, fingerprint(entry, &[]).shape))
+        };
+        let (old, new) = ("https://a.example/media/abc?w=1", "https://b.example/x/1/media/abc?w=1");
+        assert_eq!(of(old, "image/webp"), of(new, "image/webp"));
+        assert_ne!(of(old, "audio/mpeg"), of(new, "audio/mpeg"));
+        assert_ne!(of(old, "image/webp"), of(&old.replace("abc", "abd"), "image/webp"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which fields count as a change and which are noise: the fixed list.
 
-use crate::model::NoiseClass;
+use crate::model::{Field, NoiseClass};
 use crate::sync_markup::shape_element;
 use crate::xml::plain_address::{hostless, plain_link};
 use std::borrow::Cow;
@@ -233,6 +233,49 @@ pub fn address(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether the address that is one of an entry's `fields` is that of a picture, by the element that
+/// it is an attribute of: `img`, or one that says so beside it.
+pub fn is_of_picture(fields: &[Field<'_>], at: usize) -> bool {
+    let element = |field: &Field<'_>| field.path.rsplit_once('@').map(|(element, _)| element.len());
+    let Some(field) = fields.get(at) else { return false };
+    let Some((own, name)) = field.path.rsplit_once('@') else { return false };
+    if name == "src" && is_named(own, "img") {
+        return true;
+    }
+    let is_file = is_named(own, "media:content") || own == "enclosure" || own == "link[enclosure]";
+    // An element has an attribute but once: where its name comes again, another begins.
+    let is_beside = |other: &&Field<'_>| {
+        element(other) == Some(own.len()) && other.path.starts_with(own) && other.path != field.path
+    };
+    let before = fields.get(..at).unwrap_or_default().iter().rev().take_while(is_beside);
+    let behind = fields.get(at + 1..).unwrap_or_default().iter().take_while(is_beside);
+    is_file
+        && before.chain(behind).any(|other| {
+            let says = other.path.get(own.len() + 1..).unwrap_or_default();
+            (says == "type" && other.value.starts_with("image/"))
+                || (says == "medium" && other.value == "image")
+        })
+}
+
+fn is_named(element: &str, name: &str) -> bool {
+    let last = local_name(element);
+    last == name || last.rsplit([':', '}']).next() == Some(name)
+}
+
+/// The last parts of a picture's path that say which picture it is; before them stand the host and
+/// what it calls the place where it keeps pictures.
+const PICTURE_PARTS: usize = 2;
+
+/// The address of a picture without the host, and without the path but for its last parts.
+pub fn picture_address(value: &str) -> String {
+    let plain = plain_link(value);
+    let path_end = plain.find(['?', '#']).unwrap_or(plain.len());
+    let (path, rest) = plain.split_at(path_end);
+    let Some((_, path)) = path.split_once('/') else { return plain };
+    let from = path.rmatch_indices('/').nth(PICTURE_PARTS - 1).map_or(0, |(at, _)| at + 1);
+    format!("{}{rest}", path.get(from..).unwrap_or(path))
+}
+
 #[cfg(test)]
 mod tests {
     use super::FieldWeight::Noise;
@@ -279,5 +322,32 @@ mod tests {
         ] {
             assert_eq!(weight(path, value), expected, "{path} = {value}");
         }
+    }
+
+    #[test]
+    fn pictures_without_an_ending() {
+        let picture = |fields: &[(&str, &str)], at: usize| {
+            let field = |(path, value): &(&str, &str)| Field {
+                path: Cow::Owned((*path).to_owned()),
+                value: Cow::Owned((*value).to_owned()),
+            };
+            is_of_picture(&fields.iter().map(field).collect::<Vec<_>>(), at)
+        };
+        let image = ("enclosure@type", "image/jpeg");
+        assert!(picture(&[("enclosure@url", "a"), ("enclosure@length", "1"), image], 0));
+        assert!(picture(&[image, ("enclosure@url", "a")], 1));
+        assert!(!picture(&[("enclosure@url", "a"), ("enclosure@type", "audio/mpeg")], 0));
+        let (url, medium) = ("media:group/media:content@url", "media:group/media:content@medium");
+        assert!(picture(&[(url, "a"), (medium, "image")], 0));
+        assert!(!picture(&[(url, "a"), (medium, "video"), (url, "b"), (medium, "image")], 0));
+        assert!(picture(&[(url, "a"), (medium, "video"), (url, "b"), (medium, "image")], 2));
+        assert!(picture(&[("{http://www.w3.org/1999/xhtml}img@src", "a")], 0));
+        assert!(!picture(&[("link[alternate]@href", "a"), ("link[alternate]@type", "image/x")], 0));
+
+        let address = picture_address;
+        assert_eq!(address("https://a.example/cdn/1/media/abc?w=1"), "media/abc?w=1");
+        assert_eq!(address("//b.example/media/abc/?w=1"), "media/abc?w=1");
+        assert_ne!(address("//b.example/media/abd?w=1"), address("//b.example/media/abc?w=1"));
+        assert_eq!(address("https://b.example/abc"), "abc");
     }
 }

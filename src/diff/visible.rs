@@ -4,6 +4,11 @@ use super::noise::address;
 use crate::xml::html::{Piece, Pieces, TagRule, attribute};
 use crate::xml::reference::html;
 
+/// What stands before the address that a link leads to.
+const LINK: char = '→';
+/// What stands for a picture, or for something else that is embedded.
+const PICTURE: char = '▣';
+
 /// Elements whose content nobody sees.
 const UNSEEN: [&str; 3] = ["script", "style", "template"];
 
@@ -12,8 +17,21 @@ const UNSEEN: [&str; 3] = ["script", "style", "template"];
 /// for their tags. Prefixes, attributes and their order, and the spelling of references leave
 /// no trace.
 pub fn visible(value: &str) -> String {
+    read(value, false)
+}
+
+/// What of a value counts where it is compared, of which [`visible`] gives `text`: without pictures
+/// before the first and behind the last of what else there is to see, which are previews, and
+/// without the places in pages that links lead to. Nothing where all of it counts.
+pub fn counted(value: &str, text: &str) -> Option<String> {
+    let has_anchors = text.contains(LINK) && text.contains('#');
+    let counted = (has_anchors || text.contains(PICTURE)).then(|| read(value, true))?;
+    (counted != text).then_some(counted)
+}
+
+fn read(value: &str, is_counted: bool) -> String {
     let text = String::with_capacity(value.len());
-    let mut out = VisibleText { text, gap: false };
+    let mut out = VisibleText { text, gap: false, is_counted, pictures: 0 };
     let mut pieces = Pieces::new(value, TagRule::All);
     while let Some(piece) = pieces.next() {
         match piece {
@@ -30,6 +48,10 @@ pub fn visible(value: &str) -> String {
 struct VisibleText {
     text: String,
     gap: bool,
+    /// Whether only what counts in a comparison is wanted.
+    is_counted: bool,
+    /// Pictures behind some text, which count if there is more behind them.
+    pictures: usize,
 }
 
 impl VisibleText {
@@ -43,6 +65,10 @@ impl VisibleText {
         if c.is_whitespace() || c == '\u{a0}' || c == '\u{200b}' || c == '\u{feff}' {
             self.gap = true;
             return;
+        }
+        for _ in 0..std::mem::take(&mut self.pictures) {
+            self.text.push(' ');
+            self.text.push(PICTURE);
         }
         if self.gap && !self.text.is_empty() {
             self.text.push(' ');
@@ -69,9 +95,26 @@ fn tag(out: &mut VisibleText, inside: &str, pieces: &mut Pieces<'_>) {
         return pieces.skip_content(&name);
     }
     match name.as_str() {
-        "a" => marked(out, '→', attribute(inside, "href").as_deref()),
-        "img" | "video" | "audio" | "iframe" | "embed" | "object" => marked(out, '▣', None),
+        "a" => {
+            let target = attribute(inside, "href");
+            let page =
+                target.as_deref().map(|t| if out.is_counted { without_anchor(t) } else { t });
+            marked(out, LINK, page);
+        }
+        "img" if out.is_counted => {
+            out.gap = true;
+            out.pictures += usize::from(!out.text.is_empty());
+        }
+        "img" | "video" | "audio" | "iframe" | "embed" | "object" => marked(out, PICTURE, None),
         _ => {}
+    }
+}
+
+/// An address without the place in the page. What begins like a path or `#!` names a page of a program.
+fn without_anchor(target: &str) -> &str {
+    match target.split_once('#') {
+        Some((page, anchor)) if !anchor.starts_with(['/', '!']) => page,
+        _ => target,
     }
 }
 
@@ -147,10 +190,50 @@ mod tests {
         );
     }
 
+    /// What counts of a value.
+    fn comparable(value: &str) -> String {
+        let text = visible(value);
+        counted(value, &text).unwrap_or(text)
+    }
+
     #[test]
-    fn images_count_but_not_their_addresses() {
+    fn places_in_pages_do_not_count() {
+        let link = |target: &str| comparable(&format!("<a href=\"{target}\">it</a> and 5 of #6"));
+        assert_eq!(link("/page#one"), link("/page"));
+        assert_eq!(link("https://e.org/page/?a=1#c-7"), link("http://e.org/page?a=1#c-8"));
+        assert_eq!(link("#top"), "→ it and 5 of #6");
+        assert_ne!(link("/page#one"), link("/other#one"));
+        for route in ["/app#/page", "/app#!page"] {
+            assert_ne!(link(route), link("/app"), "{route}");
+        }
+        assert_eq!(visible("<a href='/page#one'>it</a>"), "→/page#one it");
+        // Words that look like a link are words.
+        assert_ne!(comparable("→page#one"), comparable("→page#two"));
+    }
+
+    #[test]
+    fn images_are_seen_but_not_their_addresses() {
         assert_eq!(visible("<img src='a.png'>"), visible("<img src='b.png'/>"));
         assert_ne!(visible("<img src='a.png'>"), visible(""));
+        assert_eq!(visible("<p>One <img src=a> two</p><img src=b>"), "One ▣ two ▣");
+    }
+
+    #[test]
+    fn pictures_count_only_among_words() {
+        for preview in ["<img src=a>One two", "One two<p><img src=a><IMG src=b/></p>", "One two"] {
+            assert_eq!(comparable(preview), "One two", "{preview}");
+        }
+        assert_eq!(comparable("<p><img src=a> <img src=b></p>"), "");
+        assert_eq!(
+            comparable("<img src=a>One<img src=b> <img src=c> two<img src=d>"),
+            "One ▣ ▣ two"
+        );
+        assert_eq!(comparable("One<a href=/there><img src=a></a>"), "One →/there");
+        // What is embedded is no preview, nor is a sign that somebody wrote.
+        for shown in ["One<iframe src=a></iframe>", "<video src=a></video>One", "▣ One ▣"] {
+            assert_eq!(comparable(shown), visible(shown), "{shown}");
+        }
+        assert_eq!(comparable("<img src=a><iframe src=b></iframe><img src=c>"), "▣");
     }
 
     #[test]

@@ -208,7 +208,8 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Restless {
     pub path: String,
-    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`].
+    /// Fingerprints of the values it had, newest first, at most [`Restless::FORM_LIMIT`]; 0 stands for
+    /// its absence.
     pub forms: Vec<u32>,
     /// How often in a row it went back to one of them.
     pub returns: u8,

@@ -151,12 +151,19 @@ pub(super) fn compare(
     let stamped = seen.iter().flatten().filter(|beside| is_stamped(beside)).count();
     let learn = |noise: &FeedNoise| -> Vec<Option<MaskUpdate>> {
         let volatile = diff::volatile(noise);
+        let is_common = |path: &u64| {
+            let changed = seen.iter().flatten().filter(|beside| beside.changed.contains(path));
+            changed.count() * 2 >= pairs.len()
+        };
+        let common: BTreeSet<u64> = volatile.iter().copied().filter(is_common).collect();
         let learn = |beside: &ItemComparison<'_>| {
+            // Other words in a few of the items are somebody's, also where all of them never rest.
+            let has_words = beside.portrait.shape != beside.known.noise.shape;
             diff::learn(&MaskInput {
                 portrait: &beside.portrait,
                 known: beside.known,
                 feed: noise,
-                volatile: &volatile,
+                volatile: if has_words { &common } else { &volatile },
                 changed: &beside.changed,
                 is_comparable: same_family,
                 is_stamped: is_stamped(beside) && stamped * 2 <= pairs.len(),
@@ -266,7 +273,8 @@ impl<'a> ItemComparison<'a> {
         }
         let same_family = snapshot.state.format.family() == document.format.family();
         let portrait = diff::fingerprint(entry, ignore.list);
-        let mut changed = if bytes == known.bytes {
+        // Fingerprints of another scheme that could not be made anew say nothing of a change.
+        let mut changed = if bytes == known.bytes || known.noise.scheme != diff::SCHEME {
             BTreeSet::new()
         } else if same_family {
             diff::changed(&known.prints, &portrait.prints)

@@ -18,9 +18,19 @@ pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec
     let same: HashSet<u64> = document.entries.iter().map(diff::bytes_print).collect();
     let names = identity::natives(document);
     let listed: HashSet<&str> = names.iter().map(|name| name.shown.as_str()).collect();
+    // What comes back under another id has its title.
+    let titles: HashSet<&str> = document
+        .entries
+        .iter()
+        .filter_map(|e| e.title.as_deref())
+        .filter(|title| !title.is_empty())
+        .collect();
     old.filter(|known| !same.contains(&known.bytes))
         .filter(|known| {
-            known.standing == ItemStatus::Current || listed.contains(known.native_shown.as_str())
+            known.standing == ItemStatus::Current
+                || listed.contains(known.native_shown.as_str())
+                || known.aliases.iter().any(|alias| listed.contains(alias.as_str()))
+                || titles.contains(known.title.as_str())
         })
         .map(|known| known.id.clone())
         .collect()

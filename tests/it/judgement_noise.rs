@@ -166,8 +166,19 @@ async fn a_field_of_advertisements_on_every_item() {
     }
     assert!(updates.iter().sum::<usize>() <= 2 * 8, "{updates:?}");
     assert_eq!(updates[8..], [0; 8], "{updates:?}");
-    let words = gate.store_state().await.noise.describe();
-    assert!(words[0].contains("promotion changed on most items"), "{words:?}");
+    let learned = gate.store_state().await.noise.describe();
+    assert!(learned[0].contains("promotion changed on most items"), "{learned:?}");
+    // Other words there in one item alone are an edit of it; another number is not.
+    let mut all = sponsored(15);
+    for p in &mut all {
+        p.extra = p.extra.replace("inc", words[15 % 8]);
+    }
+    for (old, new, expected) in [("By 15", "By 99", vec![]), ("By 99", "Not by 99", vec![Updated])]
+    {
+        all[3].extra = all[3].extra.replace(old, new);
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&all).await), expected, "{new}");
+    }
 }
 
 #[tokio::test]
@@ -329,6 +340,30 @@ async fn a_held_edit_that_is_taken_back_leaves_no_trace() {
     edited[0].title.push_str(" (1 view)");
     gate.later(1);
     assert_eq!(kinds(&gate.posts(&edited).await), [Updated]);
+}
+
+#[tokio::test]
+async fn a_preview_that_comes_and_goes_makes_no_version() {
+    let (mut gate, mut posts) = begun().await;
+    let text = posts[2].text.clone();
+    let picture = "&lt;p&gt;&lt;img src=\"/a\"&gt;&lt;/p&gt;";
+    let summary = |html: &str| format!("<summary type=\"html\">{html}</summary>");
+    for (text, extra) in [
+        (format!("{picture}{text}"), String::new()),
+        (text.clone(), String::new()),
+        (format!("{text}{picture}"), summary(picture)),
+        (text.clone(), summary("")),
+    ] {
+        (posts[2].text, posts[2].extra) = (text, extra);
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&posts).await), [], "{:?}", posts[2]);
+    }
+    // With words before and behind it, it is part of the text; words with it are an edit.
+    for edited in [format!("{text}{picture}And more."), format!("{picture}Other words.")] {
+        posts[2].text = edited;
+        gate.later(1);
+        assert_eq!(kinds(&gate.posts(&posts).await), [Updated], "{:?}", posts[2]);
+    }
 }
 
 #[tokio::test]

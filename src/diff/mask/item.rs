@@ -5,6 +5,7 @@ use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
 use crate::diff::fingerprint::{FieldView, Fingerprint, SCHEME, fingerprint};
+use crate::diff::noise::local_name;
 use crate::diff::path_print;
 use crate::diff::spans::{self, PlacedSpan};
 use crate::model::{
@@ -79,7 +80,7 @@ pub fn refresh(known: &mut LedgerEntry, entry: &Entry<'_>, ignore: &[Ignore]) {
     let portrait = fingerprint(entry, ignore);
     let single = SinglePaths::new(&portrait, &known.prints);
     for field in &mut known.noise.restless {
-        let Some((seen, old)) = single.field(path_print(&field.path)) else { continue };
+        let FieldPair::Both(seen, old) = single.pair(path_print(&field.path)) else { continue };
         let (old, new) = (short(old), short(seen.print.1));
         field.forms.iter_mut().filter(|form| **form == old).for_each(|form| *form = new);
         let places = placed(seen).unwrap_or_default();
@@ -126,7 +127,7 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
     let in_spans = known.shape != 0 && look.portrait.shape == known.shape;
     let single = SinglePaths::new(look.portrait, &look.known.prints);
     for path in &changed {
-        match take_in(look, *path, single.field(*path), in_spans, changed.len() == 1, &mut lesson) {
+        match take_in(look, *path, single.pair(*path), in_spans, changed.len() == 1, &mut lesson) {
             FieldChange::Loud => {
                 lesson.loud.insert(*path);
                 lesson.is_sure = true;
@@ -158,21 +159,21 @@ pub fn learn(look: &MaskInput<'_>) -> MaskUpdate {
 fn take_in(
     look: &MaskInput<'_>,
     path: u64,
-    field: Option<(&FieldView<'_>, u64)>,
+    field: FieldPair<'_>,
     in_spans: bool,
     is_alone: bool,
     lesson: &mut MaskUpdate,
 ) -> FieldChange {
-    let Some((seen, old)) = field else {
-        lesson.restless.retain(|field| path_print(&field.path) != path);
-        return FieldChange::Loud;
+    let FieldPair::Both(seen, old) = field else {
+        return come_or_go(look, path, field, is_alone, lesson);
     };
     let mut field = watched(&mut lesson.restless, seen.path, look.now);
     let form = short(seen.print.1);
+    let is_now = |old: &u32| *old == form || seen.former.map(short) == Some(*old);
     let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(short(old));
     // Of a held document that is seen once more nothing is learned.
-    let is_new = before != form;
-    let mut returned = is_new && field.forms.contains(&form);
+    let is_new = !is_now(&before);
+    let mut returned = is_new && field.forms.iter().any(is_now);
     if is_new {
         let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
         returned &= is_quick;
@@ -192,6 +193,69 @@ fn take_in(
         }
         mask_words(look, &mut field)
     };
+    lesson.restless.push(field);
+    taken
+}
+
+/// What stands among the forms of a field for its absence.
+const ABSENT: u32 = 0;
+
+/// Parts of the names of elements that hold what an entry says.
+const TEXTS: [&str; 6] = ["content", "summary", "description", "text", "body", "subtitle"];
+
+/// Whether a field may come and go without being news: not a title, and not a text that is all
+/// that the entry says.
+fn may_be_absent(portrait: &Fingerprint<'_>, path: &str) -> bool {
+    let is_title = local_name(path).to_ascii_lowercase().ends_with("title") && !is_a_text(path);
+    let mut others = portrait.seen.iter().filter(|seen| seen.path != path);
+    !is_title && (!is_a_text(path) || others.any(|seen| is_a_text(seen.path)))
+}
+
+fn is_a_text(path: &str) -> bool {
+    let name = local_name(path).to_ascii_lowercase();
+    !name.contains('@') && TEXTS.iter().any(|part| name.contains(part))
+}
+
+/// A field came or went: an edit, unless it does so again and again.
+fn come_or_go(
+    look: &MaskInput<'_>,
+    path: u64,
+    field: FieldPair<'_>,
+    is_alone: bool,
+    lesson: &mut MaskUpdate,
+) -> FieldChange {
+    let (seen, old, name) = match field {
+        FieldPair::Came(seen) => (Some(seen), ABSENT, Some(seen.path.to_owned())),
+        FieldPair::Gone(old) => {
+            // What is gone has a name where it was watched.
+            let mut watched = lesson.restless.iter().filter(|old| path_print(&old.path) == path);
+            (None, short(old), watched.next().map(|field| field.path.clone()))
+        }
+        FieldPair::Both(..) | FieldPair::Several => (None, ABSENT, None),
+    };
+    let Some(name) = name.filter(|name| may_be_absent(look.portrait, name)) else {
+        lesson.restless.retain(|field| path_print(&field.path) != path);
+        return FieldChange::Loud;
+    };
+    let mut field = watched(&mut lesson.restless, &name, look.now);
+    if field.returns < RETURNS {
+        // What was learned of its spans says nothing of its presence.
+        field.masked = None;
+    }
+    let form = seen.map_or(ABSENT, |seen| short(seen.print.1));
+    let is_now = |old: &u32| *old == form || seen.and_then(|s| s.former).map(short) == Some(*old);
+    let before = field.forms.first().copied().filter(|_| look.in_hold).unwrap_or(old);
+    if !is_now(&before) {
+        let is_quick = look.now.since(field.last) <= TURN_GAP || field.masked.is_some();
+        let returned = field.forms.iter().any(is_now) && is_quick && is_alone;
+        begin_or_continue(&mut field, look.now);
+        remember(&mut field, before);
+        remember(&mut field, form);
+        field.returns = if returned { field.returns.saturating_add(1) } else { 0 };
+        field.changes = 0;
+        field.spans.clear();
+    }
+    let taken = mask_words(look, &mut field);
     lesson.restless.push(field);
     taken
 }
@@ -283,10 +347,27 @@ impl<'a> SinglePaths<'a> {
         Self { seen, old }
     }
 
-    /// The field of a path, and the fingerprint that it had.
-    fn field(&self, path: u64) -> Option<(&'a FieldView<'a>, u64)> {
-        Some(((*self.seen.get(&path)?)?, (*self.old.get(&path)?)?))
+    /// The field of a path, now and before.
+    fn pair(&self, path: u64) -> FieldPair<'a> {
+        match (self.seen.get(&path), self.old.get(&path)) {
+            (Some(Some(seen)), Some(Some(old))) => FieldPair::Both(seen, *old),
+            (Some(Some(seen)), None) => FieldPair::Came(seen),
+            (None, Some(Some(old))) => FieldPair::Gone(*old),
+            _ => FieldPair::Several,
+        }
     }
+}
+
+/// A field now and before.
+#[derive(Clone, Copy)]
+enum FieldPair<'a> {
+    /// It is there, and had this fingerprint.
+    Both(&'a FieldView<'a>, u64),
+    Came(&'a FieldView<'a>),
+    /// It had this fingerprint.
+    Gone(u64),
+    /// Several bear its path, which tells none of them from the others.
+    Several,
 }
 
 /// Takes a field out of those that are watched; where it is new and there are too many, the one

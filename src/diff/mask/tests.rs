@@ -5,6 +5,8 @@ use crate::parse::{self, Limits};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
+mod presence;
+
 const HOUR: u64 = 3600;
 
 /// One item of a feed, as it is seen again and again.
@@ -250,6 +252,23 @@ fn a_field_that_goes_back_and_forth() {
         let lesson = watch.after(16, &format!("<title>{title}</title>"));
         assert!(!lesson.loud.is_empty(), "doors do so as well");
     }
+}
+
+#[test]
+fn a_field_that_goes_back_and_forth_does_so_under_the_next_scheme() {
+    let text = |who: &str| format!("<description>&lt;img src=a> By {who}</description>");
+    let mut watch = Watch::new(&text("A"));
+    for who in ["B", "A", "B", "A"] {
+        watch.after(1, &text(who));
+    }
+    // As a program made the fingerprints for which the picture counted.
+    let former = |who: &str| short(xxhash_rust::xxh3::xxh3_64(format!("▣ By {who}").as_bytes()));
+    let [field] = watch.known.noise.restless.as_mut_slice() else { panic!() };
+    let now = field.forms[0];
+    field.forms = vec![now, former("B")];
+    assert!(watch.after(1, &text("B")).loud.is_empty());
+    assert!(watch.after(1, &text("A")).loud.is_empty());
+    assert!(!watch.after(1, &text("C")).loud.is_empty());
 }
 
 #[test]

@@ -63,6 +63,41 @@ async fn an_edit_that_comes_with_the_new_scheme_makes_one_version() {
 }
 
 #[tokio::test]
+async fn what_is_no_part_of_the_text_any_more_makes_no_version() {
+    let items = [
+        ("a", "<img src=/lead>ma&iacute;z <a href=/b#part>there</a>"),
+        ("b", "<p><img src=/alone></p>"),
+        ("c", "one <img src=/among> two<img src=/last>"),
+    ];
+    let mut gate = other().await;
+    assert_eq!(take(&mut gate, &items, 1).await, [Created; 3]);
+    gate.other_scheme = false;
+    for stamp in 1..4 {
+        assert_eq!(take(&mut gate, &items, stamp).await, []);
+    }
+    let bare = [("a", "ma&iacute;z <a href=/b>there</a>"), ("b", ""), ("c", "one <img> two")];
+    assert_eq!(take(&mut gate, &bare, 4).await, []);
+}
+
+#[tokio::test]
+async fn what_comes_back_under_another_id_makes_no_version_either() {
+    let items = [("one", "first"), ("two", "second"), ("another-three", "third")];
+    let dated = |items: &[(&str, &str)], stamp| {
+        let date = "<pubDate>Mon, 02 Nov 2026 10:00:00 GMT</pubDate>";
+        feed(items, stamp).replace("<generator>", &format!("{date}<generator>"))
+    };
+    let mut gate = other().await;
+    gate.take(&dated(&items, 1)).await;
+    gate.other_scheme = false;
+    gate.later(1);
+    assert_eq!(kinds(&gate.take(&dated(&items[..2], 1)).await), [Retired]);
+    gate.later(1);
+    let renamed = dated(&items, 2).replace("<guid>another-three<", "<guid>3<");
+    let found = kinds(&gate.take(&renamed).await);
+    assert!(found.contains(&Returned) && !found.contains(&Updated), "{found:?}");
+}
+
+#[tokio::test]
 async fn what_comes_back_long_after_makes_no_version_either() {
     let items = [("a", "one"), ("b", "two"), ("c", "three")];
     let mut gate = other().await;
