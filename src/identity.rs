@@ -13,11 +13,13 @@ mod native;
 mod rules;
 mod sequence;
 mod signs;
+mod unlike;
 mod wording;
 
 pub use native::{Keys, Native, is_made_up, native, natives};
 pub use rules::rule_names;
 pub use signs::{AddressSign, Basis, Signs};
+pub use unlike::unlike;
 pub use wording::wording;
 
 use crate::model::{FeedDocument, Snapshot, Without};

@@ -10,6 +10,7 @@ mod absence;
 mod brake;
 mod confirm;
 mod explain;
+mod news;
 mod objections;
 mod replaced;
 mod window;
@@ -23,6 +24,7 @@ pub use explain::{
     PENDING_SHOWN, PendingAbsence, QUIET_SHOWN, Quiet, absent, character_words, hold_words,
     pending, quiet,
 };
+pub use news::news;
 pub use objections::objection_names;
 pub mod probe;
 pub use probe::{conclude, ripens, ripens_from};

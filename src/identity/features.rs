@@ -49,7 +49,7 @@ pub(super) fn of_entry(entry: &Entry<'_>, native: &Native, has_texts: bool) -> V
 }
 
 /// The features of an item; of its texts all, however short.
-fn of_item(known: &LedgerEntry) -> Vec<Feature> {
+pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
     let dates = (known.published, known.updated);
     let addresses = (known.link.as_deref(), known.enclosure.as_deref());
     let mut features = Vec::new();

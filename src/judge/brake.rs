@@ -34,9 +34,15 @@ const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
 
 /// The rule for documents of another feed.
 pub const OTHER_FEED: &str = "other-feed";
+/// The rule for documents of which most is gone.
+pub(super) const SHRUNKEN: &str = "shrunken";
+/// The rule for documents of which most has other ids.
+pub(super) const RE_KEYED: &str = "re-keyed";
+/// The rule for documents of which most changed.
+pub(super) const MASS_CHANGED: &str = "mass-changed";
 
 /// The names of the rules, in their order.
-pub const BRAKES: [&str; 5] = ["empty", OTHER_FEED, "shrunken", "re-keyed", "mass-changed"];
+pub const BRAKES: [&str; 5] = ["empty", OTHER_FEED, SHRUNKEN, RE_KEYED, MASS_CHANGED];
 
 /// Whether a document must be held, by the first rule that says so.
 pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
@@ -65,22 +71,22 @@ pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
     let incoming = window.incoming.len();
     let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
     let shrank = window.outgoing * 2 > before && incoming * 2 < window.outgoing && before >= 3;
-    if shrank && is_on("shrunken") {
+    if shrank && is_on(SHRUNKEN) {
         let reason = format!(
             "{} of {before} items are gone at once and only {} came in their place",
             window.outgoing, incoming
         );
-        return Some(Braked { kind: "shrunken", reason });
+        return Some(Braked { kind: SHRUNKEN, reason });
     }
     let renamed = renamed(scene);
-    if mostly(renamed) && is_on("re-keyed") {
+    if mostly(renamed) && is_on(RE_KEYED) {
         let reason = format!("{renamed} of {before} items have other ids at once");
-        return Some(Braked { kind: "re-keyed", reason });
+        return Some(Braked { kind: RE_KEYED, reason });
     }
     let changed = scene.changed();
-    if mostly(changed) && is_on("mass-changed") {
+    if mostly(changed) && is_on(MASS_CHANGED) {
         let reason = format!("{changed} of {before} items changed at once");
-        return Some(Braked { kind: "mass-changed", reason });
+        return Some(Braked { kind: MASS_CHANGED, reason });
     }
     None
 }
@@ -143,10 +149,10 @@ pub struct HoldTerms {
 
 /// The terms of a rule.
 pub fn hold_terms(kind: &str) -> HoldTerms {
-    let insists = matches!(kind, "mass-changed" | "re-keyed");
+    let insists = matches!(kind, MASS_CHANGED | RE_KEYED);
     let least = match kind {
         "empty" => LONGEST_HOLD,
-        OTHER_FEED | "shrunken" => LONG_HOLD,
+        OTHER_FEED | SHRUNKEN => LONG_HOLD,
         _ => SHORT_HOLD,
     };
     let documents = insists.then_some(INSISTING_DOCUMENTS);

@@ -80,8 +80,14 @@ impl WindowShift {
         let known = &scene.snapshot.known;
         let index: HashMap<&str, usize> =
             known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
-        let old: Vec<usize> =
-            scene.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied()).collect();
+        // What was let in while a document is held was not in the last one.
+        let held = scene.snapshot.state.hold.as_ref().map(|hold| hold.since);
+        let is_let_in = |at: &usize| {
+            let seen = known.get(*at).map(|known| known.first_seen);
+            held.zip(seen).is_some_and(|(held, seen)| seen >= held)
+        };
+        let listed = scene.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied());
+        let old: Vec<usize> = listed.filter(|at| !is_let_in(at)).collect();
         let before: HashSet<usize> = old.iter().copied().collect();
         let there: HashSet<usize> = scene.matching.pairs.iter().map(|pair| pair.known).collect();
         let kept: Vec<bool> = old.iter().map(|at| there.contains(at)).collect();

@@ -158,6 +158,15 @@ fn doubted<'a>(
     (!is_like_others && !is_seen_again).then_some(flaws)
 }
 
+/// Whether a document is formed like the feed's others, or was seen before as it is.
+pub(super) fn is_believed(
+    round: &Observation<'_>,
+    document: &FeedDocument<'_>,
+    prints: BodyPrints,
+) -> bool {
+    doubted(round, document, Some(prints)).is_none()
+}
+
 impl SharedDoubt {
     /// What of the shared entries waits.
     pub(super) fn new(

@@ -2,9 +2,13 @@
 
 use super::compare::ChangedEntry;
 use super::draft::ChangeDraft;
-use crate::identity::MatchedEntry;
+use super::{Observation, Verdict};
+use crate::identity::{self, MatchedEntry};
 use crate::judge::{self, Braked, JudgeInput, WindowShift};
-use crate::model::{BodyPrints, Completeness, Decision, Hold, Noise};
+use crate::model::{
+    BodyPrints, Completeness, Decision, FeedDocument, Hold, ItemStatus, LedgerEntry, Noise, Origin,
+    Snapshot,
+};
 
 /// What the brake makes of a document.
 pub(super) enum HoldDecision {
@@ -108,6 +112,54 @@ pub(super) fn hold(
     let reason = describe_hold(&hold);
     draft.state.hold = Some(hold);
     HoldDecision::Held { reason, keep: Some(HeldKnowledge { foreign, moved }) }
+}
+
+/// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is
+/// held like that of a plain feed (a login page's feed, a parked address, an accident).
+pub(super) fn hold_whole(
+    round: &Observation<'_>,
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    prints: BodyPrints,
+) -> Option<Verdict> {
+    let shares = document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some());
+    let shared = |known: &LedgerEntry| {
+        known.origin == Origin::Upstream && known.standing == ItemStatus::Current
+    };
+    if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
+        return None;
+    }
+    let names = identity::natives(document);
+    let matching = identity::matching(snapshot, document, &names, &round.options.without);
+    if !matching.pairs.is_empty() {
+        return None;
+    }
+    let scene = JudgeInput {
+        snapshot,
+        document,
+        names: &names,
+        matching: &matching,
+        options: round.options,
+        is_changed: &[],
+        moved: super::has_moved(&snapshot.state, round.url),
+        now: round.aged,
+    };
+    let window = WindowShift::new(&scene);
+    let mut draft = ChangeDraft::new(round, snapshot);
+    match hold(&scene, &window, prints, &mut draft, None) {
+        HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
+        HoldDecision::Free | HoldDecision::Ends { .. } => None,
+    }
+}
+
+/// What of a held document is let in at once.
+pub(super) fn news(
+    scene: &JudgeInput<'_>,
+    window: &WindowShift,
+    draft: &ChangeDraft<'_>,
+) -> Vec<usize> {
+    let hold = draft.state.hold.as_ref();
+    hold.map_or_else(Vec::new, |hold| judge::news(scene, window, &hold.kind))
 }
 
 /// Notes what a document that stays held teaches of how items change.

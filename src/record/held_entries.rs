@@ -7,6 +7,7 @@ use super::newcomer::newcomer;
 use crate::identity::{self, Native};
 use crate::judge::JudgeInput;
 use crate::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
+use std::collections::HashSet;
 
 /// An entry that comes out with the document that ends a hold, which does not have it.
 pub(super) struct ReleasedEntry {
@@ -16,8 +17,13 @@ pub(super) struct ReleasedEntry {
     pub(super) native: Native,
 }
 
-/// Keeps what is new in a held document.
-pub(super) fn keep(scene: &JudgeInput<'_>, draft: &mut ChangeDraft<'_>, how: HeldKnowledge) {
+/// Keeps what is new in a held document, but for `news`, the entries that are let in.
+pub(super) fn keep(
+    scene: &JudgeInput<'_>,
+    draft: &mut ChangeDraft<'_>,
+    how: HeldKnowledge,
+    news: &[usize],
+) {
     let HeldKnowledge { foreign, moved } = how;
     let before = &scene.snapshot.kept;
     let mut kept = before.clone();
@@ -40,11 +46,15 @@ pub(super) fn keep(scene: &JudgeInput<'_>, draft: &mut ChangeDraft<'_>, how: Hel
             kept.format = document.format;
         }
     }
+    let let_in = seen.pairs.iter().filter(|pair| news.contains(&pair.entry));
+    let let_in: HashSet<usize> = let_in.map(|pair| pair.known).collect();
+    let mut at = 0..;
+    kept.retain(|_| at.next().is_some_and(|at| !let_in.contains(&at)));
     let mut room = HeldEntry::BYTES_LIMIT.saturating_sub(kept.iter().map(HeldEntry::size).sum());
     // From the last, which mostly is the first to go from the document.
     for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
         let Some(entry) = document.entries.get(*at) else { continue };
-        if is_damaged(scene, *at) {
+        if news.contains(at) || is_damaged(scene, *at) {
             continue;
         }
         let new = HeldEntry {

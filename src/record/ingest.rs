@@ -14,10 +14,10 @@ use super::{
     rate_limited, redacted_filter,
 };
 use crate::identity::{self, MatchedEntry, Matching, Native};
-use crate::judge::{self, JudgeInput, WindowShift};
+use crate::judge::{self, Direction, JudgeInput, WindowShift};
 use crate::model::{
     BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
-    Origin, Snapshot, SyncId,
+    Snapshot, SyncId,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +43,7 @@ pub fn take_in_shared(
     let document = rest.as_ref().unwrap_or(document);
     let rest = peers.complete.and_then(|complete| redacted_filter::without(snapshot, complete));
     let peers = &Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
-    if let Some(verdict) = held_whole(round, snapshot, document, prints) {
+    if let Some(verdict) = held::hold_whole(round, snapshot, document, prints) {
         return Ok(verdict);
     }
     let parts = shared::parts(snapshot, document, peers.complete);
@@ -76,44 +76,6 @@ pub fn take_in_shared(
     let verdict =
         judge_plain(round, (&parts.whole, &parts.plain), &parts.document, prints, shared)?;
     Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
-}
-
-/// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is
-/// held like that of a plain feed (a login page's feed, a parked address, an accident).
-fn held_whole(
-    round: &Observation<'_>,
-    snapshot: &Snapshot,
-    document: &FeedDocument<'_>,
-    prints: BodyPrints,
-) -> Option<Verdict> {
-    let shares = document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some());
-    let shared = |known: &LedgerEntry| {
-        known.origin == Origin::Upstream && known.standing == ItemStatus::Current
-    };
-    if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
-        return None;
-    }
-    let names = identity::natives(document);
-    let matching = identity::matching(snapshot, document, &names, &round.options.without);
-    if !matching.pairs.is_empty() {
-        return None;
-    }
-    let scene = JudgeInput {
-        snapshot,
-        document,
-        names: &names,
-        matching: &matching,
-        options: round.options,
-        is_changed: &[],
-        moved: super::has_moved(&snapshot.state, round.url),
-        now: round.aged,
-    };
-    let window = WindowShift::new(&scene);
-    let mut draft = ChangeDraft::new(round, snapshot);
-    match held::hold(&scene, &window, prints, &mut draft, None) {
-        HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
-        HoldDecision::Free | HoldDecision::Ends { .. } => None,
-    }
 }
 
 /// A document that shares items, taken apart.
@@ -175,19 +137,21 @@ fn judge_plain<'a>(
     let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
         HoldDecision::Held { reason, keep } => {
             held::learn(&mut draft, &matching.pairs, &compared);
+            let mut news = Vec::new();
             if let Some(keep) = keep {
-                held_entries::keep(&scene, &mut draft, keep);
+                if doubt::is_believed(round, document, prints) {
+                    news = held::news(&scene, &window, &draft);
+                }
+                held_entries::keep(&scene, &mut draft, keep, &news);
             }
             if !discard.is_nothing() {
                 // The next look reads the complete feed again.
                 draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
-            if let Some((parts, _)) = shared {
-                let listed = DocumentOrder::new(parts, &HashMap::new());
-                let order = shared::order(&mut draft, &listed, false, false);
-                draft.set_order(order);
-            }
-            return Ok(draft.into_verdict(Some(reason)));
+            let mut taken = DocumentIntake::new(draft, scene, &names, shared);
+            taken.fresh(&Matching { fresh: news, ..Matching::default() }, Vec::new());
+            taken.order_while_held(&window);
+            return Ok(taken.draft.into_verdict(Some(reason)));
         }
         HoldDecision::Ends { theirs } => released(snapshot, document, &names, &draft, theirs),
         HoldDecision::Free => Vec::new(),
@@ -201,16 +165,8 @@ fn judge_plain<'a>(
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
-    let mut taken = DocumentIntake {
-        draft,
-        scene,
-        names: &names,
-        ids: HashMap::new(),
-        keys: None,
-        left_ids: HashSet::new(),
-        shared,
-        moved: super::outline_moves::moved(snapshot, document, &rest.pairs, &compared),
-    };
+    let mut taken = DocumentIntake::new(draft, scene, &names, shared);
+    taken.moved = super::outline_moves::moved(snapshot, document, &rest.pairs, &compared);
     taken.pairs(&rest.pairs, compared);
     taken.fresh(&rest, left);
     if document.completeness == Completeness::Full && !document.lists_changes() {
@@ -262,7 +218,17 @@ struct DocumentIntake<'a> {
     shared: Option<(&'a SharedSplit<'a>, &'a FeedDocument<'a>)>,
 }
 
-impl DocumentIntake<'_> {
+impl<'a> DocumentIntake<'a> {
+    fn new(
+        draft: ChangeDraft<'a>,
+        scene: JudgeInput<'a>,
+        names: &'a [Native],
+        shared: Option<(&'a SharedSplit<'a>, &'a FeedDocument<'a>)>,
+    ) -> Self {
+        let (ids, left_ids, moved) = (HashMap::new(), HashSet::new(), HashSet::new());
+        Self { draft, scene, names, ids, keys: None, left_ids, moved, shared }
+    }
+
     fn pairs(&mut self, pairs: &[MatchedEntry], compared: Vec<Option<ChangedEntry>>) {
         for (pair, compared) in pairs.iter().zip(compared) {
             self.pair(*pair, compared);
@@ -427,6 +393,22 @@ impl DocumentIntake<'_> {
                 self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
             }
         }
+    }
+
+    /// The order while a document is held: what was let in stands at the new end.
+    fn order_while_held(&mut self, window: &WindowShift) {
+        let old = self.draft.old_order().iter().cloned();
+        let listed = (0..self.scene.document.entries.len()).filter_map(|at| self.ids.get(&at));
+        let listed = listed.cloned();
+        let order: Vec<SyncId> = if let Some((parts, _)) = self.shared {
+            let listed = DocumentOrder::new(parts, &self.ids);
+            shared::order(&mut self.draft, &listed, false, false)
+        } else if window.direction == Direction::Up {
+            old.chain(listed).collect()
+        } else {
+            listed.chain(old).collect()
+        };
+        self.draft.set_order(order);
     }
 
     /// The order, the skeleton and the feed's state.

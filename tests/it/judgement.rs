@@ -8,6 +8,7 @@ mod held;
 mod holes;
 mod ill_formed;
 mod leaps;
+mod let_in;
 mod moved;
 mod order;
 mod probe;

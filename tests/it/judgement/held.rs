@@ -6,11 +6,19 @@ use tidegate::judge;
 use tidegate::model::{Decision, EventKind::*, HeldEntry};
 use tidegate::store::Select;
 
-/// A mass change, so that the document is held.
+/// A post that waits for the end of a hold: its address is that of the first, which is missing.
+fn doubtful(day: u32) -> Post {
+    Post { link: post(1).link, ..post(day) }
+}
+
+/// A mass change, so that the document is held, with new posts that wait for the end of the hold.
 fn told_anew(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
     let mut posts = days(range);
-    for p in posts.iter_mut().filter(|p| p.day <= 8) {
-        p.text = format!("A new template. {}", p.text);
+    for p in &mut posts {
+        match p.day {
+            ..=8 => p.text = format!("A new template. {}", p.text),
+            day => *p = doubtful(day),
+        }
     }
     posts
 }
@@ -63,7 +71,7 @@ async fn posts_seen_while_held_come_out_where_the_document_heals() {
     gate.posts(&days(1..=8)).await;
     gate.later(1);
     // Shrunken, with two new ones; then whole again, without one of them.
-    let shrunken = [post(10), post(9), post(8)];
+    let shrunken = [doubtful(10), doubtful(9), post(8)];
     assert!(gate.posts(&shrunken).await.held.is_some());
     gate.later(1);
     let mut healed = days(2..=10);
@@ -111,7 +119,7 @@ async fn a_dropped_document_takes_what_was_kept_along() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
-    let shrunken = [post(10), post(9), post(8)];
+    let shrunken = [doubtful(10), doubtful(9), post(8)];
     gate.posts(&shrunken).await;
     assert_eq!(gate.kept().await.len(), 2);
     gate.decide(Decision::Drop).await;
@@ -129,7 +137,7 @@ async fn an_operators_release_brings_out_what_was_kept() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
-    gate.posts(&[post(10), post(9), post(8)]).await;
+    gate.posts(&[doubtful(10), doubtful(9), post(8)]).await;
     gate.decide(Decision::Release).await;
     let verdict = gate.posts(&[post(10), post(8), post(7)]).await;
     assert_eq!(verdict.held, None);
@@ -179,7 +187,7 @@ async fn what_is_kept_is_bounded() {
         posts.extend((0..number).map(|n| Post {
             id: format!("urn:flood:{n}"),
             link: format!("http://publisher.example/flood/{n}"),
-            title: format!("Flood {n}"),
+            title: post(1).title,
             text: format!("Number {n}. ").repeat(length),
             ..post(9)
         }));
@@ -197,7 +205,7 @@ async fn a_complete_feed_confirms_that_what_was_seen_while_held_is_gone() {
     gate.options.complete = true;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
-    gate.posts(&[post(10), post(9), post(8)]).await;
+    gate.posts(&[doubtful(10), doubtful(9), post(8)]).await;
     gate.later(1);
     let mut healed = days(1..=10);
     healed.retain(|p| p.day != 9);
