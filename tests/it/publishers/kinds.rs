@@ -27,7 +27,7 @@ pub enum Kind {
     EditMadeNoVersion,
     /// The reader view has not what the document shows, or in another order.
     OrderDiffers,
-    /// A document that is held changed something outside.
+    /// A document that is held changed something outside, but for new posts in it.
     HeldIsSeen,
     /// A part of a document took something away.
     PartTookAway,
