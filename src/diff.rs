@@ -18,6 +18,6 @@ pub use fingerprint::{Fingerprint, SCHEME, fingerprint, settle_left};
 pub use mask::{
     MaskInput, MaskUpdate, Swept, Varied, learn, refresh, sweep, sweep_spans, volatile, vote, watch,
 };
-pub use noise::{FieldWeight, address, is_image};
+pub use noise::{FieldWeight, address, is_a_text, is_image};
 pub use spans::text_shape;
 pub use visible::visible;

@@ -41,10 +41,15 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's texts that have so many [`units`] or more.
-pub fn text_prints(entry: &Entry<'_>, least: usize) -> Vec<(u64, u64)> {
+/// The fingerprints of the entry's texts that have so many [`units`] or more, of those in elements that
+/// `is_meant` takes by their path.
+pub fn text_prints(
+    entry: &Entry<'_>,
+    least: usize,
+    is_meant: impl Fn(&str) -> bool,
+) -> Vec<(u64, u64)> {
     // A character of two units has three bytes or more.
-    let long = entry.fields.iter().filter(|f| f.value.len() >= least);
+    let long = entry.fields.iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
         .map(|f| (f, visible(&f.value)))
         .map(|(f, text)| (path_print(&f.path), counted(&f.value, &text).unwrap_or(text)))

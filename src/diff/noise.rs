@@ -197,6 +197,15 @@ pub fn is_core_text(last: &str) -> bool {
     matches!(last, "title" | "description" | "summary" | "content" | "content:encoded" | "category")
 }
 
+/// Parts of the names of elements that hold what an entry says.
+const TEXTS: [&str; 6] = ["content", "summary", "description", "text", "body", "subtitle"];
+
+/// Whether an element holds what an entry says.
+pub fn is_a_text(path: &str) -> bool {
+    let name = local_name(path).to_ascii_lowercase();
+    !name.contains('@') && TEXTS.iter().any(|part| name.contains(part))
+}
+
 fn looks_like_address(value: &str) -> bool {
     (value.starts_with("http://") || value.starts_with("https://") || value.starts_with("//"))
         && !value.contains(char::is_whitespace)

@@ -1,7 +1,7 @@
 //! What entries and items are looked up by, and who bears it.
 
 use super::Native;
-use crate::diff::{is_image, text_prints};
+use crate::diff::{is_a_text, is_image, text_prints};
 use crate::model::{Entry, LedgerEntry, Time};
 use crate::xml::plain_address::{day, hostless, path_without_query, plain_link, slug};
 use crate::xml::units;
@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 /// Titles that say less tell nothing, in [`units`].
 pub(super) const TELLING_TITLE: usize = 2;
+/// Notes without a title that say less are not told from each other, in [`units`].
+const TELLING_NOTE: usize = 10;
 /// Texts that say less tell nothing, in [`units`].
 const TELLING_TEXT: usize = 60;
 /// Texts that say as much are more than a line that a series has about itself, in [`units`].
@@ -43,7 +45,7 @@ pub(super) fn of_entry(entry: &Entry<'_>, native: &Native, has_texts: bool) -> V
     let mut features = Vec::new();
     of_card((title, &native.shown), dates, (entry.link.as_deref(), enclosure), &mut features);
     if has_texts {
-        features.extend(text_prints(entry, TELLING_TEXT).into_iter().map(Feature::Text));
+        features.extend(text_prints(entry, TELLING_TEXT, |_| true).into_iter().map(Feature::Text));
     }
     features
 }
@@ -60,12 +62,12 @@ pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
 
 /// The long texts of an entry.
 pub(super) fn long_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    text_prints(entry, LONG_TEXT)
+    text_prints(entry, LONG_TEXT, |_| true)
 }
 
-/// The texts of an entry that says anything.
-pub(super) fn short_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    text_prints(entry, TELLING_TITLE)
+/// What an entry without a title says itself, which is neither who wrote it nor what it is about.
+pub(super) fn note_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    text_prints(entry, TELLING_NOTE, is_a_text)
 }
 
 /// A title as it is compared; nothing where it says too little.

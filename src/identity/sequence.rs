@@ -2,7 +2,7 @@
 //! without titles, the texts.
 
 use super::evidence::Sides;
-use super::features::{Feature, plain_title, short_texts};
+use super::features::{Feature, note_texts, plain_title};
 use super::group::pair_group;
 use super::signs::Basis;
 use crate::model::{Entry, LedgerEntry};
@@ -77,7 +77,7 @@ fn anchors(sides: &Sides<'_>) -> Vec<Anchor> {
 /// What an entry is called in a row of others: by its title, or by its text where it has none.
 fn name_of_entry(entry: &Entry<'_>) -> Option<Feature> {
     match entry.title.as_deref().unwrap_or_default().trim() {
-        "" => short_texts(entry).into_iter().next().map(Feature::Text),
+        "" => note_texts(entry).into_iter().next().map(Feature::Text),
         title => plain_title(title).map(Feature::Title),
     }
 }

@@ -19,13 +19,19 @@ pub fn unlike(
     }
     let there: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
     let mut ids: HashSet<&str> = HashSet::new();
+    let features_of = |at: &usize| {
+        let (entry, native) = (document.entries.get(*at)?, names.get(*at)?);
+        Some(of_entry(entry, native, true))
+    };
+    // What no new entry bears is not kept.
+    let asked: HashSet<Feature> = matching.fresh.iter().filter_map(features_of).flatten().collect();
     let (mut borne, mut common) = (HashSet::new(), HashSet::new());
     for (at, known) in snapshot.known.iter().enumerate() {
         ids.extend([known.native_shown.as_str(), known.published_id.as_str()]);
         ids.extend(known.aliases.iter().map(String::as_str));
         let is_free = !there.contains(&at);
         let is_current = known.standing == ItemStatus::Current;
-        for feature in of_item(known) {
+        for feature in of_item(known).into_iter().filter(|feature| asked.contains(feature)) {
             let counts = match &feature {
                 Feature::Title(_) => true,
                 Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
@@ -41,10 +47,10 @@ pub fn unlike(
         }
     }
     let is_unlike = |at: &usize| {
-        let (Some(entry), Some(native)) = (document.entries.get(*at), names.get(*at)) else {
+        let (Some(native), Some(features)) = (names.get(*at), features_of(at)) else {
             return false;
         };
-        let mut features = of_entry(entry, native, true).into_iter();
+        let mut features = features.into_iter();
         let tells = |feature: Feature| borne.contains(&feature) && !common.contains(&feature);
         let is_named = !is_made_up(&native.shown) && !ids.contains(native.shown.as_str());
         is_named && !features.any(tells)

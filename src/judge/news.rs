@@ -26,27 +26,25 @@ pub fn news(scene: &JudgeInput<'_>, window: &WindowShift, kind: &str) -> Vec<usi
         return Vec::new();
     }
     let runs_up = window.direction == Direction::Up;
-    let is_older = |at: usize| {
-        if runs_up { at < window.backfill } else { at + window.backfill >= found }
-    };
     let mut news = identity::unlike(scene.snapshot, document, scene.names, scene.matching);
-    news.retain(|at| !is_older(*at));
-    if kind == RE_KEYED {
-        // What stands among the items that have other ids may be one of them that was not recognised,
-        // and so may what stands next to them where the newest are missing.
-        let mut places = window.kept.iter();
-        let missing = |kept: &&bool| !**kept;
-        if runs_up {
-            let lost = places.rev().take_while(missing).count();
-            let last = old().map(|pair| pair.entry).max();
-            news.retain(|at| Some(*at) > last);
-            news.drain(..lost.min(news.len()));
-        } else {
-            let lost = places.by_ref().take_while(missing).count();
-            let first = old().map(|pair| pair.entry).min();
-            news.retain(|at| first.is_some_and(|first| *at < first));
-            news.truncate(news.len().saturating_sub(lost));
-        }
+    // What stands among those that were there, or below them, is no news: it may have been missed, and
+    // under `re-keyed` it may be one of them that was not recognised. So may what stands next to them
+    // where the newest are missing.
+    let missing = |kept: &&bool| !**kept;
+    let lost = match (kind == RE_KEYED, runs_up) {
+        (false, _) => 0,
+        (true, true) => window.kept.iter().rev().take_while(missing).count(),
+        (true, false) => window.kept.iter().take_while(missing).count(),
+    };
+    let entries = old().map(|pair| pair.entry);
+    if runs_up {
+        let last = entries.max();
+        news.retain(|at| Some(*at) > last);
+        news.drain(..lost.min(news.len()));
+    } else {
+        let first = entries.min();
+        news.retain(|at| first.is_some_and(|first| *at < first));
+        news.truncate(news.len().saturating_sub(lost));
     }
     news
 }

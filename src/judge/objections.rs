@@ -254,8 +254,8 @@ fn pushed_out(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Ob
     let new = window.incoming.len().saturating_sub(window.backfill);
     // Who is in a hurry takes a single one for deleted.
     let is_hurried = judge.scene.options.deletions == Deletions::Eager && judge.holes == 1;
-    let is_deep = judge.is_above_others(place, known);
-    let is_known = judge.holes == 1 && is_deep && is_known_to_slide(character);
+    let is_known =
+        judge.holes == 1 && is_known_to_slide(character) && judge.is_above_others(place, known);
     if new == 0 || is_hurried || is_known || keeps_everything(character) || has_room(judge) {
         return None;
     }

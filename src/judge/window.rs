@@ -87,7 +87,11 @@ impl WindowShift {
             held.zip(seen).is_some_and(|(held, seen)| seen >= held)
         };
         let listed = scene.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied());
-        let old: Vec<usize> = listed.filter(|at| !is_let_in(at)).collect();
+        let mut old: Vec<usize> = listed.clone().filter(|at| !is_let_in(at)).collect();
+        if old.is_empty() {
+            // A hold that began with the first document lets nothing in.
+            old = listed.collect();
+        }
         let before: HashSet<usize> = old.iter().copied().collect();
         let there: HashSet<usize> = scene.matching.pairs.iter().map(|pair| pair.known).collect();
         let kept: Vec<bool> = old.iter().map(|at| there.contains(at)).collect();

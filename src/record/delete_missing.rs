@@ -19,6 +19,10 @@ pub enum DeletionError {
          here, and `redact` takes out what it lists"
     )]
     Listed,
+    #[error(
+        "the publisher's newest document is held and its items are not judged: release or drop it first"
+    )]
+    Held,
     #[error("the item was updated as often as SSE can count, so it can be deleted no more")]
     Full,
 }
@@ -48,6 +52,9 @@ pub fn delete_missing(
         (ItemStatus::Deleted { .. } | ItemStatus::Redacted { .. }, _)
         | (ItemStatus::Evicted { deleted: true, .. }, _) => return Ok(None),
         (ItemStatus::Discarded { .. }, _) => return Err(DeletionError::NotObserved),
+        (ItemStatus::Current, None) if snapshot.state.hold.is_some() => {
+            return Err(DeletionError::Held);
+        }
         (ItemStatus::Current, None) => return Err(DeletionError::Listed),
     };
     let why = format!("deleted by the operator: it is {since}");

@@ -46,6 +46,7 @@ pub(super) fn keep(
             kept.format = document.format;
         }
     }
+    let news: HashSet<usize> = news.iter().copied().collect();
     let let_in = seen.pairs.iter().filter(|pair| news.contains(&pair.entry));
     let let_in: HashSet<usize> = let_in.map(|pair| pair.known).collect();
     let mut at = 0..;

@@ -2,37 +2,35 @@
 
 use crate::diff;
 use crate::identity;
-use crate::model::{FeedDocument, Ignore, ItemStatus, Markup, Snapshot, SyncId};
+use crate::model::{
+    FeedDocument, Ignore, ItemStatus, LedgerEntry, Markup, Snapshot, SyncId, Without,
+};
 use crate::parse;
 use std::collections::{HashMap, HashSet};
 
-/// The items that a document may be compared with and that are fingerprinted by another scheme: their
-/// kept bytes are needed first ([`refreshed`]). None where the document has the bytes that they have.
-pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec<SyncId> {
+/// The items that a document is compared with, listed or recognised in it, and that are fingerprinted by
+/// another scheme: their kept bytes are needed first ([`refreshed`]). None where the document has the bytes
+/// that they have.
+pub fn outdated(
+    snapshot: Option<&Snapshot>,
+    document: &FeedDocument<'_>,
+    without: &Without,
+) -> Vec<SyncId> {
     let Some(snapshot) = snapshot else { return Vec::new() };
-    let old = snapshot.known.iter().filter(|known| known.noise.scheme != diff::SCHEME);
-    let mut old = old.filter(|known| !known.is_redacted() && !known.is_evicted()).peekable();
-    if old.peek().is_none() {
+    let is_old = |known: &LedgerEntry| {
+        known.noise.scheme != diff::SCHEME && !known.is_redacted() && !known.is_evicted()
+    };
+    if !snapshot.known.iter().any(is_old) {
         return Vec::new();
     }
     let same: HashSet<u64> = document.entries.iter().map(diff::bytes_print).collect();
     let names = identity::natives(document);
-    let listed: HashSet<&str> = names.iter().map(|name| name.shown.as_str()).collect();
-    // What comes back under another id has its title.
-    let titles: HashSet<&str> = document
-        .entries
-        .iter()
-        .filter_map(|e| e.title.as_deref())
-        .filter(|title| !title.is_empty())
-        .collect();
-    old.filter(|known| !same.contains(&known.bytes))
-        .filter(|known| {
-            known.standing == ItemStatus::Current
-                || listed.contains(known.native_shown.as_str())
-                || known.aliases.iter().any(|alias| listed.contains(alias.as_str()))
-                || titles.contains(known.title.as_str())
-        })
-        .map(|known| known.id.clone())
+    let matching = identity::matching(snapshot, document, &names, without);
+    let paired: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
+    let known = snapshot.known.iter().enumerate();
+    let old = known.filter(|(_, known)| is_old(known) && !same.contains(&known.bytes));
+    old.filter(|(at, known)| known.standing == ItemStatus::Current || paired.contains(at))
+        .map(|(_, known)| known.id.clone())
         .collect()
 }
 

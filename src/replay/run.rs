@@ -247,7 +247,7 @@ impl Replayed<'_> {
             return Ok(Ok(self.look_again(now).await?));
         }
         let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document) {
+        for id in record::outdated(snapshot.as_ref(), &document, &self.stage.options.without) {
             if let Some(item) = self.stage.store.item(&self.stage.feed, &id).await? {
                 kept.insert(id, item.shared.winner.data);
             }

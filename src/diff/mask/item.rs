@@ -5,7 +5,7 @@ use super::{
     LEAST_REST, LONG_GAP, MOST_REST, PROOF, RESTS, RETURNS, ROW_GAP, STAMPED_PROOF, TURN_GAP, short,
 };
 use crate::diff::fingerprint::{FieldView, Fingerprint, SCHEME, fingerprint};
-use crate::diff::noise::local_name;
+use crate::diff::noise::{is_a_text, local_name};
 use crate::diff::path_print;
 use crate::diff::spans::{self, PlacedSpan};
 use crate::model::{
@@ -200,20 +200,12 @@ fn take_in(
 /// What stands among the forms of a field for its absence.
 const ABSENT: u32 = 0;
 
-/// Parts of the names of elements that hold what an entry says.
-const TEXTS: [&str; 6] = ["content", "summary", "description", "text", "body", "subtitle"];
-
 /// Whether a field may come and go without being news: not a title, and not a text that is all
 /// that the entry says.
 fn may_be_absent(portrait: &Fingerprint<'_>, path: &str) -> bool {
     let is_title = local_name(path).to_ascii_lowercase().ends_with("title") && !is_a_text(path);
     let mut others = portrait.seen.iter().filter(|seen| seen.path != path);
     !is_title && (!is_a_text(path) || others.any(|seen| is_a_text(seen.path)))
-}
-
-fn is_a_text(path: &str) -> bool {
-    let name = local_name(path).to_ascii_lowercase();
-    !name.contains('@') && TEXTS.iter().any(|part| name.contains(part))
 }
 
 /// A field came or went: an edit, unless it does so again and again.

@@ -160,7 +160,11 @@ async fn titles_in_their_order_are_the_same_posts_whatever_their_addresses() {
 async fn short_notes_without_titles_are_known_by_their_row() {
     let notes = |numbers: std::ops::Range<u32>, session: &str| -> Vec<Listed> {
         let note = |n: u32| Listed {
-            more: format!("<description>{} boats came in.</description>", n * 7),
+            more: format!(
+                "<author>harbour@notes.example</author><category>boats</category>\
+                 <description>{} boats came in.</description>",
+                n * 7
+            ),
             ..undated(&[(n, "")], |n| format!("https://notes.example/{n}?sid={session}")).remove(0)
         };
         numbers.rev().map(note).collect()
@@ -172,6 +176,27 @@ async fn short_notes_without_titles_are_known_by_their_row() {
         let new = events.iter().filter(|kind| **kind == Created).count();
         assert_eq!(new, created, "{session}: {events:?}");
     }
+    assert_eq!(count(&gate).await, 6);
+}
+
+#[tokio::test]
+async fn who_wrote_notes_without_titles_or_what_they_are_about_is_no_row() {
+    let notes = |numbers: std::ops::Range<u32>| -> Vec<Listed> {
+        let note = |n: u32| Listed {
+            more: format!(
+                "<category>A town by the name of {}</category>\
+                 <description>{} boats came in.</description>",
+                ["Aarau", "Basel", "Chur"][(n % 3) as usize],
+                n * 7
+            ),
+            ..undated(&[(n, "")], |n| format!("https://notes.example/{n}")).remove(0)
+        };
+        numbers.rev().map(note).collect()
+    };
+    let mut gate = Gate::new().await;
+    gate.take(&rss(&notes(1..4))).await;
+    let events = settled(&mut gate, &notes(4..7)).await;
+    assert!(!events.contains(&Rekeyed), "{events:?}");
     assert_eq!(count(&gate).await, 6);
 }
 
