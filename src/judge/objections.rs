@@ -236,12 +236,14 @@ pub(super) fn keeps_everything(character: &Character) -> bool {
 }
 
 /// A window that breathes shows older items for a while: what came in at its old end, after all that
-/// is newer, may go from there again.
+/// is newer, may go from there again, and so may several that came in among others and go together.
 fn came_late(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Objection> {
     let window = judge.window;
     let ledger = &judge.scene.snapshot.known;
     let was_before = |at: usize| ledger.get(at).is_some_and(|k| k.came < known.came);
-    let late = window.came_late(ledger, place) && !window.older_that_stay(place).any(was_before);
+    let goes_as_it_came = || !window.older_that_stay(place).any(was_before);
+    let late = window.came_late(ledger, place)
+        && (goes_as_it_came() || window.goes_with_all_that_came(ledger, place));
     let why = "it had come in below newer items, as a window that breathes shows older ones";
     late.then(|| Objection::Settled(why.to_owned()))
 }

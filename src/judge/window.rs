@@ -270,6 +270,14 @@ impl WindowShift {
         self.newer_than(place).any(|at| came(at) < mine)
     }
 
+    /// Whether others came in with the item in one document, and all of them are gone with it.
+    pub fn goes_with_all_that_came(&self, ledger: &[LedgerEntry], place: usize) -> bool {
+        let came = |at: &usize| ledger.get(*at).map(|known| known.came);
+        let mine = self.old.get(place).and_then(came);
+        let mut with = self.old.iter().zip(&self.kept).filter(|(at, _)| came(at) == mine);
+        self.outgoing > 1 && with.clone().count() > 1 && with.all(|(_, kept)| !*kept)
+    }
+
     /// How many entries at the old end of the new document are items that the last one did not
     /// have and that are older than all that stayed.
     fn backfill(&self, scene: &JudgeInput<'_>) -> usize {

@@ -140,6 +140,26 @@ async fn what_came_in_below_newer_ones_goes_again_but_not_from_above_older_ones(
 }
 
 #[tokio::test]
+async fn what_came_in_together_and_goes_together_was_shown_for_a_while() {
+    // Sources in one feed that show more of themselves for a while: one at the end, one between.
+    for (shown, expected) in [(vec![3, 1], vec![Retired, Retired]), (vec![3], vec![Deleted])] {
+        let mut gate = Gate::new().await;
+        gate.posts(&days(&[8, 7, 6, 5, 4, 2])).await;
+        gate.later(24);
+        let all: Vec<u32> =
+            (1..=8).rev().filter(|day| ![3, 1].contains(day) || shown.contains(day)).collect();
+        gate.posts(&days(&all)).await;
+        gate.later(24);
+        let mut events = kinds(&gate.posts(&days(&[8, 7, 6, 5, 4, 2])).await);
+        for _ in 0..4 {
+            gate.later(12);
+            events.extend(kinds(&gate.same().await));
+        }
+        assert_eq!(events, expected, "{shown:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_item_made_of_broken_markup_is_not_missed() {
     let mut odd = post(4);
     odd.id.clear();
