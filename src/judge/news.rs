@@ -27,9 +27,18 @@ pub fn news(scene: &JudgeInput<'_>, window: &WindowShift, kind: &str) -> Vec<usi
     }
     let runs_up = window.direction == Direction::Up;
     let mut news = identity::unlike(scene.snapshot, document, scene.names, scene.matching);
-    // What stands among those that were there, or below them, is no news: it may have been missed, and
-    // under `re-keyed` it may be one of them that was not recognised. So may what stands next to them
-    // where the newest are missing.
+    if kind != RE_KEYED && window.dated {
+        // By its date it stands where it belongs; what is older than all that stays is backfill.
+        let is_older = |at: usize| match runs_up {
+            true => at < window.backfill,
+            false => at.saturating_add(window.backfill) >= found,
+        };
+        news.retain(|at| !is_older(*at));
+        return news;
+    }
+    // What stands among those that were there, or below them, may have been missed; under `re-keyed` it
+    // may be one of them that was not recognised. So may what stands next to them where the newest are
+    // missing.
     let missing = |kept: &&bool| !**kept;
     let lost = match (kind == RE_KEYED, runs_up) {
         (false, _) => 0,
