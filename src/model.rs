@@ -38,7 +38,7 @@ mod time;
 
 pub use address::{MASK, ShownAddress};
 pub use admin::{
-    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule,
+    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule, Probing,
     PollState, Without,
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};

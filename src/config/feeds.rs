@@ -6,7 +6,7 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     keys,
 };
-use super::kinds::{Flag, Lasting, List, Maybe, Mistakes, Number, OneOf, Parsed};
+use super::kinds::{Flag, FlagOr, Lasting, List, Maybe, Mistakes, Number, OneOf, Parsed};
 use super::polling::{INTERVALS, Polling, in_order};
 use super::publish::ITEMS;
 use super::section::Section;
@@ -15,7 +15,7 @@ use super::value::ConfigNode;
 use super::web::feed_address;
 use crate::model::{
     ConflictPolicy, Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource,
-    FeedStanding, Order, SharingOptions,
+    FeedStanding, Order, Probing, SharingOptions,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -77,12 +77,14 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     /// The first two run by when items were published. With "updated" items jump when they are
     /// changed; with "none" no item can be missing from the middle.
     order => options.order: OneOf(ORDERS), Preset("\"auto\"");
-    /// A missing item's own address may be asked whether it is gone.
+    /// Whose address is asked whether the item is gone: `"doubts"` (long in doubt), `true` (any that
+    /// is missing), `false` (none).
     ///
-    /// This happens a few times an hour at most, where it is not plain why the item is missing. 404
-    /// and 410 confirm that it was deleted, 200 that it was not. Only addresses of the feed's own
-    /// domain are asked.
-    probe => options.probe: Flag, Preset("false");
+    /// 404 and 410 confirm that a missing item was deleted, 200 that it was not. Only addresses of the
+    /// feed's own domain are asked. With "doubts" two a day are, once they were in doubt for two days,
+    /// and none of a feed whose address has credentials or is secret. With true a few are each hour.
+    probe => options.probe: FlagOr("doubts", [Probing::Off, Probing::All, Probing::Doubts]),
+        Preset("\"doubts\"");
     /// The publisher's older documents are read once.
     ///
     /// Where its feed leads to any (archives, pages, the numbered pages of WordPress), they are read

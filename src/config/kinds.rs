@@ -91,6 +91,26 @@ impl Kind for Flag {
     }
 }
 
+/// `false`, `true`, or a word, and what each of them means.
+pub(super) struct FlagOr<T: 'static>(pub(super) &'static str, pub(super) [T; 3]);
+
+impl<T: Copy> Kind for FlagOr<T> {
+    type Out = T;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
+        let Self(word, [off, on, third]) = self;
+        match &node.value {
+            Value::Boolean(is_on) => Some(if *is_on { *on } else { *off }),
+            Value::Text(text) if text == word => Some(*third),
+            _ => refuse(node, &format!("true, false or {word:?}"), mistakes),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        format!("`{}`, `true`, `false`", self.0)
+    }
+}
+
 /// A whole number within bounds.
 pub(super) struct Number(pub(super) RangeInclusive<u32>);
 

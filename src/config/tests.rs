@@ -2,7 +2,7 @@ mod reference;
 
 use super::*;
 use crate::model::{
-    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, SharingOptions,
+    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SharingOptions,
 };
 use proptest::prelude::*;
 use reference::{annotated_file, documented};
@@ -268,7 +268,14 @@ fn what_the_operator_says_of_one_feed() {
     for order in Order::ALL {
         assert_eq!(options(&format!("order = {:?}", order.name())).order, order);
     }
-    assert!(options("probe = true").probe);
+    for (written, probing) in [
+        ("probe = false", Probing::Off),
+        ("probe = true", Probing::All),
+        ("probe = \"doubts\"", Probing::Doubts),
+        ("", Probing::Doubts),
+    ] {
+        assert_eq!(options(written).probe, probing);
+    }
     assert!(options("backfill = true").backfill && !options("").backfill);
     let said = options(
         "ignore = [\n\"media:keywords\",\n{ field = 'description', pattern = '\\d+ views' },\n\

@@ -263,7 +263,8 @@ fn pushed_out(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> Option<Ob
     }
     let is_paid_for = window.crowding() == 0;
     let at_head = window.dated || window.came_at_head(judge.scene);
-    if is_paid_for && at_head {
+    // One that never slid cleanly may push out a few at its end and others elsewhere.
+    if is_paid_for && at_head && clean_arrivals(character) > 0 {
         return None;
     }
     let why = match (new, judge.holes) {
@@ -318,7 +319,7 @@ fn loses_at_its_end(judge: &Judge<'_>) -> bool {
     let character = &judge.scene.snapshot.state.character;
     let came = !judge.scene.matching.fresh.is_empty() && window.came_at_head(judge.scene);
     came && window.only_slid()
-        && clean_arrivals(character).saturating_add(1) >= character.came_swapping
+        && clean_arrivals(character).saturating_add(1) > character.came_swapping
 }
 
 /// So many transitions with a loss from the middle may be deletions, in any feed.

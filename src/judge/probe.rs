@@ -19,8 +19,8 @@ pub use conclude::{conclude, describe_probe, ripens, ripens_from, taken};
 pub use scope::{ProbeScope, made_up};
 
 use crate::model::{
-    Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Snapshot,
-    SyncId, Time,
+    Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Probing,
+    ShownAddress, Snapshot, SyncId, Time,
 };
 use crate::xml::plain_address::plain_link;
 use std::collections::{HashMap, HashSet};
@@ -30,6 +30,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The most items that one round asks about.
 pub const ITEMS_PER_ROUND: usize = 4;
+/// Where doubts alone are asked about: so many questions a day …
+const DOUBTS_A_DAY: usize = 2;
+/// … of items that have been in doubt for so long.
+const LONG_IN_DOUBT: Duration = Duration::from_secs(48 * 3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How often an item is asked about while it is missing.
 const ASKED_MOST: u32 = 6;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -60,12 +65,20 @@ pub fn plan(
     now: Time,
     room: usize,
 ) -> Option<ProbePlan> {
-    let asks = options.probe && options.deletions != Deletions::Off;
-    if !asks || room == 0 || snapshot.state.hold.is_some() {
+    let room = room.min(match options.probe {
+        Probing::Off => 0,
+        Probing::All => ITEMS_PER_ROUND,
+        Probing::Doubts if is_private(url, options) => 0,
+        Probing::Doubts => DOUBTS_A_DAY.saturating_sub(asked_within_a_day(snapshot, now)),
+    });
+    if room == 0 || options.deletions == Deletions::Off || snapshot.state.hold.is_some() {
         return None;
     }
     let scope = ProbeScope::from_feed_url(url)?;
-    let wanted = candidates(snapshot, &scope, now);
+    let mut wanted = candidates(snapshot, &scope, now);
+    if options.probe == Probing::Doubts {
+        wanted.retain(|item| item.known.absence.as_ref().is_some_and(|a| is_long_in_doubt(a, now)));
+    }
     let shown = listed(snapshot, &scope);
     // The first whose host has something to compare it with leads; others of its host follow.
     let listed = wanted.iter().find_map(|first| {
@@ -74,7 +87,29 @@ pub fn plan(
     })?;
     let items = wanted.into_iter().filter(|item| is_same_host(&item.page, &listed));
     let items = items.map(|item| (item.known.id.clone(), item.page));
-    Some(ProbePlan { items: items.take(room.min(ITEMS_PER_ROUND)).collect(), scope, listed })
+    Some(ProbePlan { items: items.take(room).collect(), scope, listed })
+}
+
+/// Whether the address of a feed has credentials or is secret: who reads it is nobody's business.
+fn is_private(url: &str, options: &FeedOptions) -> bool {
+    let bears_user =
+        Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
+    bears_user || options.secret == Some(true) || ShownAddress::new(url, options.secret).is_masked()
+}
+
+/// How often items were asked about within a day, or more: of each what two questions settle.
+fn asked_within_a_day(snapshot: &Snapshot, now: Time) -> usize {
+    let asked = snapshot.known.iter().filter_map(|known| known.absence.as_ref()?.probe.as_ref());
+    let lately = asked.filter(|probe| now.since(probe.last) < DAY);
+    lately.map(|probe| if probe.asked > 1 { 2 } else { 1 }).sum()
+}
+
+/// Whether what was seen of a missing item has been in doubt for so long that the feed is not likely to settle
+/// it soon.
+fn is_long_in_doubt(absence: &Absence, now: Time) -> bool {
+    absence.evidence == Evidence::Unplaced
+        && !absence.doubts.is_empty()
+        && now.since(absence.since) >= LONG_IN_DOUBT
 }
 
 /// A missing item that may be asked about.

@@ -20,6 +20,18 @@ pub enum Deletions {
     Off,
 }
 
+/// Which missing items' own addresses are asked whether they are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum Probing {
+    /// None.
+    Off,
+    /// Those of all that are missing and not plainly gone by age, a few an hour.
+    All,
+    /// Those of which doubts have been open for long, two a day; never of a feed with a secret.
+    #[default]
+    Doubts,
+}
+
 /// How an operator says that a feed's document runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Order {
@@ -67,8 +79,8 @@ pub struct FeedOptions {
     pub max_interval: Option<Duration>,
     /// How the document runs.
     pub order: Order,
-    /// Whether the address of a missing item may be asked whether it is gone.
-    pub probe: bool,
+    /// Which missing items' own addresses are asked whether they are gone.
+    pub probe: Probing,
     /// Whether the publisher's older documents are walked through once.
     pub backfill: bool,
     /// What is noise in this feed, at most [`IGNORE_LIMIT`](super::IGNORE_LIMIT) entries.

@@ -131,7 +131,7 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedOptions, FeedSource};
+    use crate::model::{FeedName, FeedOptions, FeedSource, Probing};
 
     fn record(url: &str, standing: FeedStanding) -> FeedRecord {
         FeedRecord {
@@ -158,7 +158,7 @@ mod tests {
         let mut same = record("http://a/", FeedStanding::Active);
         assert!(!same.follow(Some(&first), at(1), &here));
         let mut probed = record("http://a/", FeedStanding::Active);
-        probed.options.probe = true;
+        probed.options.probe = Probing::All;
         assert!(probed.follow(Some(&first), at(1), &here), "it is another record");
         assert_eq!(probed.enrolment, first.enrolment, "and the list says the same");
 

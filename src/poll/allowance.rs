@@ -9,6 +9,8 @@ use std::time::Duration;
 pub const FEED_ASKS_PER_HOUR: usize = 4;
 /// Items of one host, of all its feeds.
 pub const HOST_ASKS_PER_HOUR: usize = 12;
+/// The same where doubts alone are asked about, as nobody said that they should not.
+pub const HOST_DOUBTS_PER_HOUR: usize = 1;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -46,12 +48,11 @@ pub struct HostAllowances {
 }
 
 impl HostAllowances {
-    /// How many more may be asked about now at a host. Hosts that have their full room are
-    /// forgotten.
-    pub fn room(&mut self, host: &str, now: Time) -> usize {
+    /// How many more may be asked about now at a host, of so many within the hour. Hosts that were not
+    /// asked are forgotten.
+    pub fn room(&mut self, host: &str, limit: usize, now: Time) -> usize {
         self.hosts.retain(|_, asked| asked.room(HOST_ASKS_PER_HOUR, now) < HOST_ASKS_PER_HOUR);
-        let known = self.hosts.get_mut(host);
-        known.map_or(HOST_ASKS_PER_HOUR, |asked| asked.room(HOST_ASKS_PER_HOUR, now))
+        self.hosts.get_mut(host).map_or(limit, |asked| asked.room(limit, now))
     }
 
     /// Notes that so many are asked about.
@@ -100,10 +101,12 @@ mod tests {
         let mut hosts = HostAllowances::default();
         hosts.record_requests("a", 10, at(0));
         hosts.exhaust("b", at(10));
-        assert_eq!((hosts.room("a", at(20)), hosts.room("b", at(20))), (2, 0));
-        assert_eq!(hosts.room("c", at(20)), HOST_ASKS_PER_HOUR);
+        assert_eq!((hosts.room("a", HOST_ASKS_PER_HOUR, at(20)), hosts.room("b", HOST_ASKS_PER_HOUR, at(20))), (2, 0));
+        assert_eq!(hosts.room("a", HOST_DOUBTS_PER_HOUR, at(20)), 0);
+        assert_eq!(hosts.room("c", HOST_DOUBTS_PER_HOUR, at(20)), 1);
+        assert_eq!(hosts.room("c", HOST_ASKS_PER_HOUR, at(20)), HOST_ASKS_PER_HOUR);
         assert_eq!(hosts.hosts.len(), 2);
-        assert_eq!(hosts.room("a", at(3610)), HOST_ASKS_PER_HOUR);
+        assert_eq!(hosts.room("a", HOST_ASKS_PER_HOUR, at(3610)), HOST_ASKS_PER_HOUR);
         assert_eq!(hosts.hosts.len(), 0);
     }
 }

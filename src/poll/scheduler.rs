@@ -86,6 +86,8 @@ struct ScheduledFeed {
     hearing: PushTriggers,
     /// What was asked about its missing items within the hour.
     asked: Allowance,
+    /// When it was looked through for items that have long been in doubt.
+    doubts_looked: Allowance,
     /// What is to be asked about its missing items.
     probe_plan: Option<Box<ProbePlan>>,
     probing: ErrandState,
@@ -239,6 +241,7 @@ impl PollScheduler {
             leaving: false,
             left: Vec::new(),
             asked: Allowance::default(),
+            doubts_looked: Allowance::default(),
             probe_plan: None,
             probing: ErrandState::None,
             walk,

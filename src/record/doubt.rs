@@ -82,10 +82,13 @@ impl DoubtfulChanges {
             let print = changed_print(*pair, names, compared.as_ref());
             doubt.pairs.push(print.is_some_and(|print| doubt.prints.wait(print, flaws)));
         }
+        // What comes out of the ruins of a document may be no entry, or a part of one.
+        let is_salvaged = matches!(document.completeness, Completeness::Salvaged(_));
         for at in &matching.fresh {
             // A byte that was lost may be a letter in another charset, which the second look tells.
             let Some(entry) = document.entries.get(*at) else { continue };
-            let is_hurt = document.flaws.has(Flaw::Bytes) && entry.markup.contains(REPLACED);
+            let is_lossy = document.flaws.has(Flaw::Bytes) && entry.markup.contains(REPLACED);
+            let is_hurt = is_salvaged || is_lossy;
             let print = xxhash_rust::xxh3::xxh3_64(entry.markup.as_bytes());
             if is_hurt && doubt.prints.wait(print, flaws) {
                 doubt.fresh.insert(*at);

@@ -4,7 +4,7 @@ use super::address::shown;
 use crate::judge::{self, PendingAbsence};
 use crate::model::{
     Backfill, Character, Event, FeedOptions, FeedRecord, FeedState, Hold, LedgerEntry, ListFolder,
-    ListPlace, Probe, shown_text,
+    ListPlace, Probe, Probing, shown_text,
 };
 use crate::status::FeedStatus;
 use crate::store::VersionNote;
@@ -40,7 +40,11 @@ fn options(options: &FeedOptions) -> Value {
         "complete": options.complete,
         "deletions": options.deletions,
         "order": options.order.name(),
-        "probe": options.probe,
+        "probe": match options.probe {
+            Probing::Off => json!(false),
+            Probing::All => json!(true),
+            Probing::Doubts => json!("doubts"),
+        },
         "backfill": options.backfill,
         "secret": options.secret,
         "ignore": super::ignore::written(&options.ignore),

@@ -55,7 +55,7 @@ pub(super) fn unknown_key(key: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Deletions, Order};
+    use crate::model::{Deletions, Order, Probing};
     use std::time::Duration;
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(put.options.min_interval, Some(Duration::from_secs(90)));
         assert_eq!(put.options.max_interval, Some(Duration::from_secs(30 * 86_400)));
         assert_eq!(put.options.order, Order::OldestFirst);
-        assert!(put.options.probe && put.options.backfill);
+        assert!(put.options.probe == Probing::All && put.options.backfill);
         let ignored = [("media:keywords", None), ("description", Some("[0-9]+ views"))];
         assert!(put.options.ignore.iter().map(|i| (i.field(), i.pattern())).eq(ignored));
     }

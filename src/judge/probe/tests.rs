@@ -79,7 +79,7 @@ fn snapshot(others: Vec<LedgerEntry>) -> Snapshot {
 }
 
 fn asking() -> FeedOptions {
-    FeedOptions { probe: true, ..FeedOptions::default() }
+    FeedOptions { probe: Probing::All, ..FeedOptions::default() }
 }
 
 fn planned(options: &FeedOptions, snapshot: &Snapshot, now: i64, room: usize) -> Vec<String> {

@@ -3,8 +3,8 @@
 use super::PollScheduler;
 use super::errands::{ErrandState, FinishedErrand};
 use crate::judge::probe::ProbePlan;
-use crate::model::FeedName;
-use crate::poll::allowance::FEED_ASKS_PER_HOUR;
+use crate::model::{FeedName, Probing};
+use crate::poll::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR, HOST_DOUBTS_PER_HOUR};
 use crate::poll::error::RoundError;
 use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::probe::{self, ProbeResult};
@@ -18,9 +18,16 @@ impl PollScheduler {
         let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return 0 };
         match feed.probing {
-            ErrandState::None if feed.record.options.probe => {
-                feed.asked.room(FEED_ASKS_PER_HOUR, now)
-            }
+            ErrandState::None => match feed.record.options.probe {
+                Probing::Off => 0,
+                Probing::All => feed.asked.room(FEED_ASKS_PER_HOUR, now),
+                // Doubts last for days: to look for them once an hour is enough.
+                Probing::Doubts => {
+                    let room = feed.doubts_looked.room(1, now);
+                    feed.doubts_looked.record_requests(room, now);
+                    room
+                }
+            },
             _ => 0,
         }
     }
@@ -43,8 +50,13 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.probing.leave_line() else { return };
         let Some(mut plan) = feed.probe_plan.take() else { return };
-        plan.items.truncate(self.hosts_asked.room(host.name(), now));
-        if plan.items.is_empty() || !feed.record.options.probe {
+        let limit = match feed.record.options.probe {
+            Probing::Off => 0,
+            Probing::All => HOST_ASKS_PER_HOUR,
+            Probing::Doubts => HOST_DOUBTS_PER_HOUR,
+        };
+        plan.items.truncate(self.hosts_asked.room(host.name(), limit, now));
+        if plan.items.is_empty() {
             self.polite.finish(&host, Instant::now());
             self.board.change(name, |status| status.probing = false);
             return;

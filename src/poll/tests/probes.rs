@@ -7,7 +7,7 @@ use crate::fetch::{
     AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
 };
 use crate::fetch::{Services, Validators};
-use crate::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord};
+use crate::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
 use crate::store::{EmbeddedStore, Store};
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -109,7 +109,7 @@ impl Stage {
         let store =
             Arc::new(EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
         for feed in feeds {
-            let options = FeedOptions { complete: true, probe: true, ..FeedOptions::default() };
+            let options = FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
             let url = format!("http://all.example/{feed}/feed");
             let asking = FeedRecord { url, options, ..record(feed) };
             store.put_feed(&asking).await.unwrap();

@@ -87,7 +87,7 @@ async fn feeds_are_listed_and_shown_with_their_state() {
         ("/last_probes/0/requests", 3.into()),
         ("/last_probes/0/said/0", "https://example.org/<kbd>a</kbd> is gone (404)".into()),
         ("/options/order", "auto".into()),
-        ("/options/probe", false.into()),
+        ("/options/probe", "doubts".into()),
         ("/character/words", "too little was seen to say anything".into()),
         ("/document/entries", 9.into()),
         ("/document/partial", "it breaks off <b>here</b>".into()),

@@ -3,15 +3,17 @@
 use crate::judgement::days;
 use crate::support::{Gate, kinds, post};
 use tidegate::judge::probe::{self, ProbeEnd, ProbeReply, Replies};
-use tidegate::model::{Deletions, EventKind::*};
+use tidegate::model::{Deletions, EventKind, EventKind::*, Probing};
 use tidegate::record::Verdict;
 use tidegate::store::{Select, Store as _};
 use url::Url;
 
+const FEED: &str = "http://publisher.example/feed";
+
 /// A feed whose missing items may be asked for, after a post went from its middle.
 async fn with_a_hole() -> Gate {
     let mut gate = Gate::new().await;
-    gate.options.probe = true;
+    gate.options.probe = Probing::All;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
     let mut without = days(1..=8);
@@ -27,8 +29,7 @@ fn status(asked: &Url, code: u16) -> ProbeReply {
 /// Asks for what is to be asked; every item answers `code`, on a site that works.
 async fn answer(gate: &mut Gate, code: u16) -> Verdict {
     let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
-    let feed = "http://publisher.example/feed";
-    let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 4).unwrap();
+    let plan = probe::plan(&gate.feed, FEED, &gate.options, &snapshot, gate.now, 4).unwrap();
     let made_up = probe::made_up(&plan.items[0].1, 7);
     let items = plan.items.iter().map(|(id, page)| (id.clone(), Some(status(page, code))));
     let replies = Replies {
@@ -91,7 +92,7 @@ async fn what_says_nothing_leaves_the_day_of_grace() {
 #[tokio::test]
 async fn what_has_no_place_is_deleted_when_it_is_gone_twice() {
     let mut gate = Gate::new().await;
-    gate.options.probe = true;
+    gate.options.probe = Probing::All;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
     // Three at once are no single removals.
@@ -112,7 +113,7 @@ async fn what_has_no_place_is_deleted_when_it_is_gone_twice() {
 #[tokio::test]
 async fn without_a_second_answer_it_is_retired_in_the_end() {
     let mut gate = Gate::new().await;
-    gate.options.probe = true;
+    gate.options.probe = Probing::All;
     gate.posts(&days(1..=8)).await;
     gate.later(1);
     // The feed loses items at its end, so that many holes at once are no deletions.
@@ -132,8 +133,7 @@ async fn without_a_second_answer_it_is_retired_in_the_end() {
 async fn answers_count_for_nothing_where_they_come_too_late_or_deletions_are_off() {
     let mut gate = with_a_hole().await;
     let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
-    let feed = "http://publisher.example/feed";
-    let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 4).unwrap();
+    let plan = probe::plan(&gate.feed, FEED, &gate.options, &snapshot, gate.now, 4).unwrap();
     let items = plan.items.iter().map(|(id, page)| (id.clone(), Some(status(page, 404))));
     let listed = status(&plan.listed, 200);
     let replies = Replies { listed, made_up: None, items: items.collect() };
@@ -160,4 +160,85 @@ async fn what_was_seen_before_the_answer_still_counts() {
     let absence = snapshot.known.iter().find_map(|known| known.absence.clone()).unwrap();
     assert_eq!(absence.observations, 3);
     assert_eq!(absence.probe.unwrap().asked, 1);
+}
+
+/// A feed of which little is known, after a post came and one went from its middle.
+async fn in_doubt() -> Gate {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=8)).await;
+    gate.later(1);
+    let mut next = days(1..=9);
+    next.remove(4);
+    assert_eq!(kinds(&gate.posts(&next).await), [Created]);
+    gate
+}
+
+/// How many questions would be asked now.
+async fn questions(gate: &Gate, feed: &str) -> usize {
+    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
+    let plan = probe::plan(&gate.feed, feed, &gate.options, &snapshot, gate.now, 1);
+    plan.map_or(0, |plan| plan.items.len())
+}
+
+/// What becomes within four days of a post that is in doubt, on a site that answers 404 for it.
+async fn after_four_days(probing: Probing) -> (Vec<EventKind>, usize) {
+    let mut gate = in_doubt().await;
+    gate.options.probe = probing;
+    let (mut said, mut asked) = (Vec::new(), 0);
+    for _ in 0..4 * 24 {
+        gate.later(1);
+        said.extend(kinds(&gate.same().await));
+        if questions(&gate, FEED).await > 0 {
+            asked += 1;
+            said.extend(kinds(&answer(&mut gate, 404).await));
+        }
+    }
+    (said, asked)
+}
+
+#[tokio::test]
+async fn what_is_long_in_doubt_is_asked_about_twice_by_default() {
+    assert_eq!(after_four_days(Probing::Off).await, (vec![], 0));
+    assert_eq!(after_four_days(Probing::default()).await, (vec![Deleted], 2));
+}
+
+#[tokio::test]
+async fn nothing_is_asked_by_default_that_is_not_long_in_doubt_or_is_private() {
+    let mut gate = with_a_hole().await;
+    gate.options.probe = Probing::default();
+    assert_eq!(questions(&gate, FEED).await, 0, "the documents decide it within a day");
+    let mut gate = in_doubt().await;
+    gate.later(47);
+    assert_eq!(questions(&gate, FEED).await, 0, "the feed may still settle it");
+    gate.later(2);
+    assert_eq!(questions(&gate, FEED).await, 1);
+    let with_credentials = FEED.replace("://", "://reader:word@");
+    assert_eq!(questions(&gate, &with_credentials).await, 0);
+    assert_eq!(questions(&gate, &format!("{FEED}?token=0123456789abcdef0123")).await, 0);
+    gate.options.secret = Some(true);
+    assert_eq!(questions(&gate, FEED).await, 0);
+}
+
+#[tokio::test]
+async fn two_questions_a_day_are_asked_by_default() {
+    let mut gate = in_doubt().await;
+    // A second one is in doubt a little later.
+    gate.later(1);
+    let mut next = days(1..=10);
+    next.remove(5);
+    next.remove(4);
+    gate.posts(&next).await;
+    gate.later(50);
+    let mut asked = Vec::new();
+    for hour in 0..30 {
+        if questions(&gate, FEED).await > 0 {
+            asked.push(hour);
+            // A site that says nothing plain.
+            answer(&mut gate, 403).await;
+        }
+        gate.later(1);
+        gate.same().await;
+    }
+    assert!(asked.iter().filter(|hour| **hour < 24).count() <= 2, "{asked:?}");
+    assert!(asked.len() >= 3, "{asked:?}");
 }

@@ -125,7 +125,7 @@ pub(super) fn feed() -> FeedRecord {
             min_interval: Some(std::time::Duration::from_secs(300)),
             max_interval: Some(std::time::Duration::from_millis(86_400_500)),
             order: Order::OldestFirst,
-            probe: true,
+            probe: Probing::All,
             backfill: true,
             ignore: noise(),
             sharing: SharingOptions {
