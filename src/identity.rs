@@ -16,6 +16,7 @@ mod signs;
 mod unlike;
 mod wording;
 
+pub use features::telling_texts;
 pub use native::{Keys, Native, is_made_up, native, natives};
 pub use rules::rule_names;
 pub use signs::{AddressSign, Basis, Signs};

@@ -2,7 +2,7 @@
 
 use super::Native;
 use crate::diff::{is_a_text, is_image, text_prints};
-use crate::model::{Entry, LedgerEntry, Time};
+use crate::model::{Entry, ItemStatus, LedgerEntry, Time};
 use crate::xml::plain_address::{day, hostless, path_without_query, plain_link, slug};
 use crate::xml::units;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub(super) fn of_entry(entry: &Entry<'_>, native: &Native, has_texts: bool) -> V
     let mut features = Vec::new();
     of_card((title, &native.shown), dates, (entry.link.as_deref(), enclosure), &mut features);
     if has_texts {
-        features.extend(text_prints(entry, TELLING_TEXT, |_| true).into_iter().map(Feature::Text));
+        features.extend(telling_texts(entry).into_iter().map(Feature::Text));
     }
     features
 }
@@ -58,6 +58,11 @@ pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
     of_card((&known.title, &known.native_shown), dates, addresses, &mut features);
     features.extend(known.prints.iter().copied().map(Feature::Text));
     features
+}
+
+/// The texts of an entry that say enough to tell it from others.
+pub fn telling_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    text_prints(entry, TELLING_TEXT, |_| true)
 }
 
 /// The long texts of an entry.
@@ -114,15 +119,24 @@ fn is_file(address: &str) -> bool {
 pub(super) struct Bearers {
     pub(super) entries: Vec<usize>,
     pub(super) items: Vec<usize>,
+    /// Those of the items that were deleted: what took the place of one bears what it bore.
+    pub(super) deleted: Vec<usize>,
 }
 
 impl Bearers {
-    /// The only entry and the only item, where there are no others.
+    /// The only entry and the only item, where there are no others; of the deleted ones where no other
+    /// item bears it.
     pub(super) fn only(&self) -> Option<(usize, usize)> {
-        match (self.entries.as_slice(), self.items.as_slice()) {
-            ([entry], [item]) => Some((*entry, *item)),
+        let [entry] = self.entries.as_slice() else { return None };
+        match (self.items.as_slice(), self.deleted.as_slice()) {
+            ([item], _) | ([], [item]) => Some((*entry, *item)),
             _ => None,
         }
+    }
+
+    /// All items that bear it.
+    pub(super) fn all_items(&self) -> impl Iterator<Item = usize> {
+        self.items.iter().chain(&self.deleted).copied()
     }
 }
 
@@ -165,7 +179,8 @@ impl FeatureIndex {
     ) {
         for feature in of_item(known) {
             if let Some(bearers) = self.bearers.get_mut(&feature).filter(|_| counts(&feature)) {
-                push_new(&mut bearers.items, group);
+                let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
+                push_new(if is_deleted { &mut bearers.deleted } else { &mut bearers.items }, group);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The second round: what stayed unmatched on both sides, by two independent kinds of sign.
 
 use super::evidence::Sides;
-use super::features::{BEARERS_LIMIT, Bearers, Feature, FeatureIndex, long_texts, of_entry};
+use super::features::{BEARERS_LIMIT, Bearers, Feature, FeatureIndex, long_texts, of_entry, telling_texts};
 use super::group::pair_group;
 use super::signs::{AddressSign, Basis, Signs};
 use super::wording::is_reworded;
@@ -170,7 +170,7 @@ impl Groups {
                 |item: &usize| self.items.get(item).is_some_and(|members| members.contains(&known));
             let unmatched = |group: &&usize| self.entries.contains_key(group);
             bearers.entries.iter().filter(unmatched).count() > 1
-                || bearers.items.iter().any(|item| !is_its_own(item))
+                || bearers.all_items().any(|item| !is_its_own(&item))
         });
         Some(SharedDate { is_shared: is_day && others, tells_wording: !is_day || is_in_id })
     }
@@ -193,11 +193,11 @@ fn shared_by(feature: &Feature, bearers: &Bearers) -> Vec<(usize, usize)> {
     if !several {
         return bearers.only().into_iter().collect();
     }
-    let Bearers { entries, items } = bearers;
-    if entries.len() > BEARERS_LIMIT || items.len() > BEARERS_LIMIT {
+    let entries = &bearers.entries;
+    if entries.len() > BEARERS_LIMIT || bearers.all_items().count() > BEARERS_LIMIT {
         return Vec::new();
     }
-    entries.iter().flat_map(|entry| items.iter().map(|item| (*entry, *item))).collect()
+    entries.iter().flat_map(|entry| bearers.all_items().map(|item| (*entry, item))).collect()
 }
 
 /// Whether the address of an entry has another query than that of the item.
@@ -300,6 +300,11 @@ fn judged(
             .is_none_or(|new| features::plain_title(&old.title) != Some(new))
         && !without.has("wording")
         && is_reworded(title, &old.title);
+    // Texts of what is listed no more are no one's own; beside the same id on another host they need not be.
+    if signs.address == Some(AddressSign::Hostless) && old.standing != ItemStatus::Current {
+        let has_same = || telling_texts(new).iter().any(|print| old.prints.contains(print));
+        signs.text = !without.has("text") && has_same();
+    }
     if signs.kinds() < ENOUGH_KINDS {
         return None;
     }
@@ -330,7 +335,7 @@ fn judged(
 /// Whether signs tell of an item that is listed no more.
 const fn reaches_back(signs: &Signs) -> bool {
     let is_moved = matches!(signs.address, Some(AddressSign::Hostless | AddressSign::Path));
-    signs.title && signs.date || is_moved && (signs.title || signs.date)
+    signs.title && signs.date || is_moved && (signs.title || signs.date || signs.text)
 }
 
 /// Whether the last part of the address has so many words that no two posts share it by chance.

@@ -4,9 +4,9 @@
 use super::absence::Judge;
 use super::objections::Objection;
 use super::window::{date_of, dated};
-use crate::identity::wording;
+use crate::identity::{telling_texts, wording};
 use crate::model::{Entry, LedgerEntry};
-use crate::xml::plain_address::day;
+use crate::xml::{plain_address::day, units};
 use std::collections::HashSet;
 
 /// Among so many entries one is looked for that took an item's place.
@@ -32,12 +32,41 @@ pub(super) fn replaced(judge: &Judge<'_>, place: usize, known: &LedgerEntry) -> 
         .filter(|(at, entry)| is_new(*at) || (is_draft && date.is_some() && dated(entry) > date));
     let is_replaced = compared.by_ref().take(COMPARED).any(|(at, entry)| {
         let title = entry.title.as_deref().unwrap_or_default();
-        (is_new(at) && is_of_the_same_day(judge, at, entry, known))
+        (is_new(at) && is_single && continues(title, &known.title))
+            || (is_new(at) && is_of_the_same_day(judge, at, entry, known))
             || (is_single && is_version_of(title, &known.title))
     });
     // What took its place is not named: reasons are kept for as long as the item, and titles are to
     // go with what is redacted.
-    is_replaced.then(|| Objection::Settled("a newer one of it took its place".to_owned()))
+    if is_replaced {
+        return Some(Objection::Settled("a newer one of it took its place".to_owned()));
+    }
+    has_its_text(judge, known)
+        .then(|| Objection::Settled("an entry with the same text took its place".to_owned()))
+}
+
+/// Whether an entry came that says the same, which no other item of the last document did.
+fn has_its_text(judge: &Judge<'_>, known: &LedgerEntry) -> bool {
+    let entries = &judge.scene.document.entries;
+    let ledger = &judge.scene.snapshot.known;
+    let listed = || judge.window.old.iter().filter_map(|at| ledger.get(*at));
+    let is_its_own = |print: &(u64, u64)| {
+        let mut others = listed().filter(|other| other.id != known.id);
+        known.prints.contains(print) && !others.any(|other| other.prints.contains(print))
+    };
+    let fresh = judge.scene.matching.fresh.iter().take(COMPARED).filter_map(|at| entries.get(*at));
+    let mut texts = fresh.flat_map(telling_texts);
+    texts.any(|print| is_its_own(&print))
+}
+
+/// A title that says less, in [`units`], is too easily a part of another one.
+const TELLING_TITLE: usize = 12;
+
+/// Whether one of two titles is the other with something added.
+fn continues(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim().to_lowercase(), b.trim().to_lowercase());
+    let (short, long) = if a.len() <= b.len() { (&a, &b) } else { (&b, &a) };
+    units(short) >= TELLING_TITLE && (long.starts_with(short) || long.ends_with(short))
 }
 
 /// Whether the ids of both are made of the same day, or both have one date that nothing else has.
