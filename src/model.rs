@@ -38,8 +38,8 @@ mod time;
 
 pub use address::{MASK, ShownAddress};
 pub use admin::{
-    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule, Probing,
-    PollState, Without,
+    Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule,
+    PollState, Probing, Without,
 };
 pub use archive::{Archive, ArchiveId, ArchiveNote, ArchivePlace, Chain, Deletion, Seal};
 pub use attempt::Attempt;

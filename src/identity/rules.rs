@@ -1,7 +1,9 @@
 //! The second round: what stayed unmatched on both sides, by two independent kinds of sign.
 
 use super::evidence::Sides;
-use super::features::{BEARERS_LIMIT, Bearers, Feature, FeatureIndex, long_texts, of_entry, telling_texts};
+use super::features::{
+    BEARERS_LIMIT, Bearers, Feature, FeatureIndex, long_texts, of_entry, telling_texts,
+};
 use super::group::pair_group;
 use super::signs::{AddressSign, Basis, Signs};
 use super::wording::is_reworded;

@@ -101,7 +101,13 @@ mod tests {
         let mut hosts = HostAllowances::default();
         hosts.record_requests("a", 10, at(0));
         hosts.exhaust("b", at(10));
-        assert_eq!((hosts.room("a", HOST_ASKS_PER_HOUR, at(20)), hosts.room("b", HOST_ASKS_PER_HOUR, at(20))), (2, 0));
+        assert_eq!(
+            (
+                hosts.room("a", HOST_ASKS_PER_HOUR, at(20)),
+                hosts.room("b", HOST_ASKS_PER_HOUR, at(20))
+            ),
+            (2, 0)
+        );
         assert_eq!(hosts.room("a", HOST_DOUBTS_PER_HOUR, at(20)), 0);
         assert_eq!(hosts.room("c", HOST_DOUBTS_PER_HOUR, at(20)), 1);
         assert_eq!(hosts.room("c", HOST_ASKS_PER_HOUR, at(20)), HOST_ASKS_PER_HOUR);

@@ -109,7 +109,8 @@ impl Stage {
         let store =
             Arc::new(EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
         for feed in feeds {
-            let options = FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
+            let options =
+                FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
             let url = format!("http://all.example/{feed}/feed");
             let asking = FeedRecord { url, options, ..record(feed) };
             store.put_feed(&asking).await.unwrap();

@@ -351,8 +351,7 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
     let ignore = ("[a-z]{1,8}(/[a-z:]{1,8})?", of("[a-z]{0,8}[0-9]?"))
         .prop_map(|(field, pattern)| Ignore::new(&field, pattern.as_deref()).unwrap());
     let probing = select(vec![Probing::Off, Probing::All, Probing::Doubts]);
-    let noise =
-        (select(Order::ALL.to_vec()), probing, any::<[bool; 2]>(), vec(ignore, 0..4));
+    let noise = (select(Order::ALL.to_vec()), probing, any::<[bool; 2]>(), vec(ignore, 0..4));
     let options = (any::<bool>(), deletions, interval(), interval(), noise, any_sharing())
         .prop_map(|(complete, deletions, min_interval, max_interval, noise, sharing)| {
             let (order, probe, [backfill, secret], ignore) = noise;
