@@ -83,7 +83,10 @@ fn check(historian: &Historian, held: &BTreeMap<String, Held>, rss: bool) {
         );
     }
     if historian.honours && !rss {
-        assert_eq!(historian.entries.len(), living.len(), "{historian:?} of {living:?}");
+        // A tombstone that left says nothing to who was away for as long as they are kept.
+        let deleted = held.values().filter(|item| item.deleted);
+        let mut kept = deleted.filter(|item| historian.entries.contains_key(&item.published_id));
+        assert_eq!(kept.next().map(|item| &item.title), None, "{historian:?} of {living:?}");
     }
 }
 
