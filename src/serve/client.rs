@@ -4,8 +4,8 @@
 //! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
 
-use super::{AppState, SharedState};
 use super::unnamed_proxies::Sign;
+use super::{AppState, SharedState};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;

@@ -65,6 +65,7 @@ pub(super) async fn view(
     let name = name.map_err(unreadable)?.0;
     // As they were before anything was read: what changes meanwhile is seen by them.
     let directory = room.directory.mark();
+    let forgotten = room.shelf.forgotten();
     let record = room.directory.served(&name).await?;
     let state = room.store.watch_state(&record.name);
     let asked = ViewQuery::read(kind, uri.query().unwrap_or_default())?;
@@ -83,7 +84,7 @@ pub(super) async fn view(
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
         return past::answer(room, &record, (wish, client), (at, vary), headers).await;
     }
-    let rendition = room.shelf.rendition(&record, wish, client).await?;
+    let (rendition, is_current) = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
     let mut response = answer(room, &record, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
@@ -98,6 +99,7 @@ pub(super) async fn view(
     if let (Some(directory), Some(state), Some(own)) = (directory, state, own)
         && is_plain(&uri, &name)
         // Not one that stands in for it, nor one whose date is not its own.
+        && is_current
         && state.revision() == rendition.revision
         && shown <= room.clock.now()
     {
@@ -106,7 +108,7 @@ pub(super) async fn view(
             route,
             rendition: Arc::downgrade(&rendition),
             encoding: rendition.encoding(headers),
-            source: Source::View { state, directory, own, shown },
+            source: Source::View { state, directory, forgotten, own, shown },
         });
     }
     Ok(response)
@@ -116,7 +118,8 @@ pub(super) async fn view(
 /// as anybody likes.
 fn is_plain(uri: &Uri, name: &str) -> bool {
     let path = uri.path().strip_prefix("/feeds/").and_then(|path| path.strip_prefix(name));
-    path.is_some_and(|path| matches!(path, "" | "/sync" | "/complete"))
+    uri.authority().is_none()
+        && path.is_some_and(|path| matches!(path, "" | "/sync" | "/complete"))
         && uri.query().is_none_or(query::is_plain)
 }
 

@@ -57,10 +57,7 @@ pub(super) fn members<'h>(
 }
 
 /// The weight of the first member that is one of these names, in whatever case.
-fn weight_of<'h>(
-    mut members: impl Iterator<Item = (&'h str, u16)>,
-    names: &[&str],
-) -> Option<u16> {
+fn weight_of<'h>(mut members: impl Iterator<Item = (&'h str, u16)>, names: &[&str]) -> Option<u16> {
     let is_one = |token: &str| names.iter().any(|name| token.eq_ignore_ascii_case(name));
     members.find(|(token, _)| is_one(token)).map(|(_, weight)| weight)
 }

@@ -47,6 +47,8 @@ pub(super) enum Source {
     View {
         state: StateWatch,
         directory: DirectoryMark,
+        /// What [`super::rendition_cache::RenditionCache::forgotten`] was.
+        forgotten: u64,
         /// The feed's container, where `Accept` may choose another.
         own: Option<Container>,
         /// When what is shown last changed.
@@ -123,7 +125,9 @@ pub(super) fn answer<B: http_body::Body>(
     if request.method() != Method::GET || !is_http_1 || !request.body().is_end_stream() {
         return None;
     }
-    let target = request.uri().path_and_query()?.as_str();
+    // Where the whole address was written, the router looks at it.
+    let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
+    let target = target.as_str();
     let encoding = encoding(asked, true);
     let ready = room.ready.place(target, encoding)?.load();
     let ready = ready.as_ref()?;
@@ -169,13 +173,14 @@ impl PlainRead {
         asked: &HeaderMap,
     ) -> Option<(Arc<Rendition>, Option<Time>)> {
         match &self.source {
-            Source::View { state, directory, own, shown } => {
+            Source::View { state, directory, forgotten, own, shown } => {
                 let is_own = own.is_none_or(|own| {
                     !asked.contains_key(header::ACCEPT) || container(asked, own) == own
                 });
                 let stands = is_own
                     && state.is_current()
                     && room.directory.is_still(directory)
+                    && room.shelf.forgotten() == *forgotten
                     && *shown <= room.clock.now();
                 let rendition = self.rendition.upgrade().filter(|_| stands)?;
                 Some((rendition, Some(*shown)))

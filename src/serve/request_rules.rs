@@ -43,9 +43,8 @@ pub(super) fn names_one_host(headers: &HeaderMap) -> bool {
 /// Whether a host is a name or an IPv4 address, with or without a port, as nearly all are; also where it is
 /// empty. Others have to be parsed.
 fn is_plain_host(host: &str) -> bool {
-    let is_name = |name: &str| {
-        name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'-')
-    };
+    let is_name =
+        |name: &str| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'-');
     match host.split_once(':') {
         None => is_name(host),
         Some((name, port)) => {

@@ -288,7 +288,8 @@ pub(super) async fn document(
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     let mut response = built.rendition.represented(&asked, headers).answer(&asked);
     // Whatever else an address may bear would make many of one document.
-    if uri.query().is_none_or(|query| query == format!("seconds={}", slot.period)) {
+    let is_plain = |query| query == format!("seconds={}", slot.period);
+    if uri.authority().is_none() && uri.query().is_none_or(is_plain) {
         response.extensions_mut().insert(PlainRead {
             target: uri.to_string(),
             route: "/sup.json",

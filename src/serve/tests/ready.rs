@@ -7,6 +7,7 @@ use crate::serve::ready;
 use bytes::Bytes;
 use doubles::name;
 use http::HeaderMap;
+use sockets::{PATIENT, raw, serving};
 use std::net::{IpAddr, Ipv4Addr};
 
 const PEER: Peer = Peer(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -38,13 +39,18 @@ fn sorted(headers: &HeaderMap) -> Vec<(String, String)> {
     pairs
 }
 
-#[tokio::test]
+// The time stands: the list of feeds does not get old while a slow machine works.
+#[tokio::test(start_paused = true)]
 async fn what_is_ready_is_what_the_router_answers() {
     let site = Site::announcing();
     // The documents of SUP are there once the log was read.
-    for path in
-        ["/feeds/news", "/feeds/news/sync", "/feeds/radio/complete", "/feeds/news?as=rss", "/sup.json"]
-    {
+    for path in [
+        "/feeds/news",
+        "/feeds/news/sync",
+        "/feeds/radio/complete",
+        "/feeds/news?as=rss",
+        "/sup.json",
+    ] {
         for coding in ["identity", "gzip", "br;q=1, gzip;q=0.5"] {
             let asked = [("accept-encoding", coding)];
             assert!(site.ready(path, &asked).is_none(), "{path} {coding}");
@@ -69,7 +75,7 @@ async fn what_is_ready_is_what_the_router_answers() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_changed_is_asked_for_anew() {
     let site = Site::new();
     for _ in 0..2 {
@@ -87,7 +93,7 @@ async fn what_changed_is_asked_for_anew() {
     assert!(site.ready("/feeds/radio", &[]).is_none());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_the_router_alone_can_answer_is_not_ready() {
     let site = Site::new();
     for path in ["/feeds/news", "/feeds/news?x=1", "/feeds/n%65ws", "/feeds/none", "/healthz"] {
@@ -119,7 +125,7 @@ async fn what_the_router_alone_can_answer_is_not_ready() {
     assert!(!is_ready(over_http_2));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_ready_counts_like_what_the_router_answers() {
     let site = Site::new();
     let counted = async |site: &Site| {
@@ -140,4 +146,82 @@ async fn what_is_ready_counts_like_what_the_router_answers() {
     }
     assert_eq!(counted(&site).await, (before.0 + 3, before.1 + 3));
     assert!(site.room.store.watch_state(&name("news")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_redacted_is_not_ready() {
+    let site = Site::new();
+    for _ in 0..2 {
+        drop(site.routed("/feeds/news", &[]).await);
+    }
+    assert!(site.ready("/feeds/news", &[]).is_some());
+    let mut late = site.ask(site.named("/feeds/news", &[])).await;
+    let done = site.call("POST", "/feeds/news/items/a/redact", "{}").await;
+    assert_eq!(done.status(), StatusCode::OK);
+    assert!(site.ready("/feeds/news", &[]).is_none());
+    // Nor what was made before, and is kept after it.
+    site.room.ready.keep(&mut late);
+    assert!(site.ready("/feeds/news", &[]).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_list_of_feeds_was_when_it_was_read_is_good_for_a_second() {
+    let site = Site::new();
+    for _ in 0..2 {
+        drop(site.routed("/feeds/news", &[]).await);
+    }
+    assert!(site.ready("/feeds/news", &[]).is_some());
+    site.store.edit_record("news", |record| record.standing = FeedStanding::Gone);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(site.ready("/feeds/news", &[]).is_none());
+    assert_eq!(site.routed("/feeds/news", &[]).await.status(), StatusCode::GONE);
+}
+
+/// What comes over the wire, line by line, is the same from the router, which alone answers `A-IM`.
+#[tokio::test]
+async fn the_wire_bears_the_same() {
+    let site = Site::announcing();
+    let (at, server) = serving(&site, PATIENT).await;
+    let ask = async |begin: &str, more: &str| {
+        let said = format!("{begin}\r\nhost: here:8080\r\nconnection: close\r\n{more}\r\n");
+        let answer = raw(at, &said).await.1;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut head: Vec<String> =
+            head.lines().filter(|line| !line.starts_with("date: ")).map(str::to_owned).collect();
+        head.sort();
+        (head, body.to_owned())
+    };
+    let etag = |head: &[String]| {
+        let found = head.iter().find_map(|line| line.strip_prefix("etag: "));
+        found.unwrap().to_owned()
+    };
+    for path in ["/feeds/news", "/feeds/news/sync?as=rss", "/sup.json?seconds=60"] {
+        for coding in ["identity", "gzip", "gzip;q=0", "br, gzip;q=0.9", "*"] {
+            let with = format!("accept-encoding: {coding}\r\n");
+            while site.ready(path, &[("accept-encoding", coding)]).is_none() {
+                ask(&format!("GET {path} HTTP/1.1"), &with).await;
+            }
+            for version in ["HTTP/1.1", "HTTP/1.0"] {
+                let get = format!("GET {path} {version}");
+                let ready = ask(&get, &with).await;
+                assert_eq!(ready, ask(&get, &format!("{with}a-im: x\r\n")).await, "{get} {with}");
+                let tag = etag(&ready.0);
+                for condition in [
+                    format!("if-none-match: {tag}\r\n"),
+                    format!("if-none-match: \"a\", W/{tag}\r\n"),
+                    "if-none-match: \"a\"\r\nif-none-match: *\r\n".to_owned(),
+                    "if-none-match: \"a\"\r\n".to_owned(),
+                    "if-modified-since: Wed, 01 Jan 2098 00:00:00 GMT\r\n".to_owned(),
+                    "if-modified-since: Thu, 01 Jan 1998 00:00:00 GMT\r\n".to_owned(),
+                    "range: bytes=0-3\r\n".to_owned(),
+                ] {
+                    let more = format!("{with}{condition}");
+                    let routed = ask(&get, &format!("{more}a-im: x\r\n")).await;
+                    assert_eq!(ask(&get, &more).await, routed, "{get} {more}");
+                }
+            }
+        }
+    }
+    site.closing.cancel();
+    server.await.unwrap().unwrap();
 }

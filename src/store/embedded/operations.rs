@@ -13,8 +13,8 @@ use crate::model::{
 use crate::store::portable::ExportRecord;
 use crate::store::{
     Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, MovedAway, Past,
-    PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store, StoreCondition, StoreError, VersionNote,
-    condition,
+    PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store, StoreCondition, StoreError,
+    VersionNote, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
