@@ -45,6 +45,7 @@ mod probes;
 mod problem;
 mod put;
 mod query;
+mod ready;
 mod rendition;
 mod rendition_cache;
 mod request_rules;
@@ -90,6 +91,7 @@ use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
 use problem::Problem;
+use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
 use spool::Spool;
@@ -184,6 +186,7 @@ struct AppState {
     /// Bodies on their way out of files.
     file_bodies: Arc<Bodies>,
     metrics: Metrics,
+    ready: ReadyAnswers,
     closing: CancellationToken,
 }
 
@@ -248,6 +251,7 @@ impl AppState {
             bodies: Bodies::new(),
             file_bodies: Bodies::of_files(),
             metrics,
+            ready: ReadyAnswers::new(),
             closing,
         })
     }

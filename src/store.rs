@@ -45,6 +45,7 @@ use crate::model::{
 use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -286,6 +287,35 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
+/// Whether a feed's state is still what it was when this was handed out.
+#[derive(Debug, Clone)]
+pub struct StateWatch {
+    revision: Revision,
+    is_outdated: Arc<AtomicBool>,
+}
+
+impl StateWatch {
+    /// Of a state of this revision, until [`StateWatch::outdate`].
+    pub fn new(revision: Revision) -> Self {
+        Self { revision, is_outdated: Arc::default() }
+    }
+
+    /// The revision of that state.
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Whether it is the feed's state still.
+    pub fn is_current(&self) -> bool {
+        !self.is_outdated.load(Ordering::Acquire)
+    }
+
+    /// Tells everybody who has this watch that the state is another one.
+    pub fn outdate(&self) {
+        self.is_outdated.store(true, Ordering::Release);
+    }
+}
+
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -328,6 +358,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;
+    /// Says when the feed's state is another one than now; `None` where nothing was committed yet, or the
+    /// store does not say it. Answered from memory.
+    fn watch_state(&self, _feed: &FeedName) -> Option<StateWatch> {
+        None
+    }
     /// The feed as it stands, to be read as it is now whatever is committed until the reader is dropped;
     /// `None` where nothing was committed yet.
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError>;

@@ -4,8 +4,8 @@
 //! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
 
-use super::SharedState;
 use super::unnamed_proxies::Sign;
+use super::{AppState, SharedState};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -63,12 +63,17 @@ pub(super) async fn identify(
 ) -> Response {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
         let client = room.proxies.client(peer, request.headers());
-        if !room.proxies.are_trusted(peer) && says_for_whom(request.headers()) {
-            room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
-        }
+        note_unnamed_proxy(&room, Peer(peer), request.headers());
         request.extensions_mut().insert(client);
     }
     next.run(request).await
+}
+
+/// Tells the operator of a peer that seems to be a proxy and is not named as one.
+pub(super) fn note_unnamed_proxy(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) {
+    if says_for_whom(headers) && !room.proxies.are_trusted(peer) {
+        room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
+    }
 }
 
 /// Whether a request says for whom it was sent on.

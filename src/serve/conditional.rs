@@ -59,7 +59,7 @@ impl Representation<'_> {
         if let Some(modified) = modified {
             add(&mut headers, header::LAST_MODIFIED, &modified.rfc822());
         }
-        if not_modified(asked, &body.etag, modified.filter(|_| self.is_dated)) {
+        if is_not_modified(asked, &body.etag, modified.filter(|_| self.is_dated)) {
             return (StatusCode::NOT_MODIFIED, headers).into_response();
         }
         describe(&mut headers, body, self.media_type, self.encoding);
@@ -100,7 +100,7 @@ pub(super) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 /// Whether the client has this representation already, so that 304 is the answer to its GET or
 /// HEAD. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2).
-fn not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Time>) -> bool {
+pub(super) fn is_not_modified(headers: &HeaderMap, etag: &ETag, modified: Option<Time>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return none_match(headers, etag);
     }
@@ -184,10 +184,10 @@ mod tests {
             (vec![(match_.clone(), tag.as_str()), (since.clone(), before)], true),
         ] {
             let headers = with(&request);
-            assert_eq!(not_modified(&headers, &etag, Some(shown)), expected, "{request:?}");
+            assert_eq!(is_not_modified(&headers, &etag, Some(shown)), expected, "{request:?}");
         }
         let dated = with(&[(since, same)]);
-        assert!(!not_modified(&dated, &etag, None), "a date needs a date to compare with");
+        assert!(!is_not_modified(&dated, &etag, None), "a date needs a date to compare with");
     }
 
     #[test]

@@ -82,7 +82,12 @@ pub(super) struct Busy(Arc<Activity>);
 impl Busy {
     /// The body of the answer, which has gone out when it is dropped.
     pub(super) const fn until_sent(self, body: Body) -> Answered {
-        Answered { body, _busy: self }
+        Answered { body: AnswerBody::Streamed(body), _busy: self }
+    }
+
+    /// The same of a body that is handed over whole.
+    pub(super) const fn until_whole_sent(self, body: Bytes) -> Answered {
+        Answered { body: AnswerBody::Whole(body), _busy: self }
     }
 }
 
@@ -97,8 +102,15 @@ impl Drop for Busy {
 /// The body of an answer of a connection that is busy with it.
 #[derive(Debug)]
 pub(super) struct Answered {
-    body: Body,
+    body: AnswerBody,
     _busy: Busy,
+}
+
+#[derive(Debug)]
+enum AnswerBody {
+    Streamed(Body),
+    /// Empty once it was handed over.
+    Whole(Bytes),
 }
 
 impl http_body::Body for Answered {
@@ -109,15 +121,27 @@ impl http_body::Body for Answered {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        match &mut self.body {
+            AnswerBody::Streamed(body) => Pin::new(body).poll_frame(context),
+            AnswerBody::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            AnswerBody::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match &self.body {
+            AnswerBody::Streamed(body) => body.is_end_stream(),
+            AnswerBody::Whole(bytes) => bytes.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            AnswerBody::Streamed(body) => body.size_hint(),
+            AnswerBody::Whole(bytes) => {
+                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+            }
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::fmt;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Which instance manipulations a client accepts (section 10.5.3).
-const A_IM: HeaderName = HeaderName::from_static("a-im");
+pub(super) const A_IM: HeaderName = HeaderName::from_static("a-im");
 /// Which ones an answer was made with (section 10.5.2).
 pub(super) const IM: HeaderName = HeaderName::from_static("im");
 /// The entity tag of what they were applied to (section 10.5.1).
@@ -53,7 +53,7 @@ impl DeltaViews {
 
 /// Whether the client merges deltas of feeds.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
-    members(headers, &A_IM).iter().any(|(token, weight)| token == FEED && *weight > 0)
+    members(headers, &A_IM).any(|(token, weight)| token.eq_ignore_ascii_case(FEED) && weight > 0)
 }
 
 /// What a tag belongs to: a hash of everything that a document is made of beside the feed's state,

@@ -24,6 +24,13 @@ struct DirectoryPage {
     generation: u64,
 }
 
+/// A list of feeds, and until when it is good.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DirectoryMark {
+    generation: u64,
+    until: Instant,
+}
+
 /// The list of feeds, read again when it is old.
 pub(super) struct Directory {
     store: Arc<dyn Store>,
@@ -61,6 +68,18 @@ impl Directory {
         let last = self.last()?;
         let good = last.generation == generation && last.at.elapsed() < self.age;
         good.then_some(last.listing)
+    }
+
+    /// How the list of feeds now stands; `None` where the next look reads it.
+    pub(super) fn mark(&self) -> Option<DirectoryMark> {
+        let last = self.last()?;
+        let mark = DirectoryMark { generation: last.generation, until: last.at + self.age };
+        self.is_still(&mark).then_some(mark)
+    }
+
+    /// Whether the list that was marked is good still.
+    pub(super) fn is_still(&self, mark: &DirectoryMark) -> bool {
+        mark.generation == self.generation() && Instant::now() < mark.until
     }
 
     /// Every feed. Where the store fails, the last list that was had is good enough.

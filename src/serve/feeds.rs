@@ -6,7 +6,8 @@ use super::conditional::{Representation, add, describe, tags};
 use super::delta::{self, DELTA_BASE, IM};
 use super::negotiate::container;
 use super::problem::Problem;
-use super::query::ViewQuery;
+use super::query::{self, ViewQuery};
+use super::ready::{PlainRead, Source};
 use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past};
@@ -14,9 +15,10 @@ use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{MatchedPath, Path, RawQuery, State};
+use axum::extract::{MatchedPath, Path, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use std::sync::Arc;
 
 /// The name of a feed in an address, before it is checked.
 pub(super) type NameInPath = Result<Path<String>, PathRejection>;
@@ -50,19 +52,23 @@ pub(super) async fn view(
     client: Client,
     path: MatchedPath,
     name: NameInPath,
-    RawQuery(query): RawQuery,
+    uri: Uri,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (room, headers) = (&*room, &headers);
-    let kind = match path.as_str().rsplit_once('/') {
-        Some((_, "sync")) => ViewKind::Sync,
-        Some((_, "complete")) => ViewKind::Complete,
-        _ => ViewKind::Reader,
+    let (kind, route) = match path.as_str().rsplit_once('/') {
+        Some((_, "sync")) => (ViewKind::Sync, "/feeds/{name}/sync"),
+        Some((_, "complete")) => (ViewKind::Complete, "/feeds/{name}/complete"),
+        _ => (ViewKind::Reader, "/feeds/{name}"),
     };
     let name = name.map_err(unreadable)?.0;
+    // As they were before anything was read: what changes meanwhile is seen by them.
+    let directory = room.directory.mark();
+    let forgotten = room.shelf.forgotten();
     let record = room.directory.served(&name).await?;
-    let asked = ViewQuery::read(kind, query.as_deref().unwrap_or_default())?;
+    let state = room.store.watch_state(&record.name);
+    let asked = ViewQuery::read(kind, uri.query().unwrap_or_default())?;
     let container = match asked.container {
         Some(named) => Some(named),
         None => chosen(room, &record, headers).await?,
@@ -78,9 +84,9 @@ pub(super) async fn view(
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
         return past::answer(room, &record, (wish, client), (at, vary), headers).await;
     }
-    let rendition = room.shelf.rendition(&record, wish, client).await?;
+    let (rendition, is_current) = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
-    let response = answer(room, &record, which, &rendition, headers);
+    let mut response = answer(room, &record, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
@@ -88,7 +94,40 @@ pub(super) async fn view(
             return Ok(changes(response, &delta, headers));
         }
     }
+    let shown = rendition.shown;
+    let own = if is_named { Some(None) } else { own_container(&rendition).map(Some) };
+    if let (Some(directory), Some(state), Some(own)) = (directory, state, own)
+        && is_plain(&uri, &name)
+        // Not one that stands in for it, nor one whose date is not its own.
+        && is_current
+        && state.revision() == rendition.revision
+        && shown <= room.clock.now()
+    {
+        response.extensions_mut().insert(PlainRead {
+            target: uri.to_string(),
+            route,
+            rendition: Arc::downgrade(&rendition),
+            encoding: rendition.encoding(headers),
+            source: Source::View { state, directory, forgotten, own, shown },
+        });
+    }
     Ok(response)
+}
+
+/// Whether an address is one of the few that lead to a view as it now is: other spellings of it are as many
+/// as anybody likes.
+fn is_plain(uri: &Uri, name: &str) -> bool {
+    let path = uri.path().strip_prefix("/feeds/").and_then(|path| path.strip_prefix(name));
+    uri.authority().is_none()
+        && path.is_some_and(|path| matches!(path, "" | "/sync" | "/complete"))
+        && uri.query().is_none_or(query::is_plain)
+}
+
+/// The container of a rendition in the feed's own one.
+fn own_container(rendition: &Rendition) -> Option<Container> {
+    let own = [Container::Atom, Container::Rss, Container::JsonFeed, Container::Opml];
+    let is_own = rendition.form.container.is_none();
+    own.into_iter().find(|own| is_own && own.media_type() == rendition.media_type)
 }
 
 /// The container that the client's `Accept` chooses, where it is not the feed's own.

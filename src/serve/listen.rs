@@ -5,11 +5,12 @@ use super::connections::{ConnectionShares, ConnectionSlot, Connections};
 use super::stall::Unstalled;
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
-use super::{AppState, ServerConfig, SharedState, routes};
+use super::{AppState, ServerConfig, SharedState, ready, routes};
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -147,7 +148,7 @@ pub(super) async fn serve(
                 let closing = shutdown.clone();
                 connections.spawn(async move {
                     let counted = room.metrics.connection();
-                    connection(stream, (peer, &place), router, limits, closing).await;
+                    connection(stream, (peer, &place), (room, router), limits, closing).await;
                     drop((counted, place));
                 });
             }
@@ -193,7 +194,7 @@ fn passes(error: &io::Error) -> bool {
 async fn connection(
     stream: TcpStream,
     (peer, place): (Peer, &ConnectionSlot),
-    router: Router,
+    (room, router): (SharedState, Router),
     limits: ConnectionLimits,
     closing: CancellationToken,
 ) {
@@ -210,10 +211,26 @@ async fn connection(
         hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             seen.store(true, Ordering::Release);
             let busy = activity.begin();
-            request.extensions_mut().insert(peer);
-            request.extensions_mut().insert(own.clone());
-            let answer = router.clone().oneshot(request);
-            async move { answer.await.map(|answer| answer.map(|body| busy.until_sent(body))) }
+            let answer = match ready::answer(&room, peer, &request) {
+                Some(answer) => Ok(answer.map(|body| busy.until_whole_sent(body))),
+                None => {
+                    request.extensions_mut().insert(peer);
+                    request.extensions_mut().insert(own.clone());
+                    let (room, router) = (Arc::clone(&room), router.clone());
+                    // In a box, so that an answer that is ready has not to be moved with the room of this.
+                    Err(Box::pin(async move {
+                        let mut answer = router.oneshot(request).await?;
+                        room.ready.keep(&mut answer);
+                        Ok::<_, Infallible>(answer.map(|body| busy.until_sent(body)))
+                    }))
+                }
+            };
+            async move {
+                match answer {
+                    Ok(answer) => Ok(answer),
+                    Err(asking) => asking.await,
+                }
+            }
         });
     let builder = builder(limits);
     let stream = Unstalled::new(stream, limits.stall).telling(Arc::clone(&place.activity));

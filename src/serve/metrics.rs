@@ -203,6 +203,17 @@ impl Metrics {
 
     /// An answer went out.
     pub(super) fn answered(&self, method: &http::Method, route: &str, status: u16, bytes: u64) {
+        self.answers(method, route, status).inc();
+        self.sent(bytes);
+    }
+
+    /// Bytes of a body went out.
+    pub(super) fn sent(&self, bytes: u64) {
+        self.meters.sent.inc_by(bytes);
+    }
+
+    /// What counts the answers of a route with a status.
+    pub(super) fn answers(&self, method: &http::Method, route: &str, status: u16) -> Counter {
         let method = match *method {
             http::Method::GET => "GET",
             http::Method::HEAD => "HEAD",
@@ -213,8 +224,7 @@ impl Metrics {
             _ => "other",
         };
         let answer = AnswerLabels { method, route: route.to_owned(), status };
-        self.meters.requests.get_or_create(&answer).inc();
-        self.meters.sent.inc_by(bytes);
+        self.meters.requests.get_or_create(&answer).clone()
     }
 
     /// Sets how many feeds there are of a standing.

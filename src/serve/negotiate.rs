@@ -41,28 +41,35 @@ fn weight(parameters: &str) -> u16 {
     digits.fold(0, |sum, c| sum * 10 + u16::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0))
 }
 
-/// The members of a list header with their weights, in lower case.
-pub(super) fn members(headers: &HeaderMap, name: &HeaderName) -> Vec<(String, u16)> {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+/// The members of a list header with their weights.
+pub(super) fn members<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = (&'h str, u16)> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     let members = values.flat_map(|value| value.split(','));
-    members
-        .take(MEMBERS)
-        .map(|member| {
-            let (token, parameters) = member.split_once(';').unwrap_or((member, ""));
-            (token.trim().to_ascii_lowercase(), weight(parameters))
-        })
-        .filter(|(token, _)| !token.is_empty())
-        .collect()
+    let members = members.take(MEMBERS).map(|member| {
+        let (token, parameters) = member.split_once(';').unwrap_or((member, ""));
+        (token.trim(), parameters)
+    });
+    let named = members.filter(|(token, _)| !token.is_empty());
+    named.map(|(token, parameters)| (token, weight(parameters)))
+}
+
+/// The weight of the first member that is one of these names, in whatever case.
+fn weight_of<'h>(mut members: impl Iterator<Item = (&'h str, u16)>, names: &[&str]) -> Option<u16> {
+    let is_one = |token: &str| names.iter().any(|name| token.eq_ignore_ascii_case(name));
+    members.find(|(token, _)| is_one(token)).map(|(_, weight)| weight)
 }
 
 /// The encoding to answer with: the one that weighs most, of equals the smallest body. A client
 /// that names none gets none, and one that refuses everything gets identity all the same
 /// (section 12.5.3 leaves that to the server).
 pub(super) fn encoding(headers: &HeaderMap, has_brotli: bool) -> Encoding {
-    let asked = members(headers, &header::ACCEPT_ENCODING);
-    let find = |names: &[&str]| {
-        asked.iter().find(|(token, _)| names.contains(&token.as_str())).map(|(_, q)| *q)
-    };
+    if !headers.contains_key(header::ACCEPT_ENCODING) {
+        return Encoding::Identity;
+    }
+    let find = |names: &[&str]| weight_of(members(headers, &header::ACCEPT_ENCODING), names);
     let any = find(&["*"]);
     let brotli = find(&["br"]).or(any).filter(|_| has_brotli).unwrap_or(0);
     let gzip = find(&["gzip", "x-gzip"]).or(any).unwrap_or(0);
@@ -80,12 +87,9 @@ pub(super) fn encoding(headers: &HeaderMap, has_brotli: bool) -> Encoding {
 
 /// Whether the client would rather have JSON than HTML. A client that takes anything gets HTML.
 pub(super) fn wants_json(headers: &HeaderMap) -> bool {
-    let asked = members(headers, &header::ACCEPT);
     let of = |name: &str, range: &str| {
-        let exact = asked.iter().find(|(token, _)| token == name);
-        let wide = || asked.iter().find(|(token, _)| token == range);
-        let all = || asked.iter().find(|(token, _)| token == "*/*");
-        exact.or_else(wide).or_else(all).map_or(0, |(_, q)| *q)
+        let find = |name: &str| weight_of(members(headers, &header::ACCEPT), &[name]);
+        find(name).or_else(|| find(range)).or_else(|| find("*/*")).unwrap_or(0)
     };
     of("application/json", "application/*") > of("text/html", "text/*")
 }
@@ -93,17 +97,19 @@ pub(super) fn wants_json(headers: &HeaderMap) -> bool {
 /// Ranges that every feed in XML is within; a reader that names one takes the feed as it is.
 const WIDE: [&str; 5] = ["application/xml", "text/xml", "application/*", "text/*", "*/*"];
 
+fn is_wide(token: &str) -> bool {
+    WIDE.iter().any(|range| token.eq_ignore_ascii_case(range))
+}
+
 /// The container for a client that names none in the address, of a feed whose own is `own`: that one
 /// wherever the client admits it at all, and another only where the client names it and does not admit
 /// the own one. So nobody gets another format for an order of preference, and nobody is refused.
 pub(super) fn container(headers: &HeaderMap, own: Container) -> Container {
-    let asked = members(headers, &header::ACCEPT);
-    let named = |container: Container| {
-        asked.iter().find(|(token, _)| token == container.media_range()).map(|(_, weight)| *weight)
-    };
-    let wide = || asked.iter().any(|(token, q)| *q > 0 && WIDE.contains(&token.as_str()));
+    let asked = || members(headers, &header::ACCEPT);
+    let named = |container: Container| weight_of(asked(), &[container.media_range()]);
+    let wide = || asked().any(|(token, q)| q > 0 && is_wide(token));
     let admitted = named(own).map_or_else(wide, |weight| weight > 0);
-    if asked.is_empty() || admitted {
+    if asked().next().is_none() || admitted {
         return own;
     }
     let others = [Container::Opml, Container::JsonFeed, Container::Rss, Container::Atom];

@@ -57,6 +57,11 @@ pub(super) async fn answer(
     response
 }
 
+/// Whether every answer has a line in the log.
+pub(super) fn logs_every_answer() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
+}
+
 /// Gives up on an answer that takes too long; a body that comes too slowly counts as well.
 pub(super) async fn time_limit(request: Request, next: Next) -> Response {
     let polls = request.extensions().get::<MatchedPath>().is_some_and(|p| p.as_str() == POLL_ROUTE);

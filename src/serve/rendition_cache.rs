@@ -27,6 +27,7 @@ use moka::future::Cache;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes of renditions kept, all feeds together.
@@ -103,6 +104,8 @@ pub(super) struct RenditionCache {
     pub(super) archives: SingleFlightCache<ArchiveKey, Rendition, NoDocument>,
     pub(super) past: SingleFlightCache<PastKey, Rendition, NoDocument>,
     last: Cache<(FeedName, ViewKind, DocumentForm), RenditionKey>,
+    /// How often something was let go of that nobody may be served any more.
+    forgotten: AtomicU64,
 }
 
 impl RenditionCache {
@@ -140,6 +143,7 @@ impl RenditionCache {
                 metrics.clone(),
             ),
             last: Cache::builder().max_capacity(LAST_KEYS).support_invalidation_closures().build(),
+            forgotten: AtomicU64::new(0),
         })
     }
 
@@ -153,19 +157,27 @@ impl RenditionCache {
         self.deltas.forget(move |key| key.of.feed == of);
         let of = feed.clone();
         let _ = self.last.invalidate_entries_if(move |(feed, ..), _| *feed == of);
+        // Last: who finds the old number has found what was kept before.
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Another number than before once anything was forgotten.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
     }
 
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
-    /// the state that it has in memory. Where the store fails, the last good one is served.
+    /// the state that it has in memory. Where the store fails, the last good one is served; and whether it is
+    /// no such stand-in.
     pub(super) async fn rendition(
         self: &Arc<Self>,
         record: &FeedRecord,
         wish: ViewRequest,
         client: Client,
-    ) -> Result<Arc<Rendition>, Problem> {
+    ) -> Result<(Arc<Rendition>, bool), Problem> {
         match self.current(record, wish, client).await {
-            Ok(rendition) => Ok(rendition),
-            Err(missing) => self.instead(record, wish, &missing).await,
+            Ok(rendition) => Ok((rendition, true)),
+            Err(missing) => Ok((self.instead(record, wish, &missing).await?, false)),
         }
     }
 

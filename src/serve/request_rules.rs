@@ -33,11 +33,25 @@ pub(super) async fn one_host(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn names_one_host(headers: &HeaderMap) -> bool {
+pub(super) fn names_one_host(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
     let Ok(host) = host.to_str() else { return false };
-    host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok())
+    is_plain_host(host) || (!host.contains('@') && host.parse::<Authority>().is_ok())
+}
+
+/// Whether a host is a name or an IPv4 address, with or without a port, as nearly all are; also where it is
+/// empty. Others have to be parsed.
+fn is_plain_host(host: &str) -> bool {
+    let is_name =
+        |name: &str| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'-');
+    match host.split_once(':') {
+        None => is_name(host),
+        Some((name, port)) => {
+            let is_port = (1..=5).contains(&port.len()) && port.bytes().all(|c| c.is_ascii_digit());
+            !name.is_empty() && is_name(name) && is_port
+        }
+    }
 }
 
 /// Reads on, within bounds, what a handler left of a request's body.

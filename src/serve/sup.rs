@@ -9,14 +9,15 @@ use super::address::Site;
 use super::log::{ChangeLog, LogAfter};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
+use super::ready::{PlainRead, Source};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
 use crate::model::Revision;
 use crate::store::{ClosedEpoch, Epoch, StoreError};
 use crate::sup::{Closed, Windows, step};
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Uri, header};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -45,7 +46,7 @@ const USUAL: u32 = 60;
 
 /// A document as it was last made.
 struct Built {
-    rendition: Rendition,
+    rendition: Arc<Rendition>,
     epoch: Epoch,
     at: Instant,
     took: Duration,
@@ -58,6 +59,12 @@ struct PeriodDocument {
     /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
     building: Arc<tokio::sync::Mutex<()>>,
     asked: Mutex<Option<Instant>>,
+}
+
+impl PeriodDocument {
+    fn note_asked(&self) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
 }
 
 pub(super) struct SupDocuments {
@@ -144,6 +151,7 @@ impl SupDocuments {
         let kept = Arc::clone(&slot.built);
         let building = tokio::task::spawn_blocking(move || {
             let (rendition, epoch) = make(&windows, &periods, &site, period)?;
+            let rendition = Arc::new(rendition);
             let built = Built { rendition, epoch, at: Instant::now(), took: begun.elapsed() };
             let built = Arc::new(built);
             *kept.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built));
@@ -161,6 +169,14 @@ impl SupDocuments {
         let age = self.clock.now().since(built.rendition.shown);
         let unchanged = built.epoch >= self.log.newest() && age <= step(slot.period);
         (unchanged || built.at.elapsed() < pause).then_some(built)
+    }
+
+    /// The document of a period as it was last made, where it is new enough for who asks now.
+    pub(super) fn newest(&self, period: u32) -> Option<Arc<Rendition>> {
+        let slot = self.slots.iter().find(|slot| slot.period == period)?;
+        let built = self.standing(slot)?;
+        slot.note_asked();
+        Some(Arc::clone(&built.rendition))
     }
 
     /// Takes what is new in the log.
@@ -260,15 +276,27 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 /// `GET /sup.json`.
 pub(super) async fn document(
     State(room): State<SharedState>,
-    RawQuery(query): RawQuery,
+    uri: Uri,
     asked: HeaderMap,
 ) -> Result<Response, Problem> {
-    let slot = room.sup.asked(query.as_deref().unwrap_or_default())?;
-    *slot.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    let slot = room.sup.asked(uri.query().unwrap_or_default())?;
+    slot.note_asked();
     let built = room.sup.document(slot).await?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, FRESH);
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    Ok(built.rendition.represented(&asked, headers).answer(&asked))
+    let mut response = built.rendition.represented(&asked, headers).answer(&asked);
+    // Whatever else an address may bear would make many of one document.
+    let is_plain = |query| query == format!("seconds={}", slot.period);
+    if uri.authority().is_none() && uri.query().is_none_or(is_plain) {
+        response.extensions_mut().insert(PlainRead {
+            target: uri.to_string(),
+            route: "/sup.json",
+            rendition: Arc::downgrade(&built.rendition),
+            encoding: built.rendition.encoding(&asked),
+            source: Source::Sup(slot.period),
+        });
+    }
+    Ok(response)
 }

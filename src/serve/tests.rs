@@ -14,6 +14,7 @@ mod golden;
 mod headers;
 mod large;
 mod pages;
+mod ready;
 mod shares;
 mod sockets;
 mod stopped_store;

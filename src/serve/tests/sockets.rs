@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(50);
 
 /// Nothing is cut within the time that a test takes.
-const PATIENT: ConnectionLimits = ConnectionLimits {
+pub(super) const PATIENT: ConnectionLimits = ConnectionLimits {
     first_request: LONG,
     head: LONG,
     stall: LONG,
@@ -23,7 +23,7 @@ const PATIENT: ConnectionLimits = ConnectionLimits {
     drain: LONG,
 };
 
-async fn serving(
+pub(super) async fn serving(
     site: &Site,
     limits: ConnectionLimits,
 ) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
@@ -33,7 +33,7 @@ async fn serving(
     (at, tokio::spawn(serve(listener, room, (limits, ConnectionShares::USUAL), closing)))
 }
 
-async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
+pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(said.as_bytes()).await.unwrap();
     let mut answer = Vec::new();

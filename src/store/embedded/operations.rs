@@ -13,8 +13,8 @@ use crate::model::{
 use crate::store::portable::ExportRecord;
 use crate::store::{
     Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, MovedAway, Past,
-    PastSelect, PinnedFeed, Pruned, Retention, Store, StoreCondition, StoreError, VersionNote,
-    condition,
+    PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store, StoreCondition, StoreError,
+    VersionNote, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -73,6 +73,10 @@ impl Store for EmbeddedStore {
         // Also while the store is opened again: what was published is durable.
         self.inner.check_open()?;
         Ok(self.inner.shared.state(feed))
+    }
+
+    fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
+        self.inner.shared.watch_state(feed)
     }
 
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {

@@ -6,7 +6,7 @@ use super::pins::{Pin, Pins};
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedState, Lineage, Revision};
 use crate::store::record::StateRecord;
-use crate::store::{Claim, CommitError, Epoch, StoreError};
+use crate::store::{Claim, CommitError, Epoch, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,12 +22,14 @@ pub(super) type Gate = Arc<RwLock<()>>;
 pub(super) struct Published {
     pub(super) head: StateRecord,
     pub(super) pins: Arc<Pins>,
+    watch: StateWatch,
 }
 
 impl Published {
     /// A feed that nobody reads yet.
     pub(super) fn new(head: StateRecord) -> Self {
-        Self { head, pins: Arc::default() }
+        let watch = StateWatch::new(head.state.revision);
+        Self { head, pins: Arc::default(), watch }
     }
 }
 
@@ -129,6 +131,7 @@ impl StoreShared {
             std::mem::replace(&mut *feeds, found.collect())
         };
         for published in before.into_values() {
+            published.watch.outdate();
             published.pins.outdated();
         }
         *self.marks.write().unwrap_or_else(PoisonError::into_inner) = (fence, mark);
@@ -170,6 +173,12 @@ impl StoreShared {
         feeds.get(feed).map(|published| published.head.state.clone())
     }
 
+    /// Says when a feed's state is another one, where anything was committed to it.
+    pub(super) fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        feeds.get(feed).map(|published| published.watch.clone())
+    }
+
     /// The names of all feeds to which anything was committed, in order.
     pub(super) fn names(&self) -> Vec<FeedName> {
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
@@ -182,12 +191,17 @@ impl StoreShared {
     pub(super) fn publish(&self, feed: &FeedName, head: Option<StateRecord>) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         match (head, feeds.get_mut(feed)) {
-            (Some(head), Some(published)) => published.head = head,
+            (Some(head), Some(published)) => {
+                published.watch.outdate();
+                published.watch = StateWatch::new(head.state.revision);
+                published.head = head;
+            }
             (Some(head), None) => {
                 feeds.insert(feed.clone(), Published::new(head));
             }
             (None, _) => {
                 if let Some(purged) = feeds.remove(feed) {
+                    purged.watch.outdate();
                     purged.pins.purged();
                 }
             }

@@ -36,6 +36,32 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     assert!(records.contains(Class::Floors, &keys::feed(&feed)).unwrap());
 }
 
+/// Once a change was acknowledged, nobody takes the state before it for the feed's state.
+#[tokio::test]
+async fn a_state_that_is_watched_is_outdated_by_whatever_comes_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let (feed, other) = (make::feed("news"), make::feed("other"));
+    assert!(store.watch_state(&feed).is_none());
+    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    for name in ["news", "other"] {
+        let change = Draft::on(&store, name, 1).await.item("a", "A").order(&["a"]).done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let of_other = store.watch_state(&other).unwrap();
+    let first = store.watch_state(&feed).unwrap();
+    assert_eq!(first.revision(), store.state(&feed).await.unwrap().unwrap().revision);
+    assert!(first.is_current());
+    let change = Draft::on(&store, "news", 3).await.item("a", "B").order(&["a"]).done();
+    store.commit(&claim, change).await.unwrap();
+    let second = store.watch_state(&feed).unwrap();
+    assert!(!first.is_current() && second.is_current());
+    assert!(second.revision() > first.revision());
+    store.purge_feed(&feed).await.unwrap();
+    assert!(!second.is_current() && store.watch_state(&feed).is_none());
+    assert!(of_other.is_current());
+}
+
 /// A change that cannot be written whole is undone, also what of it was written; and what a reader needed
 /// goes when he is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -87,7 +87,9 @@ pub(in crate::serve::tests) fn feed(format: Format) -> Feed {
         item("gone", -5 * DAY, ItemStatus::Deleted { since: at(-5 * DAY) }),
         item("a", -10, ItemStatus::Current),
     ];
-    Feed { state: state(format), skeleton, order: vec![id("a"), id("b")], items }
+    let state = state(format);
+    let watch = StateWatch::new(state.revision);
+    Feed { state, skeleton, order: vec![id("a"), id("b")], items, watch }
 }
 
 /// The ledger's entry of an item; `a` is missing from the document.

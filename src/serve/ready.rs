@@ -1,0 +1,195 @@
+//! Answers that are ready: of a plain read that the router has answered, the headers are kept beside the
+//! document, so that whoever reads it next is answered without the router, the store or a header that is
+//! formatted anew.
+//!
+//! They stand in a table of one place for each hash, read without a lock; what comes takes the place of what
+//! was there. An answer is used while the router would give the same: while the feed's state is the one that
+//! it shows, the list of feeds is not older than it may be, and the document is kept. Once a second at most
+//! the router answers again, so that caches see what is asked for.
+
+use super::client::Peer;
+use super::conditional::{describe, is_not_modified};
+use super::delta::A_IM;
+use super::directory::DirectoryMark;
+use super::negotiate::{Encoding, container, encoding};
+use super::rendition::{BodyContent, Rendition};
+use super::{AppState, client, observe, request_rules};
+use crate::model::Time;
+use crate::render::Container;
+use crate::store::StateWatch;
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use prometheus_client::metrics::counter::Counter;
+use std::sync::{Arc, OnceLock, Weak};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// How many answers are kept.
+const PLACES: usize = 1024;
+/// The largest body that is handed over whole, in bytes. Such a body is not counted among those on their
+/// way: a connection of HTTP/1 has one at most, and the system takes more than that ahead of its client.
+const WHOLE: u64 = 64 * 1024;
+
+/// The answer to a plain read as the router gave it; an extension of the response until it is kept.
+#[derive(Clone)]
+pub(super) struct PlainRead {
+    /// Path and query, as they were written.
+    pub(super) target: String,
+    pub(super) route: &'static str,
+    pub(super) rendition: Weak<Rendition>,
+    pub(super) encoding: Encoding,
+    pub(super) source: Source,
+}
+
+/// What a document is made from, which says how long it is the answer.
+#[derive(Clone)]
+pub(super) enum Source {
+    View {
+        state: StateWatch,
+        directory: DirectoryMark,
+        /// What [`super::rendition_cache::RenditionCache::forgotten`] was.
+        forgotten: u64,
+        /// The feed's container, where `Accept` may choose another.
+        own: Option<Container>,
+        /// When what is shown last changed.
+        shown: Time,
+    },
+    /// The SUP document of a period.
+    Sup(u32),
+}
+
+struct ReadyAnswer {
+    read: PlainRead,
+    whole: ReadyHead,
+    not_modified: ReadyHead,
+}
+
+/// The headers of an answer, and what counts such answers.
+struct ReadyHead {
+    headers: HeaderMap,
+    counter: OnceLock<Counter>,
+}
+
+impl From<HeaderMap> for ReadyHead {
+    fn from(headers: HeaderMap) -> Self {
+        Self { headers, counter: OnceLock::new() }
+    }
+}
+
+/// The answers that are ready.
+pub(super) struct ReadyAnswers(Box<[ArcSwapOption<ReadyAnswer>]>);
+
+impl ReadyAnswers {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self(std::iter::repeat_with(ArcSwapOption::empty).take(PLACES).collect())
+    }
+
+    fn place(&self, target: &str, encoding: Encoding) -> Option<&ArcSwapOption<ReadyAnswer>> {
+        let hash = xxh3_64_with_seed(target.as_bytes(), encoding as u64);
+        let places = u64::try_from(self.0.len()).unwrap_or(1);
+        self.0.get(usize::try_from(hash % places).unwrap_or(0))
+    }
+
+    /// Keeps an answer, where it is one to a plain read.
+    pub(super) fn keep<B>(&self, response: &mut Response<B>) {
+        let Some(read) = response.extensions_mut().remove::<PlainRead>() else { return };
+        let (status, Some(rendition)) = (response.status(), read.rendition.upgrade()) else {
+            return;
+        };
+        if status != StatusCode::OK && status != StatusCode::NOT_MODIFIED {
+            return;
+        }
+        let mut headers = response.headers().clone();
+        for name in [header::CONTENT_TYPE, header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+            headers.remove(name);
+        }
+        let not_modified = headers.clone().into();
+        let body = rendition.body(read.encoding);
+        describe(&mut headers, body, rendition.media_type, read.encoding);
+        if let Some(place) = self.place(&read.target, read.encoding) {
+            let whole = headers.into();
+            place.store(Some(Arc::new(ReadyAnswer { read, whole, not_modified })));
+        }
+    }
+}
+
+/// The answer to a request that came over a connection, where it is ready.
+pub(super) fn answer<B: http_body::Body>(
+    room: &AppState,
+    peer: Peer,
+    request: &Request<B>,
+) -> Option<Response<Bytes>> {
+    let (version, asked) = (request.version(), request.headers());
+    let is_http_1 = version == Version::HTTP_11 || version == Version::HTTP_10;
+    if request.method() != Method::GET || !is_http_1 || !request.body().is_end_stream() {
+        return None;
+    }
+    // Where the whole address was written, the router looks at it.
+    let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
+    let target = target.as_str();
+    let encoding = encoding(asked, true);
+    let ready = room.ready.place(target, encoding)?.load();
+    let ready = ready.as_ref()?;
+    if ready.read.target != target || ready.read.encoding != encoding {
+        return None;
+    }
+    // Each answer has a line in the log, or what the router says of the request.
+    if observe::logs_every_answer()
+        || asked.contains_key(A_IM)
+        || (version == Version::HTTP_11 && !request_rules::names_one_host(asked))
+    {
+        return None;
+    }
+    let (rendition, modified) = ready.read.standing(room, asked)?;
+    let body = rendition.body(encoding);
+    let (status, head, bytes) = if is_not_modified(asked, &body.etag, modified) {
+        (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
+    } else {
+        let BodyContent::Memory(bytes) = &body.content else { return None };
+        if body.content.len() > WHOLE {
+            return None;
+        }
+        (StatusCode::OK, &ready.whole, bytes.clone())
+    };
+    client::note_unnamed_proxy(room, peer, asked);
+    if modified.is_some() {
+        room.metrics.cache_hit();
+    }
+    let counter = || room.metrics.answers(&Method::GET, ready.read.route, status.as_u16());
+    head.counter.get_or_init(counter).inc();
+    room.metrics.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+    let mut response = Response::new(bytes);
+    *response.status_mut() = status;
+    *response.headers_mut() = head.headers.clone();
+    Some(response)
+}
+
+impl PlainRead {
+    /// The document, where the router would answer with it, and the date that stands for it.
+    fn standing(
+        &self,
+        room: &AppState,
+        asked: &HeaderMap,
+    ) -> Option<(Arc<Rendition>, Option<Time>)> {
+        match &self.source {
+            Source::View { state, directory, forgotten, own, shown } => {
+                let is_own = own.is_none_or(|own| {
+                    !asked.contains_key(header::ACCEPT) || container(asked, own) == own
+                });
+                let stands = is_own
+                    && state.is_current()
+                    && room.directory.is_still(directory)
+                    && room.shelf.forgotten() == *forgotten
+                    && *shown <= room.clock.now();
+                let rendition = self.rendition.upgrade().filter(|_| stands)?;
+                Some((rendition, Some(*shown)))
+            }
+            Source::Sup(period) => {
+                let rendition = room.sup.newest(*period)?;
+                let is_same = Arc::as_ptr(&rendition) == self.rendition.as_ptr();
+                is_same.then_some((rendition, None))
+            }
+        }
+    }
+}
