@@ -22,6 +22,7 @@ mod record;
 mod retention;
 mod seals;
 mod sled;
+mod state_watch;
 
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,7 @@ pub use self::limits::{
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
 pub use self::sled::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
+pub use self::state_watch::StateWatch;
 
 use self::portable::{ExportRecord, StoreOrigin};
 use crate::model::{
@@ -45,7 +47,6 @@ use crate::model::{
 use crate::websub::Subscription;
 use async_trait::async_trait;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -285,35 +286,6 @@ pub enum CommitError {
     /// It was not stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Whether a feed's state is still what it was when this was handed out.
-#[derive(Debug, Clone)]
-pub struct StateWatch {
-    revision: Revision,
-    is_outdated: Arc<AtomicBool>,
-}
-
-impl StateWatch {
-    /// Of a state of this revision, until [`StateWatch::outdate`].
-    pub fn new(revision: Revision) -> Self {
-        Self { revision, is_outdated: Arc::default() }
-    }
-
-    /// The revision of that state.
-    pub const fn revision(&self) -> Revision {
-        self.revision
-    }
-
-    /// Whether it is the feed's state still.
-    pub fn is_current(&self) -> bool {
-        !self.is_outdated.load(Ordering::Acquire)
-    }
-
-    /// Tells everybody who has this watch that the state is another one.
-    pub fn outdate(&self) {
-        self.is_outdated.store(true, Ordering::Release);
-    }
 }
 
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.

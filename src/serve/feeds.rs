@@ -7,7 +7,7 @@ use super::delta::{self, DELTA_BASE, IM};
 use super::negotiate::container;
 use super::problem::Problem;
 use super::query::{self, ViewQuery};
-use super::ready::{PlainRead, Source};
+use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past};
@@ -108,7 +108,7 @@ pub(super) async fn view(
             route,
             rendition: Arc::downgrade(&rendition),
             encoding: rendition.encoding(headers),
-            source: Source::View { state, directory, forgotten, own, shown },
+            basis: AnswerBasis::View { state, directory, forgotten, own, shown },
         });
     }
     Ok(response)

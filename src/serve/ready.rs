@@ -38,12 +38,12 @@ pub(super) struct PlainRead {
     pub(super) route: &'static str,
     pub(super) rendition: Weak<Rendition>,
     pub(super) encoding: Encoding,
-    pub(super) source: Source,
+    pub(super) basis: AnswerBasis,
 }
 
 /// What a document is made from, which says how long it is the answer.
 #[derive(Clone)]
-pub(super) enum Source {
+pub(super) enum AnswerBasis {
     View {
         state: StateWatch,
         directory: DirectoryMark,
@@ -172,8 +172,8 @@ impl PlainRead {
         room: &AppState,
         asked: &HeaderMap,
     ) -> Option<(Arc<Rendition>, Option<Time>)> {
-        match &self.source {
-            Source::View { state, directory, forgotten, own, shown } => {
+        match &self.basis {
+            AnswerBasis::View { state, directory, forgotten, own, shown } => {
                 let is_own = own.is_none_or(|own| {
                     !asked.contains_key(header::ACCEPT) || container(asked, own) == own
                 });
@@ -185,7 +185,7 @@ impl PlainRead {
                 let rendition = self.rendition.upgrade().filter(|_| stands)?;
                 Some((rendition, Some(*shown)))
             }
-            Source::Sup(period) => {
+            AnswerBasis::Sup(period) => {
                 let rendition = room.sup.newest(*period)?;
                 let is_same = Arc::as_ptr(&rendition) == self.rendition.as_ptr();
                 is_same.then_some((rendition, None))

@@ -9,7 +9,7 @@ use super::address::Site;
 use super::log::{ChangeLog, LogAfter};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::ready::{PlainRead, Source};
+use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
 use crate::model::Revision;
@@ -295,7 +295,7 @@ pub(super) async fn document(
             route: "/sup.json",
             rendition: Arc::downgrade(&built.rendition),
             encoding: built.rendition.encoding(&asked),
-            source: Source::Sup(slot.period),
+            basis: AnswerBasis::Sup(slot.period),
         });
     }
     Ok(response)
