@@ -285,6 +285,9 @@ pub struct Hold {
     pub kind: String,
     /// Since when.
     pub since: Time,
+    /// Since when documents were held in a row, those included that an operator dropped: what was
+    /// first seen later was let in.
+    pub row_since: Time,
     /// Full observations that agreed, the first one included, up to the last commit.
     pub observations: u32,
     /// How many different documents were held in a row, up to the last commit.

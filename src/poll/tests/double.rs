@@ -349,6 +349,7 @@ impl DocumentJudge for JudgeDouble {
                 reason: "it is empty".into(),
                 kind: "empty".into(),
                 since: round.now,
+                row_since: round.now,
                 observations: 1,
                 documents: 1,
                 body: 0,

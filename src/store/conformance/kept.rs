@@ -16,6 +16,7 @@ fn hold() -> Hold {
         reason: "the document is empty".to_owned(),
         kind: "empty".to_owned(),
         since: time(1),
+        row_since: time(1),
         observations: 1,
         documents: 1,
         body: 2,

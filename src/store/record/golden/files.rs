@@ -216,6 +216,7 @@ fn state() -> StateRecord {
             reason: "empty".to_owned(),
             kind: "empty".to_owned(),
             since: at(31),
+            row_since: at(30),
             observations: 2,
             documents: 2,
             body: 3,
