@@ -92,13 +92,14 @@ def last_line(text):
 
 
 def score(program, corpus, scorers):
-    run = [sys.executable, scorers / "score.py", "--bin", program, "--corpus", corpus, "--json"]
+    run = [sys.executable, "-B", scorers / "score.py", "--bin", program, "--corpus", corpus, "--json"]
     summary = last_line(subprocess.run(run, capture_output=True, text=True, check=True).stdout)["summary"]
     return {key: summary[key] for key in ("failed", *SCORES)}
 
 
-def alone(program, corpus, scorers):
-    run = [sys.executable, scorers / "alone.py", "--bin", program, "--corpus", corpus]
+def alone(program, corpus, scorers, copies):
+    script = pathlib.Path(__file__).with_name("alone_copies.py")
+    run = [sys.executable, "-B", script, scorers, copies, "--bin", program, "--corpus", corpus]
     summary = last_line(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
     return {key: summary[key] for key in ("injected", *ALONE)}
 
@@ -165,7 +166,7 @@ def figures(rule, o):
     for name in SETS:
         found[name] = measured(o.work, f"{rule}.{name}", lambda: score(program, o.corpus / name, o.scorers))
         if not o.no_alone:
-            run = lambda: alone(program, o.corpus / name, o.scorers)
+            run = lambda: alone(program, o.corpus / name, o.scorers, o.work / "copies" / name)
             found[f"alone-{name}"] = measured(o.work, f"{rule}.alone-{name}", run)
     found["cases"] = measured(o.work, f"{rule}.cases", lambda: failing_cases(program, o.corpus / "cases"))
     print(f"{rule}: {json.dumps(found)}", file=sys.stderr, flush=True)

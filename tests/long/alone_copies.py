@@ -1,0 +1,31 @@
+"""alone.py with its copies kept, so that many programs are measured on the same ones.
+
+    alone_copies.py SCORERS COPIES [the arguments of alone.py]
+"""
+
+import os
+import sys
+
+scorers, copies = sys.argv[1:3]
+sys.path.insert(0, scorers)
+sys.argv[1:3] = []
+
+import alone  # noqa: E402
+import inject  # noqa: E402
+
+make = inject.inject
+
+
+def kept(source, out, every, only):
+    """Points `out` at the copy, which is made once; nothing where there is none of that number."""
+    copy = os.path.join(copies, os.path.basename(source), f"{every}-{only}")
+    if not os.path.isdir(copy) and not make(source, copy, every, only=only):
+        os.makedirs(copy, exist_ok=True)
+    if os.path.islink(out):
+        os.unlink(out)
+    os.symlink(copy, out)
+    return bool(os.listdir(copy))
+
+
+inject.inject = kept
+alone.main()
