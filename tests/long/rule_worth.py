@@ -6,12 +6,14 @@
 The corpus has the folders `replay`, `more` and `cases`; the scorers are `score.py` and `alone.py`. Every
 run leaves its figures in the work folder, where the next call finds them, so that a call can be broken off.
 With `--publishers` the generated publishers of `tests/it/publishers.rs` are told N times as well. With `--page`
-the figures in the table of that page are written anew; the last column, the reason, is left alone. Exit status
-1 where a case fails with all rules.
+the figures in the table of that page are written anew; the last column, the reason, is left alone. With
+`--no-alone` single deletions, which take minutes for each rule, are not measured, and their columns are
+left alone. Exit status 1 where a case fails with all rules.
 """
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -166,7 +168,7 @@ def figures(rule, o):
     for name in SETS:
         found[name] = measured(o.work, f"{rule}.{name}", lambda: score(program, o.corpus / name, o.scorers))
         if not o.no_alone:
-            run = lambda: alone(program, o.corpus / name, o.scorers, o.work / "copies" / name)
+            run = lambda: alone(program, o.corpus / name, o.scorers, o.copies / name)
             found[f"alone-{name}"] = measured(o.work, f"{rule}.alone-{name}", run)
     found["cases"] = measured(o.work, f"{rule}.cases", lambda: failing_cases(program, o.corpus / "cases"))
     print(f"{rule}: {json.dumps(found)}", file=sys.stderr, flush=True)
@@ -183,23 +185,20 @@ def moved(base, found, names):
     return ", ".join(parts) or "·"
 
 
-def row(rule, base, found, o):
-    """The cells of a rule, but for the name and the reason."""
-    cells = [moved(base[name], found[name], SCORES) for name in SETS]
+def row(rule, base, found, before, o):
+    """The cells of a rule's row. What is not measured is as it was."""
+    scores = [moved(base[name], found[name], SCORES) for name in SETS]
+    alone = before[3:5] or ["–", "–"]
     if not o.no_alone:
-        cells += [moved(base[f"alone-{name}"], found[f"alone-{name}"], ALONE) for name in SETS]
+        alone = [moved(base[f"alone-{name}"], found[f"alone-{name}"], ALONE) for name in SETS]
     cases = [name for name in found["cases"] if name not in base["cases"]]
-    cells.append(", ".join(cases) or "·")
-    if o.publishers:
-        kinds = {kind: kind for kind in sorted({*found["publishers"], *base["publishers"]})}
-        cells.append(moved(base["publishers"], found["publishers"], kinds))
-    return cells
+    return [f"`{rule}`", *scores, *alone, ", ".join(cases) or "·", *(before[6:7] or [""])]
 
 
-def reasons(page):
-    """The last cell of each rule's row in a page."""
-    rows = re.findall(r"^\| `([a-z-]+)` \|.*\| ([^|]*) \|$", page, re.MULTILINE)
-    return dict(rows)
+def rows_of(page):
+    """The cells of each rule's row in a page."""
+    rows = re.findall(r"^\| (`([a-z-]+)` \|.*) \|$", page, re.MULTILINE)
+    return {rule: [cell.strip() for cell in row.split(" |")] for row, rule in rows}
 
 
 def main():
@@ -216,6 +215,9 @@ def main():
     o = a.parse_args()
     o.bin = o.bin.resolve()
     o.work = o.work or pathlib.Path(tempfile.mkdtemp(prefix="rule-worth-"))
+    # Copies of feeds are the same for every program, figures are not.
+    o.copies = o.work / "copies"
+    o.work = o.work / hashlib.sha256(o.bin.read_bytes()).hexdigest()[:16]
     o.work.mkdir(parents=True, exist_ok=True)
     rules = o.rules.split(",") if o.rules else rule_names(o.bin)
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
@@ -226,9 +228,14 @@ def main():
     base = found[ALL]
     print(json.dumps(base, indent=2))
     page = o.page.read_text() if o.page else ""
-    why = reasons(page)
-    rows = {rule: f"| `{rule}` | {' | '.join([*row(rule, base, found[rule], o), why.get(rule, '')])} |" for rule in rules}
+    before = rows_of(page)
+    rows = {}
+    for rule in rules:
+        rows[rule] = f"| {' | '.join(row(rule, base, found[rule], before.get(rule, []), o))} |"
     print("\n".join(rows.values()))
+    for rule in rules if o.publishers else []:
+        kinds = {kind: kind for kind in {**base["publishers"], **found[rule]["publishers"]}}
+        print(f"{rule}, generated publishers: {moved(base['publishers'], found[rule]['publishers'], kinds)}")
     if o.page:
         replace = lambda line: rows.get(line.group(1), line.group(0))
         o.page.write_text(re.sub(r"^\| `([a-z-]+)` \|.*\|$", replace, page, flags=re.MULTILINE))
