@@ -13,6 +13,7 @@ mod decide;
 mod error;
 mod evict;
 mod judge;
+mod ledger;
 mod memory;
 mod pauses;
 mod politeness;
@@ -39,6 +40,7 @@ pub use judge::{
     DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
     SharingContext, Walked, Wants,
 };
+pub use ledger::{LedgerReader, NothingLeft};
 pub use memory::REFRESH_EVERY;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};

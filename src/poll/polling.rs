@@ -5,11 +5,12 @@ use super::decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 use super::error::RoundError;
 use super::evict::evict_surplus;
 use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
+use super::ledger::{LedgerReader, NothingLeft, PinnedLedger};
 use super::memory::{Memory, NO_PRINTS};
 use super::pauses::SharedPauses;
 use super::politeness::PoliteHost;
 use super::sharing;
-use super::turns::{JudgeCost, JudgeTurn, Turns};
+use super::turns::{JudgeCost, JudgeTurn, Turns, is_large_ledger};
 use crate::clock::Clock;
 use crate::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
@@ -20,13 +21,14 @@ use crate::model::{
 };
 use crate::record::Observation;
 use crate::status::PollEnding;
-use crate::store::Store;
+use crate::store::{PinnedFeed, Store};
 use crate::sup::{SupAnnouncement, in_link};
 use crate::websub::{Discovery, HubLinks};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -203,12 +205,17 @@ async fn unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
-        let settled =
-            decide_and_commit(bench, feed, now, (Bytes::new(), Vec::new()), move |judge, round| {
+        let settled = decide_and_commit(
+            bench,
+            feed,
+            now,
+            DecisionBasis::unsettled(),
+            move |judge, round, _| {
                 let verdict = judge.look_again(round, same)?;
                 Ok(Judged { verdict, full: true, ..Judged::default() })
-            })
-            .await?;
+            },
+        )
+        .await?;
         if settled.committed {
             memory.committed(settled.revision);
         }
@@ -313,40 +320,74 @@ impl PollResult {
     }
 }
 
-/// What is decided over a snapshot.
-type Decide =
-    dyn Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync;
+/// What is decided over a snapshot, and what it lacks of its ledger.
+type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &dyn LedgerReader) -> Result<Judged, JudgeError>
+    + Send
+    + Sync;
+
+/// What a decision is made over.
+#[derive(Default)]
+pub(super) struct DecisionBasis {
+    /// The bytes of what is decided on, where there are such.
+    pub(super) document: Bytes,
+    /// The names for which what left the ledger is looked up.
+    pub(super) names: Vec<String>,
+    /// Whether the settled items of the ledger are read only where the decision asks for them.
+    pub(super) is_unsettled: bool,
+}
+
+impl DecisionBasis {
+    /// The items that are not settled.
+    pub(super) fn unsettled() -> Self {
+        Self { is_unsettled: true, ..Self::default() }
+    }
+}
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
-/// `document`: the bytes of what is decided on, where there are such. `names`: those for which what left
-/// the ledger is looked up.
 pub(super) async fn decide_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    (document, names): (Bytes, Vec<String>),
-    decide: impl Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError>
+    basis: DecisionBasis,
+    decide: impl Fn(
+        &dyn DocumentJudge,
+        &Observation<'_>,
+        &dyn LedgerReader,
+    ) -> Result<Judged, JudgeError>
     + Send
     + Sync
     + 'static,
 ) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
-    let state = bench.store.state(&feed.name).await?;
-    let weight = weigh(state, document).await?;
+    let weight = weigh(bench, feed, &basis).await?;
     let JudgeCost::Large(entries) = weight else {
-        return decided(bench, feed, (now, names), None, decide).await;
+        return decided(bench, feed, now, &basis, None, decide).await;
     };
     let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
     bench.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decided(bench, feed, (now, names), Some(turn), decide).await;
+    let settled = decided(bench, feed, now, &basis, Some(turn), decide).await;
     bench.attempts.end(&feed.name).await?;
     settled
 }
 
 /// What judging takes. Where that takes its time, it is found out aside.
-async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<JudgeCost, RoundError> {
+async fn weigh(
+    bench: &PollContext,
+    feed: &FeedRecord,
+    basis: &DecisionBasis,
+) -> Result<JudgeCost, RoundError> {
+    let state = bench.store.state(&feed.name).await?;
+    let mut has_index = false;
+    if basis.is_unsettled && state.as_ref().is_some_and(is_large_ledger) {
+        let reader = bench.store.pin(&feed.name).await?;
+        has_index = match reader {
+            Some(reader) => reader.has_index().await?,
+            None => false,
+        };
+    }
+    let document = basis.document.clone();
     let is_long = document.len() > WEIGHED_IN_PASSING;
-    let weigh = move || JudgeCost::estimate(state.as_ref(), &document);
+    let weigh = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
     if !is_long {
         return Ok(weigh());
     }
@@ -358,14 +399,20 @@ async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<JudgeCost, R
 async fn decided(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    (now, names): (Time, Vec<String>),
+    now: Time,
+    basis: &DecisionBasis,
     mut turn: Option<JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
     for _ in 0..MAX_COMMIT_ATTEMPTS {
-        let snapshot = bench.decisions.snapshot(&feed.name, &names).await?;
+        let (snapshot, reader) = if basis.is_unsettled {
+            bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
+        } else {
+            (bench.decisions.snapshot(&feed.name, &basis.names).await?, None)
+        };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
-        let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
+        let read = (snapshot, reader);
+        let judged = judge(bench, feed, now, read, turn.as_mut(), Arc::clone(&decide)).await?;
         let mut settled = CommitProgress::before(judged, before.as_ref());
         let Some(mut change) = settled.judged.verdict.change.take() else {
             settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
@@ -423,7 +470,7 @@ async fn judge(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    snapshot: Option<Snapshot>,
+    (snapshot, reader): (Option<Snapshot>, Option<Arc<dyn PinnedFeed>>),
     turn: Option<&mut JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<Judged, RoundError> {
@@ -436,9 +483,15 @@ async fn judge(
         }
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
+    let runtime = Handle::current();
     let work = move || {
         let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
-        decide(bench.judge.as_ref(), &round)
+        // The reader goes before the commit, which would keep what it might read.
+        let ledger: Box<dyn LedgerReader> = match reader {
+            Some(reader) => Box::new(PinnedLedger { reader, runtime }),
+            None => Box::new(NothingLeft),
+        };
+        decide(bench.judge.as_ref(), &round, ledger.as_ref())
     };
     match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),

@@ -36,15 +36,29 @@ pub enum JudgeCost {
 }
 
 impl JudgeCost {
-    /// Of a document and of the feed that it is compared with.
-    pub fn estimate(state: Option<&FeedState>, document: &[u8]) -> Self {
+    /// Of a document and of the feed that it is compared with. `has_index`: of the feed's ledger only what
+    /// the document needs is read.
+    pub fn estimate(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Self {
         let entries = entries(document);
-        let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+        let items = state.map_or(0, |state| match has_index {
+            true => u64::from(state.current),
+            false => ledger_size(state),
+        });
         let is_large = document.len() > LARGE_BYTES
             || entries > LARGE_ENTRIES
             || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
         if is_large { Self::Large(entries) } else { Self::Usual }
     }
+}
+
+/// How many items the ledger of a feed has.
+fn ledger_size(state: &FeedState) -> u64 {
+    u64::from(state.living) + u64::from(state.tombstones)
+}
+
+/// Whether reading the whole ledger of a feed is much.
+pub(super) fn is_large_ledger(state: &FeedState) -> bool {
+    ledger_size(state) > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX)
 }
 
 /// About how many entries a document has; rather too many than too few.

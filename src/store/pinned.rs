@@ -1,7 +1,7 @@
 //! A feed that is read at one revision, a portion at a time.
 
 use super::{Select, StoreError, View};
-use crate::model::{FeedState, Item, Snapshot, SyncId};
+use crate::model::{FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -37,6 +37,20 @@ pub trait PinnedFeed: Send + Sync {
     }
     /// The ledger and the order; `None` where the feed was purged meanwhile.
     async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError>;
+    /// Whether the ledger has an index, so that it need not be read whole.
+    async fn has_index(self: Arc<Self>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    /// The order, and of the ledger what is not settled ([`Snapshot::settled`]); the whole ledger where it has
+    /// no index. `cutoff`: what changed at an earlier tick has left the sync view's window.
+    async fn unsettled(self: Arc<Self>, _cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
+        self.snapshot().await
+    }
+    /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
+    /// that it has may be among them.
+    async fn find_items(self: Arc<Self>, _query: LedgerQuery) -> Result<FoundItems, StoreError> {
+        Ok(FoundItems::default())
+    }
 }
 
 /// Items of a view that were not read yet.

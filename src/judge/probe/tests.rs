@@ -71,6 +71,8 @@ fn snapshot(others: Vec<LedgerEntry>) -> Snapshot {
     Snapshot {
         state,
         known,
+        settled: None,
+        unsettled: None,
         order,
         kept: Vec::new(),
         archives: Vec::new(),

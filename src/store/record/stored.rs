@@ -16,6 +16,8 @@ impl Record for Markup {}
 impl Record for PollState {}
 impl Record for Skeleton {}
 impl Record for Stub {}
+/// Of an item in the index of a ledger.
+impl Record for SyncId {}
 impl Record for Subscription {}
 impl Record for VersionNote {}
 /// What is kept of a feed's held documents.
