@@ -30,6 +30,7 @@ mod noise;
 mod outline;
 mod policy;
 mod probe;
+mod projection;
 mod sharing;
 mod snapshot;
 mod stub;
@@ -74,6 +75,7 @@ pub use outline::{
 };
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
+pub use projection::{Projection, ReadProjection};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Decision, Evidence, Hold, Item, ItemStatus, LedgerEntry, Origin, Revision, Snapshot,

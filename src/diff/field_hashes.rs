@@ -49,7 +49,7 @@ pub fn text_prints(
     is_meant: impl Fn(&str) -> bool,
 ) -> Vec<(u64, u64)> {
     // A character of two units has three bytes or more.
-    let long = entry.fields.iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
+    let long = entry.fields().iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
         .map(|f| (f, visible(&f.value)))
         .map(|(f, text)| (path_print(&f.path), counted(&f.value, &text).unwrap_or(text)))
@@ -69,7 +69,7 @@ pub fn changed(old: &[(u64, u64)], new: &[(u64, u64)]) -> BTreeSet<u64> {
 /// The names of the changed fields of an entry, in order; `an element` stands for one that is gone.
 pub fn names(entry: &Entry<'_>, mut changed: BTreeSet<u64>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for field in &entry.fields {
+    for field in entry.fields() {
         if changed.remove(&path_print(&field.path)) {
             names.push(field.path.clone().into_owned());
         }

@@ -39,12 +39,17 @@ pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
     if clean {
         return text;
     }
+    let (bytes, mut at) = (text.as_bytes(), 0);
     let mut out = String::with_capacity(text.len());
-    for word in text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+    // Each turn adds a word.
+    while let Some(gap) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| !is_space(*b))) {
+        let word = at + gap;
+        let rest = bytes.get(word..).unwrap_or_default();
+        at = word + rest.iter().position(|b| is_space(*b)).unwrap_or(rest.len());
         if !out.is_empty() {
             out.push(' ');
         }
-        out.push_str(word);
+        out.push_str(cut(&text, word..at));
     }
     Cow::Owned(out)
 }
@@ -116,6 +121,10 @@ pub fn is_name(name: &str) -> bool {
             | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
             | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
             && !matches!(c, '\u{D7}' | '\u{F7}')
+    }
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.as_bytes().iter().all(plain) {
+        return true;
     }
     match name.split_once(':') {
         None => part(name),

@@ -6,7 +6,9 @@
 
 mod names;
 mod recover;
+mod skim;
 mod tokens;
+mod unescape;
 
 use super::edits::Edit;
 use super::namespaces::{NamespaceScope, Ns};
@@ -14,6 +16,8 @@ use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::attributes::WrittenAttribute;
 use crate::xml::split_name;
 use quick_xml::Reader;
+use skim::SkimBuffers;
+pub use skim::{Interest, SkimLimits, SkimReader, Skimmed};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -167,6 +171,7 @@ pub struct Walker<'a> {
     begin: usize,
     /// Whether each end tag closes what opened last, once somebody asked.
     balanced: Option<bool>,
+    skim: SkimBuffers<'a>,
 }
 
 /// A token that was read but belongs to a later step.
@@ -237,6 +242,7 @@ impl<'a> Walker<'a> {
             seen: false,
             begin: start,
             balanced: None,
+            skim: SkimBuffers::default(),
         }
     }
 
