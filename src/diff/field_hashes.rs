@@ -4,7 +4,7 @@ use super::fingerprint::Fingerprint;
 use super::noise::{FieldWeight, is_core_text, local_name, weight};
 use super::visible::{counted, visible};
 use crate::model::{Context, Entry, Markup};
-use crate::xml::units;
+use crate::xml::has_units;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -41,7 +41,7 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's texts that have so many [`units`] or more, of those in elements that
+/// The fingerprints of the entry's texts that have so many [`units`](crate::xml::units) or more, of those in elements that
 /// `is_meant` takes by their path.
 pub fn text_prints(
     entry: &Entry<'_>,
@@ -53,7 +53,7 @@ pub fn text_prints(
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
         .map(|f| (f, visible(&f.value)))
         .map(|(f, text)| (path_print(&f.path), counted(&f.value, &text).unwrap_or(text)))
-        .filter(|(_, text)| units(text) >= least)
+        .filter(|(_, text)| has_units(text, least))
         .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
         .collect()
 }

@@ -112,6 +112,11 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
         Some(builder)
     }
 
+    /// Whether the pieces that text comes in mean nothing: in markup, white space between two of them does.
+    pub const fn joins_text(&self) -> bool {
+        self.markup.is_none()
+    }
+
     /// An element opened inside the entry.
     pub fn open(&mut self, walker: &Walker<'a>) -> Result<(), TooMuch> {
         let Some(frame) = walker.open.last() else { return Ok(()) };

@@ -111,6 +111,7 @@ pub(super) fn walk<'a>(
 impl<'a> FeedReader<'a, '_> {
     fn run(&mut self) -> Result<(), ParseError> {
         loop {
+            self.walker.joins_text = self.builder.as_ref().is_some_and(EntryBuilder::joins_text);
             match self.walker.step()? {
                 WalkStep::Open if self.skipping.is_some() => {}
                 WalkStep::Open => self.open()?,

@@ -62,10 +62,24 @@ pub fn is_blank(text: &str) -> bool {
 /// How much a text says: one unit for each letter or digit, two where a character stands for a
 /// syllable or a word (CJK, kana, hangul).
 pub fn units(text: &str) -> usize {
+    units_of(text).sum()
+}
+
+/// Whether a text has so many [`units`] or more.
+pub fn has_units(text: &str, least: usize) -> bool {
+    let mut found = 0;
+    least == 0
+        || units_of(text).any(|units| {
+            found += units;
+            found >= least
+        })
+}
+
+fn units_of(text: &str) -> impl Iterator<Item = usize> {
     /// Where the scripts begin of which a character is a syllable or a word.
     const SYLLABLES: char = '\u{2E80}';
     let letters = text.chars().filter(|c| c.is_alphanumeric());
-    letters.map(|c| if c >= SYLLABLES { 2 } else { 1 }).sum()
+    letters.map(|c| if c >= SYLLABLES { 2 } else { 1 })
 }
 
 /// The first bytes of a text, at most `limit`, cut between characters.
@@ -142,6 +156,16 @@ mod tests {
         assert_eq!(collapsed(Cow::Borrowed("a \n\t b\r\nc")), "a b c");
         assert_eq!(collapsed(Cow::Owned(" \n ".to_owned())), "");
         assert_eq!(collapsed(Cow::Borrowed("a\u{A0}\u{A0}b")), "a\u{A0}\u{A0}b");
+    }
+
+    #[test]
+    fn units_are_letters_and_syllables() {
+        for (text, found) in [("", 0), ("a-1 é", 3), ("日本 x", 5)] {
+            assert_eq!(units(text), found, "{text}");
+            for least in 0..8 {
+                assert_eq!(has_units(text, least), found >= least, "{text} {least}");
+            }
+        }
     }
 
     #[test]

@@ -154,6 +154,9 @@ pub struct Walker<'a> {
     pub entry_name: Option<&'static str>,
     /// How many elements are open around and with the entry; 0 outside of entries.
     pub fence: usize,
+    /// Whether text comes in one piece up to the next tag where nothing is to be said of it, and not in as
+    /// many as it has references.
+    pub joins_text: bool,
     limits: WalkLimits,
     reader: Reader<&'a [u8]>,
     offset: usize,
@@ -227,6 +230,7 @@ impl<'a> Walker<'a> {
             is_cut: false,
             entry_name: None,
             fence: 0,
+            joins_text: false,
             limits: *limits,
             reader: tokens::reader(text, start),
             offset: start,
@@ -359,7 +363,10 @@ impl<'a> Walker<'a> {
             }
             let Pending { span, token } = match self.pending.take() {
                 Some(pending) => pending,
-                None => self.read()?,
+                None => match self.joined_text() {
+                    Some(text) => return Ok(WalkStep::Text(text)),
+                    None => self.read()?,
+                },
             };
             let step = match token {
                 Token::Start { name, empty } => self.start(span, name, empty)?,

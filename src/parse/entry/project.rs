@@ -41,7 +41,9 @@ pub(in crate::parse) fn project(
         walker.scope.declare(prefix.clone(), Cow::Owned(uri.clone()));
     }
     let mut builder: Option<EntryBuilder<'_, '_>> = None;
-    while let Ok(step) = walker.step() {
+    loop {
+        walker.joins_text = builder.as_ref().is_none_or(EntryBuilder::joins_text);
+        let Ok(step) = walker.step() else { break };
         let done = match (step, &mut builder) {
             (WalkStep::Open, None) => {
                 builder = EntryBuilder::new(&walker, dialect, &MEASURED, 0);
