@@ -30,6 +30,7 @@ mod noise;
 mod outline;
 mod policy;
 mod probe;
+mod projection;
 mod settled;
 mod sharing;
 mod snapshot;
@@ -75,6 +76,7 @@ pub use outline::{
 };
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
+pub use projection::{Projection, ReadProjection};
 pub use settled::{FoundItems, IndexKey, IndexUpdate, LedgerQuery, ReindexedItem, SettledItems};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{

@@ -16,6 +16,7 @@ pub(super) mod specimen;
 mod state;
 mod stored;
 mod version;
+mod zstd_contexts;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::history::HistoryRecord;
@@ -93,7 +94,7 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
     let mut packing = PLAIN;
     let mut packed = Cow::Borrowed(payload.as_slice());
     if payload.len() >= PACK_FROM {
-        let smaller = zstd::bulk::compress(&payload, PACK_LEVEL).map_err(RecordError::Zstd)?;
+        let smaller = zstd_contexts::compress(&payload).map_err(RecordError::Zstd)?;
         if smaller.len() + size_of::<u32>() < payload.len() {
             let mut with_size = u32::try_from(payload.len())?.to_le_bytes().to_vec();
             with_size.extend_from_slice(&smaller);
@@ -126,7 +127,7 @@ pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
             if size > VALUE_LIMIT {
                 return Err(RecordError::TooLarge { size, limit: VALUE_LIMIT });
             }
-            Cow::Owned(zstd::bulk::decompress(packed, size).map_err(RecordError::Zstd)?)
+            Cow::Owned(zstd_contexts::decompress(packed, size).map_err(RecordError::Zstd)?)
         }
         other => return Err(RecordError::Packing(other)),
     };

@@ -40,7 +40,7 @@ fn kept(text: &str) -> HeldEntry {
         published: Some(time(0)),
         updated: None,
         enclosures: Vec::new(),
-        fields: vec![Field { path: "title".into(), value: text.to_owned().into() }],
+        projection: vec![Field { path: "title".into(), value: text.to_owned().into() }].into(),
         sync: None,
     };
     HeldEntry { entry, format: Format::Atom10, since: time(1), foreign: false }

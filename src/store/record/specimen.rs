@@ -433,7 +433,7 @@ pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
                 published,
                 updated,
                 enclosures: enclosures.into_iter().map(Into::into).collect(),
-                fields: fields.into_iter().map(field).collect(),
+                projection: fields.into_iter().map(field).collect::<Vec<_>>().into(),
                 sync: None,
             }
         },

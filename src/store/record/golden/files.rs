@@ -284,7 +284,7 @@ fn kept() -> Vec<HeldEntry> {
         published: Some(at(2)),
         updated: Some(at(3)),
         enclosures: vec!["https://example.org/a.mp3".into()],
-        fields: vec![Field { path: "title".into(), value: "Über".into() }],
+        projection: vec![Field { path: "title".into(), value: "Über".into() }].into(),
         sync: None,
     };
     vec![HeldEntry { entry, format: Format::Atom03, since: at(31), foreign: true }]
