@@ -8,6 +8,7 @@ mod allowance;
 mod announced;
 mod attempts;
 mod backfill;
+mod board;
 mod callbacks;
 mod decide;
 mod error;
@@ -19,6 +20,7 @@ mod politeness;
 mod poller;
 mod polling;
 mod probe;
+mod reason;
 mod resume;
 mod schedule;
 mod scheduler;
@@ -44,6 +46,7 @@ pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
 pub use poller::{MAX_COMMANDS, Poller, PollerConfig};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
+pub use reason::{IntervalReason, PlannedPoll, PollReason};
 pub use resume::NOTE_EVERY;
 pub use schedule::{
     BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,

@@ -200,11 +200,11 @@ pub struct PollState {
     /// No poll before this time (`Retry-After`, backoff).
     pub not_before: Option<Time>,
     /// The walk through the publisher's older documents, where there was one.
-    pub backfill: Option<Backfill>,
+    pub backfill: Option<Box<Backfill>>,
     /// The subscription to the hub that the feed names, where there is one.
-    pub subscription: Option<HubSubscription>,
+    pub subscription: Option<Box<HubSubscription>>,
     /// What its next poll follows from; `None` before the first poll.
-    pub schedule: Option<PollSchedule>,
+    pub schedule: Option<Box<PollSchedule>>,
     /// What a host asked for in answer to the last poll.
     pub pause: Option<HostPause>,
 }

@@ -235,7 +235,7 @@ async fn judged(
         evict_surplus(bench, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
-    memory.hints = std::mem::take(&mut settled.judged.hints);
+    memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
     memory.answered(fetched, full);
     // The header goes before the element (SUP section 6).
@@ -268,6 +268,9 @@ fn is_secret(feed: &FeedRecord) -> bool {
 /// feed that is secret. Its own address is believed within the part of the web that belongs to its
 /// configured address, or to the one that answered.
 fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
+    if fetched.links.hubs.is_empty() && elements.hubs.is_empty() {
+        return None;
+    }
     let scopes =
         [ProbeScope::from_feed_url(&feed.url), ProbeScope::from_feed_url(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));

@@ -271,9 +271,6 @@ pub struct PollStatus {
     pub failure: Option<PollFailure>,
     /// Where permanent redirects lead.
     pub moved_to: Option<String>,
-    /// The address that last answered.
-    #[serde(skip)]
-    pub answered_by: Option<String>,
     /// Why a document is held back, if one is.
     #[serde(skip)]
     pub held: Option<String>,
@@ -303,64 +300,5 @@ impl PollStatus {
     /// Whether evidence or a held document waits to be decided.
     pub const fn pending(&self) -> bool {
         self.held.is_some() || self.look_again.is_some()
-    }
-
-    /// Takes in a round of asking for missing items.
-    pub fn add_probe(&mut self, note: FinishedProbe) {
-        if note.counts.values().any(|count| *count > 0) {
-            self.last_change = Some(note.at);
-        }
-        self.probes.truncate(PROBES_KEPT - 1);
-        self.probes.push_front(note);
-    }
-
-    /// Takes in a poll.
-    pub fn add(&mut self, note: FinishedPoll) {
-        self.totals.add(&note);
-        self.failure.clone_from(&note.failure);
-        if note.failure.is_none() {
-            self.last_read = Some(note.at);
-        }
-        if note.outcome == PollEnding::Changed {
-            self.last_change = Some(note.at);
-        }
-        self.polls.truncate(POLLS_KEPT - 1);
-        // Of thousands of feeds, only the newest remarks are kept.
-        if let Some(last) = self.polls.front_mut() {
-            last.notes = Vec::new();
-        }
-        self.polls.push_front(note);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_polls_are_kept_and_all_are_counted() {
-        let mut status = PollStatus::default();
-        for n in 0..50u32 {
-            status.add(FinishedPoll {
-                at: Time::from_unix(i64::from(n)),
-                took: Duration::from_millis(3),
-                outcome: if n % 2 == 0 { PollEnding::Changed } else { PollEnding::NotModified },
-                asked_for: false,
-                bytes: 10,
-                committed: false,
-                entries: None,
-                rewritten: 0,
-                counts: BTreeMap::from([(EventKind::Created, 2)]),
-                failure: None,
-                notes: vec![format!("note {n}")],
-            });
-        }
-        assert_eq!(status.polls.len(), POLLS_KEPT);
-        assert_eq!(status.polls[0].at, Time::from_unix(49));
-        assert_eq!(status.last_change, Some(Time::from_unix(48)));
-        assert_eq!(status.polls.iter().map(|poll| poll.notes.len()).sum::<usize>(), 1);
-        let totals = status.totals;
-        assert_eq!((totals.polls(), totals.changed, totals.bytes), (50, 25, 500));
-        assert_eq!((totals.events, totals.millis), (100, 150));
     }
 }

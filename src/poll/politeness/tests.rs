@@ -160,11 +160,14 @@ fn an_operator_may_say_how_a_host_is_asked() {
     ]);
     let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND).with(&paces);
     let own = of("https://feeds.news.co.uk/");
-    assert_eq!((own.name(), own.spacing(), own.parallel), ("feeds.news.co.uk", Duration::ZERO, 2));
+    assert_eq!(
+        (own.name(), own.spacing(), own.0.parallel),
+        ("feeds.news.co.uk", Duration::ZERO, 2)
+    );
     assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (other.name(), other.spacing(), other.listed),
+        (other.name(), other.spacing(), other.0.listed),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");

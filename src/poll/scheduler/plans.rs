@@ -6,9 +6,9 @@ use crate::model::{FeedName, FeedStanding, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
+use crate::poll::reason::PlannedPoll;
 use crate::poll::resume::NOTE_EVERY;
 use crate::poll::schedule::phase;
-use crate::status::ScheduledPoll;
 use crate::websub::subscriber;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,10 +56,10 @@ impl PollScheduler {
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
             let next = memory.resume(&record.name, bounds, pending, (alive, now));
-            let mut next = next.unwrap_or_else(|| ScheduledPoll {
+            let mut next = next.unwrap_or_else(|| {
                 // The pause that was asked for, of a store of an earlier version.
-                at: memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max())),
-                reason: "polling has just begun".to_owned(),
+                let at = memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max()));
+                PlannedPoll::new(at, "polling has just begun")
             });
             let mut offset = Duration::ZERO;
             let later = Duration::from_millis(phase(&record.name) % spread);
@@ -67,11 +67,11 @@ impl PollScheduler {
             if next.at <= now {
                 (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
                 if known {
-                    "it was due when polling began".clone_into(&mut next.reason);
+                    next.reason = "it was due when polling began".into();
                 }
             }
             let (name, failures) = (record.name.clone(), memory.poll.failures);
-            self.insert(Arc::new(record), memory, next.at, &next.reason);
+            self.insert(Arc::new(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);
@@ -89,7 +89,7 @@ impl PollScheduler {
         let mut strayed: Vec<FeedName> = Vec::new();
         let mut any = None;
         for (name, feed) in &self.feeds {
-            let Some(memory) = feed.memory.as_ref().filter(|it| it.poll.schedule.is_some()) else {
+            let Some(memory) = feed.memory.as_ref().filter(|it| it.was_polled()) else {
                 continue;
             };
             any.get_or_insert(name);
@@ -110,8 +110,7 @@ impl PollScheduler {
             else {
                 continue;
             };
-            let state = memory.poll.clone();
-            memory.saved(state.clone());
+            let state = memory.write();
             self.remember(&name, state);
         }
     }
