@@ -15,6 +15,7 @@ mod error;
 mod evict;
 mod judge;
 mod memory;
+mod overlap;
 mod pauses;
 mod politeness;
 mod poller;
@@ -42,6 +43,7 @@ pub use judge::{
     SharingContext, Walked, Wants,
 };
 pub use memory::REFRESH_EVERY;
+pub use overlap::Turnover;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
 pub use poller::{MAX_COMMANDS, Poller, PollerConfig};

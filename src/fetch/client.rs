@@ -224,7 +224,7 @@ impl Core {
                 fetched.answer = if !delta && request.known_wire == Some(wire.print) {
                     FetchAnswer::Same
                 } else {
-                    FetchAnswer::Document(self.document(wire, &headers, delta).await?)
+                    FetchAnswer::Document(Box::pin(self.document(wire, &headers, delta)).await?)
                 };
                 Ok(fetched)
             }

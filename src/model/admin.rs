@@ -1,8 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
 use super::{
-    Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, ShownAddress, Time,
-    UpdateHints,
+    Backfill, Enrolment, FeedName, HubSubscription, Ignore, Overlap, SharingOptions, ShownAddress,
+    Time, UpdateHints,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -207,6 +207,8 @@ pub struct PollState {
     pub schedule: Option<Box<PollSchedule>>,
     /// What a host asked for in answer to the last poll.
     pub pause: Option<HostPause>,
+    /// How its documents overlap.
+    pub overlap: Overlap,
 }
 
 /// A host asked to be left alone (429 or 503 with `Retry-After`).

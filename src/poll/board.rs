@@ -8,7 +8,7 @@ use super::reason::PlannedPoll;
 use crate::model::{Backfill, FeedName, Time};
 use crate::status::{
     FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding, PollFailure,
-    PollStatus, PollTotals,
+    PollGaps, PollStatus, PollTotals,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
@@ -45,6 +45,8 @@ pub(super) struct BoardEntry {
     failure: Option<Box<PollFailure>>,
     /// Where permanent redirects lead.
     pub(super) moved_to: Option<String>,
+    /// Where items may have been missed.
+    pub(super) gaps: PollGaps,
     /// Why a document is held back, if one is.
     pub(super) held: Option<String>,
     /// When something that is pending can be decided.
@@ -106,6 +108,7 @@ impl BoardEntry {
             failures: self.failures,
             failure: self.failure.as_deref().cloned(),
             moved_to: self.moved_to.clone(),
+            gaps: self.gaps,
             held: self.held.clone(),
             look_again: self.look_again,
             last_read: self.last_read,

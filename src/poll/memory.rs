@@ -3,12 +3,13 @@
 mod written;
 
 use self::written::Written;
+use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
 use super::resume::Saved;
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
 use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, Validators};
 use crate::model::{
-    BodyPrints, FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time,
+    BodyPrints, FeedName, FeedRecord, FeedState, Overlap, PollSchedule, PollState, Revision, Time,
     UpdateHints,
 };
 use crate::record::has_moved;
@@ -95,6 +96,7 @@ impl Memory {
             schedule: None,
             gone: 0,
             pause: None,
+            overlap: Overlap::default(),
         };
         Self::from_saved(poll, now)
     }
@@ -373,6 +375,14 @@ impl Memory {
         self.rhythm = Some(rhythm);
     }
 
+    /// Takes in how much of a document was new.
+    pub fn turned_over(&mut self, turnover: Turnover, now: Time) {
+        if let Some(polled) = self.polled {
+            let since = now.since(polled);
+            self.poll.overlap = turned_over(self.poll.overlap, turnover, since, now);
+        }
+    }
+
     /// Moves what is known of the rhythm along with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
         self.part_from_written();
@@ -384,6 +394,7 @@ impl Memory {
     /// What the schedule is made of.
     pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> FeedSchedule<'a> {
         let rhythm = self.rhythm.unwrap_or(UpdateRate::since(now));
+        let rhythm = rhythm.with_half_life(self.poll.overlap.half_life);
         FeedSchedule { feed, bounds, rhythm, hints: self.hints(), freshness: self.freshness }
     }
 
@@ -407,7 +418,8 @@ impl Memory {
         (alive, now): (Time, Time),
     ) -> Option<PlannedPoll> {
         let schedule = &self.schedule()?;
-        Some(Saved { feed, bounds, schedule, pending }.next(alive, now))
+        let half_life = self.poll.overlap.half_life;
+        Some(Saved { feed, bounds, schedule, pending, half_life }.next(alive, now))
     }
 
     /// Whether a restart at `now` would poll the feed at quite another time than `due`.
@@ -420,7 +432,8 @@ impl Memory {
     ) -> bool {
         let Some(current) = &self.schedule() else { return false };
         let Some(schedule) = &self.written.schedule(current) else { return true };
-        Saved { feed, bounds, schedule, pending }.strays(current, due, now)
+        let half_life = self.poll.overlap.half_life;
+        Saved { feed, bounds, schedule, pending, half_life }.strays(current, due, now)
     }
 
     /// Whether something changed that a restart should know. An unchanged poll changes nothing of that

@@ -41,6 +41,8 @@ pub enum IntervalReason {
     Longest,
     /// The feed takes about so many seconds to change.
     Pace(u32),
+    /// In a longer one more than half of the document would be replaced.
+    Turnover,
     /// Somebody tells of changes, in so many words.
     Announced(&'static str),
 }
@@ -89,6 +91,9 @@ impl fmt::Display for PollReason {
             }
             IntervalReason::Pace(pace) => {
                 write!(f, "it takes about {} to change: every {every}", told(pace))?;
+            }
+            IntervalReason::Turnover => {
+                write!(f, "half of its document is replaced in about that time: every {every}")?;
             }
             IntervalReason::Announced(who) => {
                 write!(f, "{who}; polled every {every} all the same")?;

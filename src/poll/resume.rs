@@ -30,6 +30,8 @@ pub struct Saved<'a> {
     pub schedule: &'a PollSchedule,
     /// When something that is pending can be decided.
     pub pending: Option<Time>,
+    /// The usual time in which half of its document is replaced.
+    pub half_life: Option<Duration>,
 }
 
 impl Saved<'_> {
@@ -70,7 +72,8 @@ impl Saved<'_> {
         let plan = FeedSchedule {
             feed: self.feed,
             bounds: self.bounds,
-            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now),
+            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now)
+                .with_half_life(self.half_life),
             hints: &schedule.hints,
             freshness: schedule.freshness,
         };

@@ -1,7 +1,7 @@
 //! When a feed is polled next, and why. Pure.
 //!
-//! A feed is polled about [`POLLS_PER_CHANGE`] times in the time that it takes to change, within
-//! the operator's bounds; not more often than its publisher asks for; sooner where something that
+//! A feed is polled about [`POLLS_PER_CHANGE`] times in the time that it takes to change, and before
+//! more than half of its document is replaced, within the operator's bounds; not more often than its publisher asks for; sooner where something that
 //! is pending can be decided; and ever more seldom, but for ever, while it fails.
 
 use super::reason::{IntervalReason, PlannedPoll, PollReason, whole_seconds};
@@ -82,17 +82,19 @@ pub struct UpdateRate {
     last_change: Time,
     /// The usual time between two changes, recent ones counting most.
     gap: Option<Duration>,
+    /// The usual time in which half of its document is replaced.
+    half_life: Option<Duration>,
 }
 
 impl UpdateRate {
     /// The rhythm of a feed that last changed at `time`: one that is new changes now.
     pub const fn since(time: Time) -> Self {
-        Self { last_change: time, gap: None }
+        Self { last_change: time, gap: None, half_life: None }
     }
 
     /// The rhythm that was written down ([`UpdateRate::parts`]); a time that has still to come is now.
     pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
-        Self { last_change: last_change.min(now), gap }
+        Self { last_change: last_change.min(now), gap, half_life: None }
     }
 
     /// The last change, and the usual time between two.
@@ -110,12 +112,25 @@ impl UpdateRate {
     pub fn after_change(self, now: Time) -> Self {
         let latest = now.since(self.last_change).min(GAP_LIMIT);
         let gap = self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2);
-        Self { last_change: now, gap: Some(gap) }
+        Self { last_change: now, gap: Some(gap), ..self }
     }
 
     /// Moved along with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
         self.last_change = self.last_change.minus(by);
+    }
+
+    /// The rate of a feed of which half of the document is replaced in that time.
+    #[must_use]
+    pub const fn with_half_life(self, half_life: Option<Duration>) -> Self {
+        Self { half_life, ..self }
+    }
+
+    /// The longest interval in which no more than half of the document is replaced, as far as is known;
+    /// a feed that is quiet for long is in no hurry.
+    fn turnover(self, now: Time) -> Duration {
+        let quiet = now.since(self.last_change) / POLLS_PER_CHANGE;
+        self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
     }
 
     /// The usual time between changes, or the time that it has been quiet if that is longer.
@@ -200,7 +215,8 @@ impl FeedSchedule<'_> {
         now: Time,
     ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
-        let own = self.bounds.hold(pace / POLLS_PER_CHANGE);
+        let (steady, turnover) = (pace / POLLS_PER_CHANGE, self.rhythm.turnover(now));
+        let own = self.bounds.hold(steady.min(turnover));
         let (wish, word) = self.wish();
         let asked = wish.min(self.bounds.max);
         let (mut interval, mut because) = if asked > own {
@@ -209,6 +225,8 @@ impl FeedSchedule<'_> {
             (own, IntervalReason::Shortest)
         } else if own == self.bounds.max {
             (own, IntervalReason::Longest)
+        } else if turnover < steady {
+            (own, IntervalReason::Turnover)
         } else {
             (own, IntervalReason::Pace(whole_seconds(pace)))
         };

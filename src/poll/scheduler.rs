@@ -207,7 +207,10 @@ impl PollScheduler {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => break,
-                Some(done) = self.running.join_next_with_id() => self.finish(done),
+                Some(done) = self.running.join_next_with_id() => {
+                    self.finish(done);
+                    self.finish_others();
+                }
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),

@@ -107,6 +107,9 @@ pub struct FinishedPoll {
     /// Whether anything was committed.
     #[serde(skip)]
     pub committed: bool,
+    /// Whether its document had no item in common with the one before.
+    #[serde(skip)]
+    pub is_apart: bool,
     /// Entries in the document, where one was read.
     pub entries: Option<usize>,
     /// Items whose bytes changed in nothing that a reader would see: shown, but no version.
@@ -166,6 +169,8 @@ pub struct PollTotals {
     pub not_modified: u64,
     /// Polls that failed.
     pub failed: u64,
+    /// Documents that had no item in common with the one before.
+    pub apart: u64,
     /// Bytes of bodies over the wire.
     pub bytes: u64,
     /// Events of all kinds.
@@ -186,23 +191,12 @@ impl PollTotals {
             PollEnding::Failed => &mut self.failed,
         };
         *count += 1;
+        self.apart += u64::from(note.is_apart);
         self.bytes = self.bytes.saturating_add(note.bytes);
         self.commits += u64::from(note.committed);
         self.events += note.counts.values().copied().map(u64::from).sum::<u64>();
         let millis = u64::try_from(note.took.as_millis()).unwrap_or(u64::MAX);
         self.millis = self.millis.saturating_add(millis);
-    }
-
-    /// Adds the sums of another feed.
-    pub const fn join(&mut self, other: &Self) {
-        self.changed += other.changed;
-        self.unchanged += other.unchanged;
-        self.not_modified += other.not_modified;
-        self.failed += other.failed;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.events += other.events;
-        self.commits += other.commits;
-        self.millis = self.millis.saturating_add(other.millis);
     }
 
     /// All polls.
@@ -242,6 +236,15 @@ pub enum PushResult {
     Busy,
 }
 
+/// How often two whole documents of a feed in a row had no item in common: items that came between them
+/// may have been missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+pub struct PollGaps {
+    pub count: u32,
+    /// When that was found last.
+    pub last: Option<Time>,
+}
+
 /// How a feed's polling stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PollStatus {
@@ -271,6 +274,8 @@ pub struct PollStatus {
     pub failure: Option<PollFailure>,
     /// Where permanent redirects lead.
     pub moved_to: Option<String>,
+    /// Where items may have been missed.
+    pub gaps: PollGaps,
     /// Why a document is held back, if one is.
     #[serde(skip)]
     pub held: Option<String>,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The most bytes of a body that are counted; bodies have a smaller limit.
-const MAX_BYTES: u32 = (1 << 28) - 1;
+const MAX_BYTES: u32 = (1 << 27) - 1;
 
 /// The last polls of a feed, at most [`POLLS_KEPT`], and how many there were in all.
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ pub(super) struct PollLog {
 struct PackedPoll {
     at: Time,
     millis: u32,
-    /// The outcome in the lowest two bits, whether it was asked for, whether anything was committed, and
-    /// the bytes over the wire.
+    /// The outcome in the lowest two bits, whether it was asked for, whether anything was committed,
+    /// whether the document was apart from the last one, and the bytes over the wire.
     rest: u32,
 }
 
@@ -50,10 +50,12 @@ impl PackedPoll {
             PollEnding::NotModified => 2,
             PollEnding::Failed => 3,
         };
-        let flags = u32::from(note.asked_for) << 2 | u32::from(note.committed) << 3;
+        let flags = u32::from(note.asked_for) << 2
+            | u32::from(note.committed) << 3
+            | u32::from(note.is_apart) << 4;
         let bytes = u32::try_from(note.bytes).unwrap_or(MAX_BYTES).min(MAX_BYTES);
         let millis = u32::try_from(note.took.as_millis()).unwrap_or(u32::MAX);
-        Self { at: note.at, millis, rest: outcome | flags | bytes << 4 }
+        Self { at: note.at, millis, rest: outcome | flags | bytes << 5 }
     }
 
     fn unpack(self, details: Option<&PollDetails>) -> FinishedPoll {
@@ -69,8 +71,9 @@ impl PackedPoll {
                 _ => PollEnding::Failed,
             },
             asked_for: self.rest & 4 != 0,
-            bytes: u64::from(self.rest >> 4),
+            bytes: u64::from(self.rest >> 5),
             committed: self.rest & 8 != 0,
+            is_apart: self.rest & 16 != 0,
             entries,
             rewritten,
             counts,
@@ -148,6 +151,7 @@ mod tests {
             asked_for: n.is_multiple_of(7),
             bytes: u64::from(n),
             committed: false,
+            is_apart: false,
             entries: None,
             rewritten: 0,
             counts: BTreeMap::new(),
@@ -160,6 +164,7 @@ mod tests {
         FinishedPoll {
             outcome: PollEnding::Changed,
             committed: true,
+            is_apart: true,
             entries: Some(3),
             counts: BTreeMap::from([(EventKind::Created, 2)]),
             notes: vec![format!("note {n}")],

@@ -80,7 +80,8 @@ fn document(poll: &PollState) -> u64 {
 fn rest(poll: &PollState) -> u64 {
     let size = |failures: u32| failures.checked_ilog2();
     let rows = (size(poll.failures), size(poll.gone));
-    fingerprint(&(&poll.moved_to, &poll.last_error, poll.not_before, rows, &poll.pause))
+    let texts = (&poll.moved_to, &poll.last_error);
+    fingerprint(&(texts, poll.not_before, rows, &poll.pause, poll.overlap))
 }
 
 fn fingerprint(value: &impl Hash) -> u64 {

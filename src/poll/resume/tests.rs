@@ -27,13 +27,13 @@ fn hourly() -> PollSchedule {
 
 fn next(schedule: &PollSchedule, alive: u64, now: u64) -> PlannedPoll {
     let feed = FeedName::new("news").unwrap();
-    let saved = Saved { feed: &feed, bounds: bounds(), schedule, pending: None };
+    let saved = Saved { feed: &feed, bounds: bounds(), schedule, pending: None, half_life: None };
     saved.next(after(alive), after(now))
 }
 
 fn strays(schedule: &PollSchedule, current: &PollSchedule, due: Time, now: u64) -> bool {
     let feed = FeedName::new("news").unwrap();
-    let saved = Saved { feed: &feed, bounds: bounds(), schedule, pending: None };
+    let saved = Saved { feed: &feed, bounds: bounds(), schedule, pending: None, half_life: None };
     saved.strays(current, due, after(now))
 }
 

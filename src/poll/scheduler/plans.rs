@@ -2,13 +2,14 @@
 //! then.
 
 use super::{PollScheduler, START_STEP};
-use crate::model::{FeedName, FeedStanding, PollState, Time};
+use crate::model::{FeedName, FeedStanding, Overlap, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::resume::NOTE_EVERY;
 use crate::poll::schedule::phase;
+use crate::status::PollGaps;
 use crate::websub::subscriber;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,12 +72,16 @@ impl PollScheduler {
                 }
             }
             let (name, failures) = (record.name.clone(), memory.poll.failures);
+            let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
             self.insert(Arc::new(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);
             }
-            self.board.change(&name, |status| status.failures = failures);
+            self.board.change(&name, |status| {
+                status.failures = failures;
+                status.gaps = PollGaps { count, last };
+            });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::errands::FinishedErrand;
 use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
 use crate::fetch::{FetchBlame, Retry};
-use crate::model::{FeedName, FeedRecord, HostPause, Time};
+use crate::model::{FeedName, FeedRecord, HostPause, Overlap, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
@@ -13,7 +13,7 @@ use crate::poll::polling::{PollResult, round};
 use crate::poll::probe;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
-use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
+use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
 use crate::store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl PollScheduler {
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
-                plan = probe::plan(&bench, &record, room).await;
+                plan = Box::pin(probe::plan(&bench, &record, room)).await;
             }
             FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
         });
@@ -171,6 +171,7 @@ impl PollScheduler {
         });
         let (same, failures) = (memory.agreed(), memory.poll.failures);
         let moved_to = memory.poll.moved_to.clone();
+        let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
         let document = document.map(|read| ParsedNote {
             at: running.at,
@@ -194,6 +195,7 @@ impl PollScheduler {
             status.in_flight = false;
             status.failures = failures;
             status.moved_to = moved_to;
+            status.gaps = PollGaps { count, last };
             status.same = same;
             if let Ok(found) = &result {
                 status.held.clone_from(&found.held);
@@ -264,6 +266,7 @@ fn note(running: &RunningErrand, result: &Result<PollResult, RoundError>) -> Fin
         asked_for: !running.in_turn,
         bytes: found.map_or(0, |found| found.bytes),
         committed: found.is_some_and(|found| found.committed),
+        is_apart: found.is_some_and(|found| found.is_apart),
         entries: found.and_then(|found| found.document.as_ref()).map(|read| read.entries),
         rewritten: found.map_or(0, |found| found.rewritten),
         counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
@@ -287,6 +290,9 @@ fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
 /// way, and when it is read again; not each time.
 fn log(feed: &FeedName, note: &FinishedPoll, failed_before: u32, as_before: bool) {
     let (outcome, took) = (note.outcome.name(), note.took);
+    if note.is_apart {
+        tracing::warn!(%feed, "its document has nothing of the last one: items may have been missed");
+    }
     match &note.failure {
         Some(failure) if failure.blame == FetchBlame::Gateway => {
             tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");
