@@ -28,6 +28,7 @@ mod list_place;
 mod markup;
 mod noise;
 mod outline;
+mod overlap;
 mod policy;
 mod probe;
 mod projection;
@@ -74,6 +75,7 @@ pub use noise::{
 pub use outline::{
     OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath,
 };
+pub use overlap::Overlap;
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
 pub use projection::{Projection, ReadProjection};

@@ -7,6 +7,7 @@ use super::evict::evict_surplus;
 use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
 use super::ledger::{LedgerReader, NothingLeft, PinnedLedger};
 use super::memory::{Memory, NO_PRINTS};
+use super::overlap::Turnover;
 use super::pauses::SharedPauses;
 use super::politeness::PoliteHost;
 use super::sharing;
@@ -100,6 +101,8 @@ pub struct PollResult {
     pub hub: Option<Option<Discovery>>,
     /// What a host asked for in answer to a further request.
     pub pause: Option<PauseRequest>,
+    /// Whether the document has nothing of the last one, so that items between them may have been missed.
+    pub is_apart: bool,
 }
 
 /// A document that was read.
@@ -126,6 +129,8 @@ pub(super) struct CommitProgress {
     pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
     shown: bool,
+    /// How much of the document was new, where that says something.
+    turnover: Option<Turnover>,
     pub(super) committed: bool,
     /// What a host asked for in answer to what was asked beside the document.
     pub(super) pause: Option<PauseRequest>,
@@ -155,7 +160,8 @@ pub async fn round(
         (FetchAnswer::Document(document), state)
             if document.delta || is_held(state.as_ref()) || known != Some(document.prints.body) =>
         {
-            judged(bench, feed, memory, &fetched, document, state.as_ref(), now).await
+            // What most polls do not come to is kept out of what each of them moves about.
+            Box::pin(judged(bench, feed, memory, &fetched, document, state.as_ref(), now)).await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
@@ -205,17 +211,12 @@ async fn unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
-        let settled = decide_and_commit(
-            bench,
-            feed,
-            now,
-            DecisionBasis::unsettled(),
-            move |judge, round, _| {
-                let verdict = judge.look_again(round, same)?;
-                Ok(Judged { verdict, full: true, ..Judged::default() })
-            },
-        )
-        .await?;
+        let basis = DecisionBasis::unsettled();
+        let decided = decide_and_commit(bench, feed, now, basis, move |judge, round, _| {
+            let verdict = judge.look_again(round, same)?;
+            Ok(Judged { verdict, full: true, ..Judged::default() })
+        });
+        let settled = Box::pin(decided).await?;
         if settled.committed {
             memory.committed(settled.revision);
         }
@@ -242,7 +243,7 @@ async fn judged(
         evict_surplus(bench, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
-    memory.hints = std::mem::take(&mut settled.judged.hints);
+    memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
     memory.answered(fetched, full);
     // The header goes before the element (SUP section 6).
@@ -261,6 +262,11 @@ async fn judged(
         ..PollResult::nothing(PollEnding::Unchanged, fetched)
     };
     found.pause = settled.pause.take();
+    // A delta is of new items alone.
+    if let Some(turnover) = settled.turnover.filter(|_| !delta) {
+        memory.turned_over(turnover, now);
+        found.is_apart = turnover.is_whole();
+    }
     found.apply_commit(settled, PollEnding::Unchanged);
     memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
@@ -275,6 +281,9 @@ fn is_secret(feed: &FeedRecord) -> bool {
 /// feed that is secret. Its own address is believed within the part of the web that belongs to its
 /// configured address, or to the one that answered.
 fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
+    if fetched.links.hubs.is_empty() && elements.hubs.is_empty() {
+        return None;
+    }
     let scopes =
         [ProbeScope::from_feed_url(&feed.url), ProbeScope::from_feed_url(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
@@ -301,6 +310,7 @@ impl PollResult {
             announced: None,
             hub: None,
             pause: None,
+            is_apart: false,
         }
     }
 
@@ -443,6 +453,7 @@ impl CommitProgress {
             held: state.and_then(|state| state.hold.as_ref()).map(describe_hold),
             ripens: state.and_then(|state| state.next_decision_at),
             shown: false,
+            turnover: None,
             committed: false,
             pause: None,
         }
@@ -455,6 +466,8 @@ impl CommitProgress {
         self.ripens = state.next_decision_at;
         let renders = before.is_none_or(|before| before.render_revision != state.render_revision);
         self.shown = renders || !self.counts.is_empty();
+        let before = before.filter(|_| self.judged.full);
+        self.turnover = before.and_then(|it| Turnover::between(it, state, &self.counts));
         self.committed = true;
     }
 }

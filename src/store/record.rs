@@ -42,14 +42,21 @@ const ZSTD: u8 = 1;
 pub(super) trait Record: Serialize + DeserializeOwned {
     /// The version of its layout.
     const VERSION: u8 = 1;
+    /// What the version before it lacks at its end, encoded; empty where that cannot be read.
+    const ADDED: &[u8] = &[];
 }
 
 /// Reads the fields of a layout to the last byte.
 fn fields<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
-    if version != T::VERSION {
+    let is_before = !T::ADDED.is_empty() && version.checked_add(1) == Some(T::VERSION);
+    if version != T::VERSION && !is_before {
         return Err(RecordError::Version { found: version, known: T::VERSION });
     }
-    let (record, rest) = postcard::take_from_bytes(payload)?;
+    let payload = match is_before {
+        true => Cow::Owned([payload, T::ADDED].concat()),
+        false => Cow::Borrowed(payload),
+    };
+    let (record, rest) = postcard::take_from_bytes(&payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
 }
 

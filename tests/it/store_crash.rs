@@ -203,6 +203,7 @@ fn poll(number: u64, revision: u64) -> PollState {
         schedule: None,
         gone: 0,
         pause: None,
+        overlap: Overlap::default(),
     }
 }
 

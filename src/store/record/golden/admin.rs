@@ -4,6 +4,7 @@ use super::files::{URL, at};
 use super::*;
 use crate::store::MovedAway;
 use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
+use std::time::Duration;
 
 fn schedule() -> PollSchedule {
     let span = |seconds| Some(std::time::Duration::from_secs(seconds));
@@ -38,11 +39,16 @@ pub(super) fn poll() -> PollState {
         last_error: Some("timeout".to_owned()),
         refreshed: Some(at(4)),
         not_before: Some(at(5)),
-        backfill: Some(walk()),
-        subscription: Some(hub()),
-        schedule: Some(schedule()),
+        backfill: Some(Box::new(walk())),
+        subscription: Some(Box::new(hub())),
+        schedule: Some(Box::new(schedule())),
         gone: 2,
         pause: Some(HostPause { address: URL.to_owned(), until: at(5) }),
+        overlap: Overlap {
+            half_life: Some(Duration::from_secs(7200)),
+            missed: 2,
+            last_missed: Some(at(6)),
+        },
     }
 }
 

@@ -374,7 +374,7 @@ specimens! {
     state_1: "state-1.hex", state(), StateRecord;
     event_1: "event-1.hex", event(), Event;
     note_1: "note-1.hex", note(), VersionNote;
-    poll_1: "poll-1.hex", poll(), PollState;
+    poll_2: "poll-2.hex", poll(), PollState;
     feed_1: "feed-1.hex", feed_record(), FeedRecord;
     subscription_1: "subscription-1.hex", subscription(), Subscription;
     log_1: "log-1.hex", log(), (Time, LoggedChange);
@@ -386,6 +386,15 @@ specimens! {
     log_ages_1: "log-ages-1.hex", log_ages(), LogAges;
     attempt_1: "attempt-1.hex", attempt(), Attempt;
     stub_1: "stub-1.hex", stub(), Stub;
+}
+
+#[test]
+fn poll_states_of_the_layout_before_are_read() {
+    let stored = golden("poll-1.hex", &[]);
+    let before = PollState { overlap: Overlap::default(), ..poll() };
+    assert_eq!(decode::<PollState>(&stored).unwrap(), before);
+    let cut = stored.len() - 1;
+    assert!(decode::<PollState>(&stored[..cut]).is_err());
 }
 
 /// The number of each variant is part of the layout.
