@@ -21,8 +21,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Header fields of one request.
-const HEADERS: usize = 64;
 /// Bytes of the head of an HTTP/1.1 request.
 const HEAD_BYTES: usize = 32 * 1024;
 /// Bytes of the header list of an HTTP/2 request.
@@ -220,7 +218,7 @@ fn builder() -> Builder<TokioExecutor> {
         .http1()
         // A limit of ours ([`ConnectionLimits::head`]): hyper's takes a timer for each request.
         .header_read_timeout(None)
-        .max_headers(HEADERS)
+        // The fields of a head are 100 at most: another number is held in memory that is moved about.
         .max_buf_size(HEAD_BYTES);
     builder
         .http2()
