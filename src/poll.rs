@@ -11,6 +11,7 @@ mod backfill;
 mod board;
 mod callbacks;
 mod decide;
+mod decision;
 mod error;
 mod evict;
 mod judge;

@@ -1,10 +1,11 @@
 //! One step of a walk through a publisher's older documents: a request, and the commit of what the
 //! document brings.
 
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, Wants};
 use super::ledger::LedgerReader;
-use super::polling::{DecisionBasis, PollContext, decide_and_commit};
+use super::polling::PollContext;
 use super::walk;
 use crate::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};

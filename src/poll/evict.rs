@@ -1,9 +1,10 @@
 //! What is left to leave a feed's ledger after a poll, so that no publisher outruns the limit.
 
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, Judged};
 use super::ledger::LedgerReader;
-use super::polling::{self, CommitProgress, DecisionBasis, PollContext};
+use super::polling::{CommitProgress, PollContext};
 use crate::model::{FeedRecord, Time};
 use crate::record::{self, EVICTED_AT_ONCE, Observation};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(super) async fn evict_surplus(
         let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
             Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
         };
-        let aged = polling::decide_and_commit(bench, feed, now, DecisionBasis::default(), decide);
+        let aged = decide_and_commit(bench, feed, now, DecisionBasis::default(), decide);
         let aged = aged.await?;
         if !aged.committed {
             return Ok(());

@@ -3,9 +3,10 @@
 //! What is asked and what it means is decided in `judge::probe`; here it is asked, one request
 //! after the other with the host's pause between them, and the answers are committed.
 
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::memory::UnchangedCount;
-use super::polling::{DecisionBasis, PollContext, decide_and_commit};
+use super::polling::PollContext;
 use crate::fetch::{AskRequest, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Revision, Time};

@@ -2,10 +2,11 @@
 //! (SSE 1.0 section 4.1), and whether another feed of this gateway knows what bears its name.
 
 use super::backfill::with_credentials;
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
 use super::ledger::LedgerReader;
-use super::polling::{self, CommitProgress, DecisionBasis, PollContext};
+use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
@@ -72,7 +73,7 @@ async fn judged(
             judge.take_in(round, &seen, &beside, ledger)
         };
     let basis = DecisionBasis { document, names, is_unsettled: true };
-    polling::decide_and_commit(bench, feed, now, basis, decide).await
+    decide_and_commit(bench, feed, now, basis, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
