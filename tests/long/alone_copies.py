@@ -4,6 +4,7 @@
 """
 
 import os
+import shutil
 import sys
 
 scorers, copies = sys.argv[1:3]
@@ -19,8 +20,13 @@ make = inject.inject
 def kept(source, out, every, only):
     """Points `out` at the copy, which is made once; nothing where there is none of that number."""
     copy = os.path.join(copies, os.path.basename(source), f"{every}-{only}")
-    if not os.path.isdir(copy) and not make(source, copy, every, only=only):
-        os.makedirs(copy, exist_ok=True)
+    if not os.path.isdir(copy):
+        # One that was broken off is no copy.
+        part = f"{copy}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        if not make(source, part, every, only=only):
+            os.makedirs(part)
+        os.rename(part, copy)
     if os.path.islink(out):
         os.unlink(out)
     os.symlink(copy, out)

@@ -74,6 +74,10 @@ SCORES = {
 ALONE = {"found": "found", "tombstones_beside": "beside", "hours_median": "median h", "hours_p90": "p90 h"}
 
 
+# How many cases a row names.
+CASES_NAMED = 2
+
+
 def wrapper(binary, rule, folder):
     """A program that replays without a rule."""
     path = folder / f"tidegate-{rule}"
@@ -192,6 +196,8 @@ def row(rule, base, found, before, o):
     if not o.no_alone:
         alone = [moved(base[f"alone-{name}"], found[f"alone-{name}"], ALONE) for name in SETS]
     cases = [name for name in found["cases"] if name not in base["cases"]]
+    if len(cases) > CASES_NAMED:
+        cases = [*cases[:CASES_NAMED], f"{len(cases) - CASES_NAMED} more"]
     return [f"`{rule}`", *scores, *alone, ", ".join(cases) or "·", *(before[6:7] or [""])]
 
 
