@@ -77,6 +77,7 @@ mod tests {
             reason: String::new(),
             kind: "empty".to_owned(),
             since: NOW,
+            row_since: NOW,
             observations: 1,
             documents: 1,
             body: 0,

@@ -17,15 +17,11 @@ use crate::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
 };
 use crate::judge::probe::ProbeScope;
-use crate::model::{
-    EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Snapshot, Tick, Time,
-};
-use crate::record::Observation;
+use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time};
 use crate::status::PollEnding;
 use crate::store::Store;
 use crate::sup::{SupAnnouncement, in_link};
 use crate::websub::{Discovery, HubLinks};
-use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;

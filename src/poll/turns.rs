@@ -124,6 +124,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Format, Time};
     use futures_util::FutureExt;
     use std::future::pending;
     use tokio::time::timeout;
@@ -134,16 +135,25 @@ mod tests {
     fn entries_are_counted_in_every_format() {
         let many = LARGE_ENTRIES + 1;
         for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
-            let large = JudgeCost::estimate(None, entry.repeat(many).as_bytes());
+            let estimate = |count| JudgeCost::estimate(None, entry.repeat(count).as_bytes(), false);
+            let large = estimate(many);
             assert!(matches!(large, JudgeCost::Large(entries) if entries >= many), "{entry}");
-            assert_eq!(
-                JudgeCost::estimate(None, entry.repeat(many / 2).as_bytes()),
-                JudgeCost::Usual
-            );
+            assert_eq!(estimate(many / 2), JudgeCost::Usual);
         }
         let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
-        assert!(matches!(JudgeCost::estimate(None, &wide), JudgeCost::Large(_)));
-        assert!(matches!(JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1]), JudgeCost::Large(0)));
+        assert!(matches!(JudgeCost::estimate(None, &wide, false), JudgeCost::Large(_)));
+        let long = JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1], false);
+        assert!(matches!(long, JudgeCost::Large(0)));
+    }
+
+    #[test]
+    fn of_a_ledger_with_an_index_only_what_is_listed_is_read() {
+        let mut state = FeedState::untouched(Format::Atom10, Time::from_unix(0));
+        state.living = u32::MAX;
+        state.current = 20;
+        assert!(is_large_ledger(&state));
+        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", true), JudgeCost::Usual);
+        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", false), JudgeCost::Large(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -169,6 +169,7 @@ fn change(number: u64, revision: u64) -> Change {
         skeleton: Some(skeleton(revision)),
         order: Some(order(revision)),
         known: vec![known(revision)],
+        index: IndexUpdate::NONE,
         versions: vec![NewVersion {
             id: id(revision % ITEMS),
             markup: Some(markup(number, revision)),

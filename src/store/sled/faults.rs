@@ -129,6 +129,7 @@ async fn change(store: &EmbeddedStore, text: &str) -> Change {
         skeleton: Some(skeleton),
         order: Some(vec![id.clone()]),
         known: vec![known],
+        index: IndexUpdate::NONE,
         versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
         latest: Vec::new(),
         conflicts: Vec::new(),
