@@ -34,7 +34,7 @@ pub const MAX_NAMES: usize = 4096;
 #[derive(Debug)]
 pub struct GuardedResolver {
     openness: Openness,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<ResolvedNames>>,
 }
 
 impl GuardedResolver {
@@ -46,11 +46,11 @@ impl GuardedResolver {
 
 /// Addresses that were admitted, by name, and until when each counts.
 #[derive(Debug, Default)]
-struct Answers {
+struct ResolvedNames {
     names: HashMap<String, (Arc<[SocketAddr]>, Instant)>,
 }
 
-impl Answers {
+impl ResolvedNames {
     fn get(&self, name: &str, now: Instant) -> Option<Arc<[SocketAddr]>> {
         let (kept, until) = self.names.get(name)?;
         (*until > now).then(|| Arc::clone(kept))
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn answers_are_kept_for_their_time_and_in_a_bounded_number() {
-        let (mut answers, now) = (Answers::default(), Instant::now());
+        let (mut answers, now) = (ResolvedNames::default(), Instant::now());
         let kept: Arc<[SocketAddr]> = found(&["1.1.1.1"]).into();
         for n in 0..=MAX_NAMES {
             answers.keep(&format!("n{n}.example"), &kept, now);

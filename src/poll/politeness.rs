@@ -18,10 +18,10 @@ use tokio::time::Instant;
 /// Names below one registrable domain are one: they are one publisher's machines as a rule. Private
 /// suffixes (`github.io`) count as those of a registry: below them each name is somebody else's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PoliteHost(Arc<HostPace>);
+pub struct PoliteHost(Arc<PolitePace>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct HostPace {
+struct PolitePace {
     name: Arc<str>,
     /// Its registrable domain, also where it has a line of its own.
     domain: Arc<str>,
@@ -55,7 +55,7 @@ impl PoliteHost {
             let name: Arc<str> = name.into();
             let full = if *full == *name { Arc::clone(&name) } else { full.into() };
             let (domain, listed) = (Arc::clone(&name), spacing.min(LISTED_SPACING));
-            Self(Arc::new(HostPace { name, domain, full, spacing, listed, parallel: 1 }))
+            Self(Arc::new(PolitePace { name, domain, full, spacing, listed, parallel: 1 }))
         };
         let Ok(read) = read_url(url) else {
             return of(url, url, Duration::ZERO);
@@ -80,7 +80,7 @@ impl PoliteHost {
             return self;
         }
         // One of the operator's own is told apart by its port.
-        let HostPace { name: line, full, .. } = self.0.as_ref();
+        let PolitePace { name: line, full, .. } = self.0.as_ref();
         let bare = full.rsplit_once(':').map(|(host, _)| host);
         let mut name: &str = if line == full { bare.unwrap_or(full) } else { full };
         if paces.contains_key(&**full) {
@@ -100,7 +100,7 @@ impl PoliteHost {
 
     fn at(&self, pace: &Pace, line: Option<Arc<str>>) -> Self {
         let before = self.0.as_ref();
-        Self(Arc::new(HostPace {
+        Self(Arc::new(PolitePace {
             name: line.unwrap_or_else(|| Arc::clone(&before.name)),
             domain: Arc::clone(&before.domain),
             full: Arc::clone(&before.full),

@@ -11,12 +11,12 @@ fn poll(text: &str) -> Errand {
 fn host(text: &str) -> PoliteHost {
     let (name, domain, full) = (text.into(), text.into(), text.into());
     let (spacing, listed, parallel) = (SECOND, LISTED_SPACING, 1);
-    PoliteHost(Arc::new(HostPace { name, domain, full, spacing, listed, parallel }))
+    PoliteHost(Arc::new(PolitePace { name, domain, full, spacing, listed, parallel }))
 }
 
 /// The same host at another pace, or in another line.
-fn with(host: &PoliteHost, change: impl FnOnce(&mut HostPace)) -> PoliteHost {
-    let mut pace = HostPace::clone(&host.0);
+fn with(host: &PoliteHost, change: impl FnOnce(&mut PolitePace)) -> PoliteHost {
+    let mut pace = PolitePace::clone(&host.0);
     change(&mut pace);
     PoliteHost(Arc::new(pace))
 }
@@ -108,7 +108,7 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
     let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-    let unpaced = |pace: &mut HostPace| (pace.spacing, pace.listed) = Default::default();
+    let unpaced = |pace: &mut PolitePace| (pace.spacing, pace.listed) = Default::default();
     assert_eq!(own, with(&host("127.0.0.1:8081"), unpaced));
     let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
     assert_eq!(stranger, host("example.org"));

@@ -1,6 +1,6 @@
 //! Specimens of feeds and of what polling remembers of them.
 
-use super::files::{URL, at};
+use super::files::{URL, at, golden};
 use super::*;
 use crate::store::MovedAway;
 use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
@@ -203,4 +203,13 @@ pub(super) fn identity() -> IdentityRecord {
         Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
     let running = Some(Time::from_unix(1_795_191_600));
     IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running, moved }
+}
+
+#[test]
+fn poll_states_of_the_layout_before_are_read() {
+    let stored = golden("poll-1.hex", &[]);
+    let before = PollState { overlap: Overlap::default(), ..poll() };
+    assert_eq!(decode::<PollState>(&stored).unwrap(), before);
+    let cut = stored.len() - 1;
+    assert!(decode::<PollState>(&stored[..cut]).is_err());
 }

@@ -328,7 +328,7 @@ fn log() -> (Time, LoggedChange) {
 }
 
 /// The bytes in a file: hexadecimal, white space ignored.
-fn golden(name: &str, written: &[u8]) -> Vec<u8> {
+pub(super) fn golden(name: &str, written: &[u8]) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store").join(name);
     if std::env::var_os("TIDEGATE_GOLDEN").is_some() && !path.exists() {
         let digits = data_encoding::HEXLOWER.encode(written);
@@ -386,15 +386,6 @@ specimens! {
     log_ages_1: "log-ages-1.hex", log_ages(), LogAges;
     attempt_1: "attempt-1.hex", attempt(), Attempt;
     stub_1: "stub-1.hex", stub(), Stub;
-}
-
-#[test]
-fn poll_states_of_the_layout_before_are_read() {
-    let stored = golden("poll-1.hex", &[]);
-    let before = PollState { overlap: Overlap::default(), ..poll() };
-    assert_eq!(decode::<PollState>(&stored).unwrap(), before);
-    let cut = stored.len() - 1;
-    assert!(decode::<PollState>(&stored[..cut]).is_err());
 }
 
 /// The number of each variant is part of the layout.
