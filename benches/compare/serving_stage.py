@@ -1,6 +1,8 @@
 """A gateway with a feed of 50 KB, and nginx with the very same bytes in files."""
 
+import functools
 import gzip
+import itertools
 import os
 import pathlib
 import random
@@ -62,20 +64,22 @@ http {{
 """
 
 
-def words(random, number):
-    """Text of so many words, of which a language has a few thousand."""
-    letters = "etaoinshrdlucmfwypvbgkqjxz"
-    return " ".join(
-        "".join(random.choices(letters, range(26, 0, -1), k=random.randint(2, 9)))
-        for _ in range(number)
-    )
+@functools.cache
+def vocabulary():
+    """The words of all entries, those that come often first, and how often each does."""
+    chance, letters = random.Random("words"), "etaoinshrdlucmfwypvbgkqjxz"
+    words = [
+        "".join(chance.choices(letters, range(26, 0, -1), k=chance.randint(2, 9)))
+        for _ in range(400)
+    ]
+    return words, list(itertools.accumulate(1 / place for place in range(1, 401)))
 
 
 def entry(number, seed):
     """An entry of the scripted feeds: the same for the same number."""
     chance = random.Random(f"{seed} {number}")
-    vocabulary = words(random.Random(seed), 400).split()
-    text = " ".join(chance.choices(vocabulary, range(400, 0, -1), k=WORDS))
+    words, often = vocabulary()
+    text = " ".join(chance.choices(words, cum_weights=often, k=WORDS))
     day = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_700_000_000 + number * 3600))
     return (
         f"<entry><id>tag:example.org,2026:{seed}/{number}</id><title>Post {number}</title>"

@@ -33,7 +33,7 @@ impl Service<Request<Incoming>> for SiteService {
         let busy = self.connection.begin(is_http_1);
         if let Some(answer) = ready::answer(&self.room, self.peer, &request) {
             return Answering::Ready(Some(
-                answer.map(|body| SentBody::new(Content::Whole(body), busy)),
+                answer.map(|body| SentBody::new(SentContent::Whole(body), busy)),
             ));
         }
         request.extensions_mut().insert(self.peer);
@@ -42,7 +42,7 @@ impl Service<Request<Incoming>> for SiteService {
         Answering::Routed(Box::pin(async move {
             let mut answer = router.oneshot(request).await?;
             room.ready.keep(&mut answer);
-            Ok(answer.map(|body| SentBody::new(Content::Streamed(body), busy)))
+            Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))
         }))
     }
 }
@@ -71,19 +71,19 @@ impl Future for Answering {
 /// The body of an answer, whose connection is busy with it until it is dropped.
 #[derive(Debug)]
 pub(super) struct SentBody {
-    content: Content,
+    content: SentContent,
     _busy: Busy,
 }
 
 #[derive(Debug)]
-enum Content {
+enum SentContent {
     Streamed(Body),
     /// Handed over at once; empty from then on.
     Whole(Bytes),
 }
 
 impl SentBody {
-    const fn new(content: Content, busy: Busy) -> Self {
+    const fn new(content: SentContent, busy: Busy) -> Self {
         Self { content, _busy: busy }
     }
 }
@@ -97,23 +97,23 @@ impl http_body::Body for SentBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match &mut self.content {
-            Content::Streamed(body) => Pin::new(body).poll_frame(context),
-            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            SentContent::Streamed(body) => Pin::new(body).poll_frame(context),
+            SentContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            SentContent::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
-            Content::Streamed(body) => body.is_end_stream(),
-            Content::Whole(bytes) => bytes.is_empty(),
+            SentContent::Streamed(body) => body.is_end_stream(),
+            SentContent::Whole(bytes) => bytes.is_empty(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Streamed(body) => body.size_hint(),
-            Content::Whole(bytes) => {
+            SentContent::Streamed(body) => body.size_hint(),
+            SentContent::Whole(bytes) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
         }
