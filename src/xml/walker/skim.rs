@@ -280,7 +280,12 @@ impl<'a> Walker<'a> {
             let (prefix, local) = split_name(attribute.name);
             let ns = if prefix.is_empty() { Ns::None } else { self.scope.resolve(prefix)? };
             let is_base = ns == Ns::Xml && local == "base";
-            if is_base || buffers.names.contains(&(ns, local)) {
+            // A base is nobody's business but where an address is read under it, or where it is too long.
+            let around = self.base().map_or(0, |base| base.as_str().len());
+            let is_plain = interest == Interest::Nothing
+                && buffers.open.is_empty()
+                && attribute.value.len() * 3 + around <= self.limits.base;
+            if (is_base && !is_plain) || buffers.names.contains(&(ns, local)) {
                 return None;
             }
             buffers.names.push((ns, local));
