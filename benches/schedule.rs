@@ -60,6 +60,7 @@ impl DocumentJudge for Taken {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         _: &SharingContext,
+        _: &dyn LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let before = round.snapshot.map(|snapshot| snapshot.state.clone());
         let base = before.as_ref().map_or(Revision(0), |state| state.revision);

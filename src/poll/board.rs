@@ -56,7 +56,7 @@ pub(super) struct BoardEntry {
     /// The walk through its publisher's older documents.
     pub(super) backfill: Option<Box<Backfill>>,
     /// The last rounds of asking, newest first.
-    probes: Option<Box<VecDeque<FinishedProbe>>>,
+    probes: VecDeque<FinishedProbe>,
     /// The subscription to its hub, where there is one.
     pub(super) hub: Option<Box<HubReport>>,
 }
@@ -67,9 +67,8 @@ impl BoardEntry {
         if note.counts.values().any(|count| *count > 0) {
             self.last_change = Some(note.at);
         }
-        let probes = self.probes.get_or_insert_default();
-        probes.truncate(PROBES_KEPT - 1);
-        probes.push_front(note);
+        self.probes.truncate(PROBES_KEPT - 1);
+        self.probes.push_front(note);
     }
 
     /// Takes in a poll, and the document that it looked at.
@@ -115,7 +114,7 @@ impl BoardEntry {
             last_change: self.last_change,
             backfill: self.backfill.as_deref().cloned(),
             probing: self.probing,
-            probes: self.probes.as_deref().cloned().unwrap_or_default(),
+            probes: self.probes.clone(),
             hub: self.hub.as_deref().cloned(),
         }
     }

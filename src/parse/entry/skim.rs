@@ -51,10 +51,10 @@ impl<'a> SkimReader<'a> for EntryBuilder<'a, '_> {
         &mut self,
         level: usize,
         frame: &OpenElement<'a>,
-        text: &Cow<'a, str>,
+        text: Cow<'a, str>,
         place: &(Range<usize>, Range<usize>),
         base: Option<&Url>,
     ) {
-        self.meaning.close(self.dialect, level, frame, text, false, place, base);
+        self.meaning.close(self.dialect, level, frame, &text, false, place, base);
     }
 }

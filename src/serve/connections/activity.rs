@@ -173,11 +173,11 @@ mod tests {
         let serving = tokio::spawn(async move {
             let mut seen = vec![];
             for ending in [Ending::Graceful, Ending::Now] {
-                poll_fn(|context| match watch.poll_ending(context) {
-                    told if told == ending => Poll::Ready(seen.push(told)),
+                let told = poll_fn(|context| match watch.poll_ending(context) {
+                    told if told == ending => Poll::Ready(told),
                     _ => Poll::Pending,
-                })
-                .await;
+                });
+                seen.push(told.await);
             }
             seen
         });

@@ -84,7 +84,8 @@ mod tests {
         let limits = ConnectionLimits::USUAL;
         let pace = limits.pace();
         assert_eq!(pace, PACE);
-        let of: [(fn(Duration) -> ConnectionAge, Duration, Ending); 4] = [
+        type AgeAfter = fn(Duration) -> ConnectionAge;
+        let of: [(AgeAfter, Duration, Ending); 4] = [
             (
                 |open| ConnectionAge { open, has_asked: false, ..NEW },
                 limits.first_request,

@@ -40,7 +40,7 @@ pub trait SkimReader<'a> {
         &mut self,
         level: usize,
         frame: &OpenElement<'a>,
-        text: &Cow<'a, str>,
+        text: Cow<'a, str>,
         place: &(Range<usize>, Range<usize>),
         base: Option<&Url>,
     );
@@ -153,7 +153,7 @@ impl<'a> Walker<'a> {
                     self.scope.truncate(element.scope);
                     if let Some((_, frame, text)) = element.wanted {
                         let place = (frame.content..tag, frame.start..end);
-                        reader.closed(level, &frame, &text, &place, self.base());
+                        reader.closed(level, &frame, text, &place, self.base());
                     }
                     end
                 }
@@ -234,7 +234,7 @@ impl<'a> Walker<'a> {
             self.scope.truncate(scope);
             if let Some(frame) = wanted {
                 let place = (end..end, tag..end);
-                reader.closed(level, &frame, &Cow::Borrowed(""), &place, self.base());
+                reader.closed(level, &frame, Cow::Borrowed(""), &place, self.base());
             }
         } else {
             let wanted = wanted.map(|frame| (interest, frame, Cow::Borrowed("")));
