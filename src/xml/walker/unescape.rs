@@ -83,7 +83,7 @@ mod tests {
     fn text_goes_up_to_a_tag() {
         for (text, end) in [
             ("<a", Some(0)),
-            ("a &lt; &#65;&#x42; ] ]] <", Some(22)),
+            ("a &lt; &#65;&#x42; ] ]] <", Some(24)),
             ("a", None),
             ("a & b<", None),
             ("a &nbsp;<", None),
