@@ -13,10 +13,10 @@ pub type ReadProjection = fn(&str, &Context, Format) -> Vec<Field<'static>>;
 
 /// The fields of an entry, or how they are read.
 #[derive(Debug, Clone)]
-pub struct Projection<'a>(Fields<'a>);
+pub struct Projection<'a>(FieldSource<'a>);
 
 #[derive(Debug, Clone)]
-enum Fields<'a> {
+enum FieldSource<'a> {
     Known(Vec<Field<'a>>),
     OnDemand { format: Format, read: ReadProjection, known: OnceLock<Vec<Field<'static>>> },
 }
@@ -24,21 +24,21 @@ enum Fields<'a> {
 impl<'a> Projection<'a> {
     /// One that `read` makes of the entry's markup when it is first asked for.
     pub const fn on_demand(format: Format, read: ReadProjection) -> Self {
-        Self(Fields::OnDemand { format, read, known: OnceLock::new() })
+        Self(FieldSource::OnDemand { format, read, known: OnceLock::new() })
     }
 
     /// The fields, where they were asked for.
     fn known(&self) -> Option<&[Field<'a>]> {
         match &self.0 {
-            Fields::Known(fields) => Some(fields),
-            Fields::OnDemand { known, .. } => known.get().map(Vec::as_slice),
+            FieldSource::Known(fields) => Some(fields),
+            FieldSource::OnDemand { known, .. } => known.get().map(Vec::as_slice),
         }
     }
 }
 
 impl<'a> From<Vec<Field<'a>>> for Projection<'a> {
     fn from(fields: Vec<Field<'a>>) -> Self {
-        Self(Fields::Known(fields))
+        Self(FieldSource::Known(fields))
     }
 }
 
@@ -75,8 +75,8 @@ impl Entry<'_> {
     /// The canonical projection, in document order, dates included (the comparison leaves them out).
     pub fn fields(&self) -> &[Field<'_>] {
         match &self.projection.0 {
-            Fields::Known(fields) => fields,
-            Fields::OnDemand { format, read, known } => {
+            FieldSource::Known(fields) => fields,
+            FieldSource::OnDemand { format, read, known } => {
                 known.get_or_init(|| read(&self.markup, &self.context, *format))
             }
         }
