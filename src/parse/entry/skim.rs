@@ -14,9 +14,10 @@ impl<'a> EntryBuilder<'a, '_> {
         if is_mended || !self.dialect.is_usual() {
             return None;
         }
-        let fields = self.limits.fields.checked_sub(self.fields.len())?;
+        // Text of the entry's own is a field, too.
+        let fields = self.limits.fields.checked_sub(self.fields.len() + 1)?;
         let skimmed = walker.skim(self, SkimLimits { fields, path: self.limits.path })?;
-        self.cost += skimmed.fields * FIELD_COST + skimmed.paths;
+        self.cost += (skimmed.fields + 1) * FIELD_COST + skimmed.paths;
         self.is_skimmed = true;
         Some(skimmed.end)
     }
