@@ -222,7 +222,9 @@ impl PlainRead {
                 let stands = is_own
                     && state.is_current()
                     && room.directory.is_still(directory)
-                    && room.shelf.forgotten() == *forgotten;
+                    && room.shelf.forgotten() == *forgotten
+                    // No date is in the future, also where the clock was set back.
+                    && *shown <= room.clock.now();
                 let rendition = self.rendition.upgrade().filter(|_| stands)?;
                 Some((rendition, Some(*shown)))
             }
