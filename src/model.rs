@@ -79,7 +79,9 @@ pub use overlap::Overlap;
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
 pub use projection::{Projection, ReadProjection};
-pub use settled::{FoundItems, IndexKey, IndexUpdate, LedgerQuery, ReindexedItem, SettledItems};
+pub use settled::{
+    FoundItems, IndexKey, IndexUpdate, LedgerQuery, ReindexedItem, SettledItems, WantedItems,
+};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Decision, Evidence, Hold, Item, ItemStatus, LedgerEntry, Origin, Revision, Snapshot,

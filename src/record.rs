@@ -44,7 +44,7 @@ pub use ingest::{look_again, take_in, take_in_shared};
 pub use outdated::{outdated, refreshed};
 pub use probe_results::answered;
 pub use redact::{Redaction, redact};
-pub use settled::{LEDGER_LOOKS, WantedItems, ledger_query, wanted_after};
+pub use settled::{ledger_query, wanted_after};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;
 

@@ -55,6 +55,15 @@ impl LedgerQuery {
     }
 }
 
+/// What of the settled items a document is judged with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WantedItems {
+    /// All of them.
+    Whole,
+    /// What this finds; nothing where it is empty.
+    Found(LedgerQuery),
+}
+
 /// What a query found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoundItems {

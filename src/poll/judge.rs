@@ -190,7 +190,10 @@ impl DocumentJudge for ParseAndRecord {
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
-        let read = ledger::snapshot_for(round, &document, ledger)?;
+        let read = match round.snapshot {
+            Some(snapshot) => ledger.read_more(snapshot, record::ledger_query(round, &document))?,
+            None => None,
+        };
         let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
         let names = record::unknown_names(round, &[&document], &beside.names);
         if !names.is_empty() {

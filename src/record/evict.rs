@@ -67,8 +67,7 @@ pub fn unknown_names(
             continue;
         }
         // What would be made of it, where it is new.
-        let id = mint::sync_id(round.endpoint, round.feed, &name, &HashSet::new());
-        names.extend(id.ok().map(|id| id.to_string()));
+        names.extend(mint::first_sync_id(round, &name).map(|id| id.to_string()));
         names.push(name);
     }
     names.sort_unstable();
@@ -86,9 +85,7 @@ pub fn minted_names(
 ) -> Vec<String> {
     let snapshot = round.snapshot.filter(|snapshot| snapshot.state.evictions.count > 0);
     let (Some(snapshot), Some(change)) = (snapshot, &verdict.change) else { return Vec::new() };
-    let is_new = |known: &&LedgerEntry| {
-        snapshot.known.binary_search_by(|there| there.id.cmp(&known.id)).is_err()
-    };
+    let is_new = |known: &&LedgerEntry| snapshot.find(&known.id).is_none();
     let minted = change.known.iter().filter(is_new).map(|known| known.id.to_string());
     minted.filter(|name| !asked.contains(name)).collect()
 }

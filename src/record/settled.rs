@@ -7,24 +7,15 @@
 
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
-use crate::identity::{self, Native};
+use crate::identity;
 use crate::model::{
     Chain, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry, LedgerQuery, Origin,
-    ReindexedItem, Stub, SyncId,
+    ReindexedItem, Stub, SyncId, WantedItems,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A ledger of no more items has no index, and is read whole.
 const READ_WHOLE: usize = if cfg!(test) { 4 } else { 128 };
-
-/// What a document needs of the ledger besides what is not settled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WantedItems {
-    /// All of it.
-    Whole,
-    /// What this finds; nothing where it is empty.
-    Found(LedgerQuery),
-}
 
 /// What judging a document needs of the settled items that its snapshot lacks.
 pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> WantedItems {
@@ -55,7 +46,7 @@ pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> Wan
         }
         fresh += 1;
         keys.extend(identity::entry_keys(entry, native));
-        ids.extend(minted(round, native));
+        ids.extend(mint::first_sync_id(round, &native.shown));
     }
     let said = document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
     keys.extend(said.filter(|name| !borne.contains_key(name)).map(identity::name_key));
@@ -78,18 +69,22 @@ const OLDEST_MORE: usize = 32;
 /// The most of the oldest items that are read with a document; maintenance lets the rest leave.
 const OLDEST_LIMIT: usize = 512;
 
-/// The sync id that a new item of this name would get.
-fn minted(round: &Observation<'_>, native: &Native) -> Option<SyncId> {
-    mint::sync_id(round.endpoint, round.feed, &native.shown, &HashSet::new()).ok()
-}
-
-/// How often a document is judged anew at most because of what its verdict turned out to need.
-pub const LEDGER_LOOKS: usize = 4;
+/// How often a document is judged anew at most because of what its verdict turned out to need, before the
+/// whole ledger is read.
+const LOOKS_LIMIT: usize = 4;
 
 /// What a verdict turned out to need of the settled items that its snapshot lacks; where that finds any,
-/// the document is to be judged anew with them.
-pub fn wanted_after(round: &Observation<'_>, verdict: &Verdict) -> Option<WantedItems> {
+/// the document is to be judged anew with them. `looks`: how often it was so far. Nothing where the
+/// snapshot has the whole ledger, so that whoever asks comes to an end.
+pub fn wanted_after(
+    round: &Observation<'_>,
+    verdict: &Verdict,
+    looks: usize,
+) -> Option<WantedItems> {
     let snapshot = round.snapshot.filter(|snapshot| snapshot.settled.is_some())?;
+    if looks >= LOOKS_LIMIT {
+        return Some(WantedItems::Whole);
+    }
     // What may be let out of a held document is compared with all that ever was.
     if verdict.held.is_some() {
         return Some(WantedItems::Whole);

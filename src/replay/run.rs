@@ -9,7 +9,7 @@ use crate::model::{
     Warning,
 };
 use crate::parse::{self, Limits, ParseError};
-use crate::record::{self, LEDGER_LOOKS, Observation, ObservationError, Verdict, WantedItems};
+use crate::record::{self, Observation, ObservationError, Verdict};
 use crate::store::{Claim, CommitError, PinnedFeed, Store, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -239,9 +239,11 @@ impl Replayed<'_> {
             self.same += 1;
             return Ok(Ok(self.look_again(now).await?));
         }
-        let wanted = record::ledger_query(&self.round(snapshot.as_ref(), now), &document);
-        let more = read_more(reader.as_ref(), snapshot.as_ref(), wanted).await?;
-        let snapshot = more.or(snapshot);
+        let mut snapshot = snapshot;
+        if let (Some(reader), Some(part)) = (&reader, &snapshot) {
+            let wanted = record::ledger_query(&self.round(Some(part), now), &document);
+            snapshot = Arc::clone(reader).read_more(part, wanted).await?.or(snapshot);
+        }
         let names = record::unknown_names(
             &self.round(snapshot.as_ref(), now),
             &[&document],
@@ -261,14 +263,15 @@ impl Replayed<'_> {
             false => record::refreshed(&snapshot, &kept, ignore),
         });
         let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
-        for _ in 0..LEDGER_LOOKS {
-            let wanted = record::wanted_after(&self.round(snapshot.as_ref(), now), &verdict);
+        let mut looks = 1;
+        // Ends with the whole ledger, which lacks nothing.
+        while let (Some(reader), Some(part)) = (&reader, &snapshot) {
+            let wanted = record::wanted_after(&self.round(Some(part), now), &verdict, looks);
             let Some(wanted) = wanted else { break };
-            let more = read_more(reader.as_ref(), snapshot.as_ref(), wanted).await?;
-            let Some(more) = more else { break };
-            let round = self.round(Some(&more), now);
-            verdict = record::take_in(&round, &document, prints)?;
+            let Some(more) = Arc::clone(reader).read_more(part, wanted).await? else { break };
+            verdict = record::take_in(&self.round(Some(&more), now), &document, prints)?;
             snapshot = Some(more);
+            looks += 1;
         }
         // A pinned feed keeps what a commit takes the place of.
         drop(reader);
@@ -358,25 +361,6 @@ impl Replayed<'_> {
     fn printed(&self, event: &Event) -> PrintedEvent {
         let seen_gone = event.seen_gone.and_then(|since| self.in_force_at(since));
         PrintedEvent::new(event, seen_gone)
-    }
-}
-
-/// The snapshot with the items that are wanted; `None` where there are none.
-async fn read_more(
-    reader: Option<&Arc<dyn PinnedFeed>>,
-    snapshot: Option<&Snapshot>,
-    wanted: WantedItems,
-) -> Result<Option<Snapshot>, StoreError> {
-    let (Some(reader), Some(snapshot)) = (reader, snapshot) else { return Ok(None) };
-    match wanted {
-        WantedItems::Whole => {
-            let whole = Arc::clone(reader).snapshot().await?;
-            Ok(whole.map(|whole| whole.with_evicted(snapshot)))
-        }
-        WantedItems::Found(query) if query.is_empty() => Ok(None),
-        WantedItems::Found(query) => {
-            Ok(snapshot.with_found(Arc::clone(reader).find_items(query).await?))
-        }
     }
 }
 

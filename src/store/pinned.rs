@@ -1,7 +1,7 @@
 //! A feed that is read at one revision, a portion at a time.
 
 use super::{Select, StoreError, View};
-use crate::model::{FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick};
+use crate::model::{FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -50,6 +50,22 @@ pub trait PinnedFeed: Send + Sync {
     /// that it has may be among them.
     async fn find_items(self: Arc<Self>, _query: LedgerQuery) -> Result<FoundItems, StoreError> {
         Ok(FoundItems::default())
+    }
+    /// A snapshot of this feed with the items that are wanted besides; `None` where it has them already,
+    /// there are none, or the feed was purged meanwhile. What had left the ledger stays in it.
+    async fn read_more(
+        self: Arc<Self>,
+        snapshot: &Snapshot,
+        wanted: WantedItems,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        match wanted {
+            WantedItems::Whole => {
+                let whole = self.snapshot().await?;
+                Ok(whole.map(|whole| whole.with_evicted(snapshot)))
+            }
+            WantedItems::Found(query) if query.is_empty() => Ok(None),
+            WantedItems::Found(query) => Ok(snapshot.with_found(self.find_items(query).await?)),
+        }
     }
 }
 

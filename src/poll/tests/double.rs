@@ -113,22 +113,11 @@ impl Shelf {
         let revision = Revision(change.base.0 + 1);
         let mut state = change.state;
         state.revision = revision;
+        let format = state.format;
         let order = change.order.unwrap_or_default();
-        let (kept, archives) = (Vec::new(), Vec::new());
+        let nothing = Snapshot { state, ..Snapshot::untouched(format, change.at) };
         let known = change.known;
-        self.snapshots.insert(
-            change.feed,
-            Snapshot {
-                state,
-                known,
-                settled: None,
-                unsettled: None,
-                order,
-                kept,
-                archives,
-                conflicts: Default::default(),
-            },
-        );
+        self.snapshots.insert(change.feed, Snapshot { known, order, ..nothing });
         revision
     }
 }

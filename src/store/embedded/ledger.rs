@@ -5,7 +5,7 @@
 
 use super::plan::Portions;
 use super::records::Records;
-use super::{archives, conflicts, keys, read};
+use super::{conflicts, keys, read};
 use crate::model::{
     Change, FeedName, FeedState, FoundItems, LedgerEntry, LedgerQuery, SettledItems, Snapshot,
     SyncId, Tick,
@@ -14,6 +14,7 @@ use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::{CommitError, StoreError};
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::time::Duration;
 
 /// Whether the ledger has an index.
 pub(super) fn has_index(records: &Records, feed: &FeedName) -> Result<bool, StoreError> {
@@ -52,7 +53,8 @@ pub(super) fn unsettled(
     Ok(Some(Snapshot {
         state: state.clone(),
         kept: if state.hold.is_some() { read::kept(records, feed)? } else { Vec::new() },
-        archives: archives::oldest(records, feed, state)?,
+        // Maintenance drops archives, over the whole ledger.
+        archives: Vec::new(),
         conflicts: conflicts::all(records, feed, &known)?,
         settled: Some(settled),
         unsettled: Some(unsettled),
@@ -96,7 +98,7 @@ pub(super) fn find(
             ids.insert(id.ok_or_else(|| records.damaged(Class::ByTick, &key, "it names no item"))?);
             // More items may have the last of them.
             let tick = tick_of(records, feed, &key)?.time();
-            oldest_to = Some(Tick::at(tick.minus(std::time::Duration::from_secs(1))));
+            oldest_to = Some(Tick::at(tick.minus(Duration::from_secs(1))));
         }
     }
     let mut items = Vec::with_capacity(ids.len());

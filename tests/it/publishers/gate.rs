@@ -10,11 +10,13 @@ use tidegate::model::{
     IndexUpdate, Item, LedgerEntry, ReindexedItem, Snapshot, Tick, Time, VERSIONS_PER_DAY, Without,
 };
 use tidegate::parse::{self, Limits};
-use tidegate::record::{self, LEDGER_LOOKS, Observation, Verdict, WantedItems};
+use tidegate::record::{self, Observation, Verdict};
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+/// A verdict over a part of the ledger is made no more often.
+const LOOKS_MOST: usize = 5;
 
 /// One feed in a store in memory.
 pub struct Gate {
@@ -120,20 +122,17 @@ impl Gate {
         };
         let cutoff = Tick::at(now.minus(30 * DAY));
         let mut snapshot = ready(Arc::clone(&reader).unsettled(cutoff)).unwrap().unwrap();
-        let read = |snapshot: &Snapshot, wanted| match wanted {
-            WantedItems::Whole => ready(Arc::clone(&reader).snapshot()).unwrap(),
-            WantedItems::Found(query) => {
-                snapshot.with_found(ready(Arc::clone(&reader).find_items(query)).unwrap())
-            }
+        let read = |snapshot: &Snapshot, wanted| {
+            ready(Arc::clone(&reader).read_more(snapshot, wanted)).unwrap()
         };
         if let Some(document) = document {
             let wanted = record::ledger_query(&self.round(Some(&snapshot), now), document);
             snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
         }
-        for _ in 0..=LEDGER_LOOKS {
+        for looks in 1..=LOOKS_MOST {
             let round = self.round(Some(&snapshot), now);
             let of_part = decide(&round);
-            let more = record::wanted_after(&round, &of_part);
+            let more = record::wanted_after(&round, &of_part, looks);
             if let Some(more) = more.and_then(|wanted| read(&snapshot, wanted)) {
                 snapshot = more;
                 continue;
