@@ -2,6 +2,9 @@
 //! folder, each `NAME` with the header lines of `NAME.head`, and 304 to whoever names a tag. `hyper` writes
 //! them as the gateway's server would that looks nothing up; `tokio` reads and writes bytes, and knows no
 //! HTTP.
+//!
+//! `yardstick polls FILE` asks for each address of a file once a second, with the tag that it was given last, by the
+//! gateway's client and nothing around it: what a poll costs in itself.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
@@ -14,6 +17,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Duration, interval, sleep};
 
 /// The longest request, in bytes.
 const REQUEST: usize = 8 * 1024;
@@ -100,10 +104,45 @@ async fn over_tokio(mut stream: TcpStream, documents: Documents) -> io::Result<(
     Ok(())
 }
 
+/// Asks for an address for ever.
+async fn ask(client: reqwest::Client, address: String) -> Result<(), reqwest::Error> {
+    let mut tag: Option<HeaderValue> = None;
+    let mut every = interval(Duration::from_secs(1));
+    loop {
+        every.tick().await;
+        let mut request = client.get(&address);
+        if let Some(tag) = &tag {
+            request = request.header(header::IF_NONE_MATCH, tag);
+        }
+        let response = request.send().await?;
+        tag = response.headers().get(header::ETAG).cloned();
+        response.bytes().await?;
+    }
+}
+
+async fn polls(file: &str) -> io::Result<()> {
+    let client = reqwest::Client::builder().no_proxy().build().map_err(io::Error::other)?;
+    let addresses: Vec<String> =
+        std::fs::read_to_string(file)?.lines().map(str::to_owned).collect();
+    let step = Duration::from_secs(1) / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+    let mut asking = tokio::task::JoinSet::new();
+    for address in addresses {
+        asking.spawn(ask(client.clone(), address));
+        sleep(step).await;
+    }
+    match asking.join_next().await {
+        Some(Ok(Err(error))) => Err(io::Error::other(error)),
+        _ => Ok(()),
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, how, folder] = &arguments[..] else { return Err(io::ErrorKind::InvalidInput.into()) };
+    if how == "polls" {
+        return polls(folder).await;
+    }
     let documents = documents(folder)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}", listener.local_addr()?);
