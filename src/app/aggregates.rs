@@ -47,9 +47,8 @@ async fn gather_changed(
     desk: &AdminService,
     known: &mut HashMap<FeedName, Gathered>,
 ) -> Result<(), CommitError> {
-    let feeds = store.feeds().await?.into_iter().map(|record| (record.name.clone(), record));
-    let feeds: HashMap<FeedName, FeedRecord> = feeds.collect();
-    let is_one = |record: &&FeedRecord| {
+    let feeds = store.feed_list().await?;
+    let is_one = |record: &&Arc<FeedRecord>| {
         record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
     };
     known.retain(|name, _| feeds.contains_key(name));

@@ -33,11 +33,11 @@ pub(super) async fn reconcile(
     }
     let mut stored: BTreeMap<_, _> = stored.into_iter().map(|f| (f.name.clone(), f)).collect();
     let when = FeedRecord::next_change(stored.values(), now);
-    let mut changed = Vec::new();
+    let (mut changed, mut written) = (Vec::new(), Vec::new());
     let feeds = config.feeds.iter().map(config::FeedConfig::record);
     for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
         if record.follow(stored.remove(&record.name).as_ref(), when, store.endpoint()) {
-            store.put_feed(&record).await.map_err(failed)?;
+            written.push(record.clone());
             changed.push(record);
         }
     }
@@ -50,12 +50,13 @@ pub(super) async fn reconcile(
             tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
         }
         if record.follow(Some(&before), when, store.endpoint()) {
-            store.put_feed(&record).await.map_err(failed)?;
+            written.push(record.clone());
         }
         if left {
             changed.push(record);
         }
     }
+    store.put_feeds(&written).await.map_err(failed)?;
     Ok(changed)
 }
 

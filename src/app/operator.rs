@@ -131,8 +131,8 @@ impl AdminService {
     }
 
     async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
-        let feeds = self.store.feeds().await?;
-        let found = feeds.into_iter().find(|record| record.name == *feed);
+        let feeds = self.store.feed_list().await?;
+        let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
         found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
     }
 
@@ -163,8 +163,8 @@ impl AdminService {
 
     /// The time of the next change of the list of subscriptions.
     async fn next_change(&self) -> Result<Time, OperatorError> {
-        let feeds = self.store.feeds().await?;
-        Ok(FeedRecord::next_change(&feeds, self.clock.now()))
+        let feeds = self.store.feed_list().await?;
+        Ok(FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now()))
     }
 
     /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
@@ -174,19 +174,19 @@ impl AdminService {
         titles: BTreeMap<FeedName, String>,
     ) -> Result<usize, StoreError> {
         let _one = self.changing.lock().await;
-        let feeds = self.store.feeds().await?;
-        let when = FeedRecord::next_change(&feeds, self.clock.now());
-        let mut changed = 0;
-        for before in feeds {
-            let Some(title) = titles.get(&before.name) else { continue };
-            let mut record = before.clone();
-            record.enrolment.title = Some(title.clone());
-            if record.follow(Some(&before), when, self.store.endpoint()) {
-                self.store.put_feed(&record).await?;
-                changed += 1;
+        let feeds = self.store.feed_list().await?;
+        let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), self.clock.now());
+        let mut changed = Vec::new();
+        for (name, title) in titles {
+            let Some(before) = feeds.get(&name) else { continue };
+            let mut record = FeedRecord::clone(before);
+            record.enrolment.title = Some(title);
+            if record.follow(Some(before), when, self.store.endpoint()) {
+                changed.push(record);
             }
         }
-        Ok(changed)
+        self.store.put_feeds(&changed).await?;
+        Ok(changed.len())
     }
 
     fn refuse_if_filed(&self, record: &FeedRecord) -> Result<(), OperatorError> {
@@ -224,9 +224,9 @@ impl Operator for AdminService {
 
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         let mut all = Vec::new();
-        let feeds = self.store.feeds().await?;
-        for record in &feeds {
-            all.push(self.standing(record.clone()).await?);
+        let feeds = self.store.feed_list().await?;
+        for record in feeds.values() {
+            all.push(self.standing(FeedRecord::clone(record)).await?);
         }
         self.tell_of_gathering(&mut all, &feeds).await?;
         Ok(all)
@@ -237,7 +237,7 @@ impl Operator for AdminService {
         if !status.options.sharing.is_aggregate() {
             return Ok(status);
         }
-        let feeds = self.store.feeds().await?;
+        let feeds = self.store.feed_list().await?;
         let mut one = [status];
         self.tell_of_gathering(&mut one, &feeds).await?;
         let [status] = one;

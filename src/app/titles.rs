@@ -72,14 +72,19 @@ async fn update_changed(
         None => false,
     };
     let mut titles: BTreeMap<FeedName, String> = BTreeMap::new();
-    for record in store.feeds().await? {
-        if record.standing == FeedStanding::Gone || (told && !names.contains(&record.name)) {
+    let feeds = store.feed_list().await?;
+    let records: Vec<_> = match told {
+        true => names.iter().filter_map(|name| feeds.get(name)).collect(),
+        false => feeds.values().collect(),
+    };
+    for record in records {
+        if record.standing == FeedStanding::Gone {
             continue;
         }
         if let Some(title) = title(store, &record.name).await?
             && record.enrolment.title.as_ref() != Some(&title)
         {
-            titles.insert(record.name, title);
+            titles.insert(record.name.clone(), title);
         }
     }
     if !titles.is_empty() {

@@ -129,8 +129,8 @@ async fn issued(
     let before = bench.store.purged_updates(&feed.name).await?;
     let before = before.max(state.map_or(0, |state| state.updates_before));
     let before = Count::new(before).ok();
-    let others = bench.store.feeds().await?;
-    let others: Vec<_> = others.into_iter().filter(|other| other.name != feed.name).collect();
+    let others = bench.store.feed_list().await?;
+    let others: Vec<_> = others.values().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
     let mut looks = 0_usize;
     for id in ids {

@@ -2,9 +2,8 @@
 
 use super::problem::Problem;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
-use crate::store::{Store, StoreError};
+use crate::store::{FeedList, Store, StoreError};
 use http::StatusCode;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,12 +13,9 @@ use tokio::time::Instant;
 /// configuration) is noticed after this long. What goes through the API is noticed at once.
 pub(super) const DIRECTORY_AGE: Duration = Duration::from_secs(1);
 
-/// The feeds by name.
-pub(super) type Listing = BTreeMap<FeedName, Arc<FeedRecord>>;
-
 #[derive(Debug, Clone)]
 struct DirectoryPage {
-    listing: Arc<Listing>,
+    listing: Arc<FeedList>,
     at: Instant,
     generation: u64,
 }
@@ -63,7 +59,7 @@ impl Directory {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn fresh(&self) -> Option<Arc<Listing>> {
+    fn fresh(&self) -> Option<Arc<FeedList>> {
         let generation = self.generation();
         let last = self.last()?;
         let good = last.generation == generation && last.at.elapsed() < self.age;
@@ -83,7 +79,7 @@ impl Directory {
     }
 
     /// Every feed. Where the store fails, the last list that was had is good enough.
-    pub(super) async fn listing(&self) -> Result<Arc<Listing>, StoreError> {
+    pub(super) async fn listing(&self) -> Result<Arc<FeedList>, StoreError> {
         let error = match self.checked().await {
             Ok(listing) => return Ok(listing),
             Err(error) => error,
@@ -100,7 +96,7 @@ impl Directory {
     }
 
     /// Every feed, and no stand-in where the store fails: what says whether it works.
-    pub(super) async fn checked(&self) -> Result<Arc<Listing>, StoreError> {
+    pub(super) async fn checked(&self) -> Result<Arc<FeedList>, StoreError> {
         if let Some(listing) = self.fresh() {
             return Ok(listing);
         }
@@ -109,9 +105,7 @@ impl Directory {
             return Ok(listing);
         }
         let generation = self.generation();
-        let records = self.store.feeds().await?;
-        let named = records.into_iter().map(|record| (record.name.clone(), record.into()));
-        let listing: Arc<Listing> = Arc::new(named.collect());
+        let listing = self.store.feed_list().await?;
         let read = DirectoryPage { listing: Arc::clone(&listing), at: Instant::now(), generation };
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
         Ok(listing)

@@ -7,7 +7,7 @@ use crate::model::{
 use crate::poll::MAX_COMMIT_ATTEMPTS;
 use crate::record::{self, AggregateSource, Credit};
 use crate::render;
-use crate::store::{CommitError, Select, StoreError, View};
+use crate::store::{CommitError, FeedList, Select, StoreError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl AdminService {
     pub(in crate::app) async fn gather(
         &self,
         record: &FeedRecord,
-        feeds: &HashMap<FeedName, FeedRecord>,
+        feeds: &FeedList,
         gathered: &mut Gathered,
     ) -> Result<(), CommitError> {
         let sources = &record.options.sharing.sources;
@@ -116,7 +116,7 @@ impl AdminService {
     async fn source(
         &self,
         name: &FeedName,
-        feeds: &HashMap<FeedName, FeedRecord>,
+        feeds: &FeedList,
         seen: Option<&(SourceState, Vec<SyncId>)>,
     ) -> Result<Option<SourceNews>, StoreError> {
         let Some(state) = self.store.state(name).await? else { return Ok(None) };

@@ -6,8 +6,9 @@ use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
 use crate::record::LeftOut;
 use crate::serve::OperatorError;
 use crate::status::{FeedStatus, GatherNote, SourceTrouble};
+use crate::store::FeedList;
 use std::collections::{HashMap, HashSet};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What was noted of each aggregate since the start.
 #[derive(Debug, Default)]
@@ -84,17 +85,16 @@ impl AdminService {
     pub(super) async fn tell_of_gathering(
         &self,
         all: &mut [FeedStatus],
-        feeds: &[FeedRecord],
+        feeds: &FeedList,
     ) -> Result<(), OperatorError> {
         if !all.iter().any(|status| status.options.sharing.is_aggregate()) {
             return Ok(());
         }
-        let feeds: HashMap<&FeedName, &FeedRecord> =
-            feeds.iter().map(|record| (&record.name, record)).collect();
         for status in all.iter_mut().filter(|status| status.options.sharing.is_aggregate()) {
             let mut note = self.gathered.note(&status.name);
             for source in &status.options.sharing.sources {
-                let Some(why) = self.trouble(source, feeds.get(source).copied()).await? else {
+                let Some(why) = self.trouble(source, feeds.get(source).map(Arc::as_ref)).await?
+                else {
                     continue;
                 };
                 note.troubled += 1;

@@ -41,10 +41,9 @@ impl AdminService {
             let url = config::feed_address(&put.url);
             url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
         };
-        let all = self.store.feeds().await?;
-        let is_there = |name: &FeedName| {
-            all.iter().any(|r| r.name == *name && r.standing != FeedStanding::Gone)
-        };
+        let all = self.store.feed_list().await?;
+        let is_there =
+            |name: &FeedName| all.get(name).is_some_and(|r| r.standing != FeedStanding::Gone);
         let unknown = |name: &&FeedName| *name == feed || !is_there(name);
         if let Some(name) = sharing.shares_with.iter().find(unknown) {
             let said = format!("shares_with: there is no other feed {name}");

@@ -303,6 +303,7 @@ impl Committer {
                 return Err(CommitError::Store(StoreError::Occupied { path }));
             }
         };
+        self.shared.forget_list();
         for piece in pieces {
             let mut writes = Writes::new();
             let came = importer.piece(&self.records, piece, &mut writes)?;
@@ -331,14 +332,17 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes a feed's record.
-    pub(super) fn put_feed(
+    /// Writes records of feeds.
+    pub(super) fn put_feeds(
         &mut self,
-        record: &FeedRecord,
+        records: &[FeedRecord],
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let mut writes = Writes::new();
-        self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;
+        for record in records {
+            self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;
+        }
+        self.shared.forget_list();
         self.write(writes, group);
         Ok(())
     }
@@ -392,6 +396,7 @@ impl Committer {
             let updates = read::most_updates(&records, feed, own.as_ref());
             PurgeMark::under(&head.state, updates, self.floors.get(feed))
         });
+        self.shared.forget_list();
         self.write(purge::forget(&self.records, feed, floor.as_ref())?, group);
         if let Some(floor) = floor {
             self.floors.insert(feed.clone(), floor);

@@ -12,9 +12,9 @@ use crate::model::{
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    Claim, ClosedEpoch, CommitError, Committed, Epoch, Holdings, KeptVersion, MovedAway, Past,
-    PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store, StoreCondition, StoreError,
-    VersionNote, condition,
+    Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Holdings, KeptVersion, MovedAway,
+    Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store, StoreCondition, StoreError,
+    VersionNote, as_list, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -49,14 +49,28 @@ impl Store for EmbeddedStore {
     }
 
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
-        self.inner.of_all(read::feeds).await
+        let listed = self.feed_list().await?;
+        Ok(listed.values().map(|record| FeedRecord::clone(record)).collect())
+    }
+
+    async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
+        self.inner
+            .read(|records, shared| shared.list_feeds(|| Ok(as_list(read::feeds(records)?))))
+            .await
     }
 
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
-        let record = record.clone();
-        self.inner
-            .ask(Touches::Lists, move |committer, group| committer.put_feed(&record, group))
-            .await
+        self.put_feeds(std::slice::from_ref(record)).await
+    }
+
+    async fn put_feeds(&self, records: &[FeedRecord]) -> Result<(), StoreError> {
+        for some in records.chunks(transfer::AT_ONCE) {
+            let some = some.to_vec();
+            self.inner
+                .ask(Touches::Lists, move |committer, group| committer.put_feeds(&some, group))
+                .await?;
+        }
+        Ok(())
     }
 
     async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use super::pins::{Pin, Pins};
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedState, Lineage, Revision};
 use crate::store::record::StateRecord;
-use crate::store::{Claim, CommitError, Epoch, StateWatch, StoreError};
+use crate::store::{Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,6 +46,9 @@ pub(super) struct StoreShared {
     marks: RwLock<(u64, u32)>,
     /// Which opening closed which epochs.
     pub(super) lineage: RwLock<Lineage>,
+    /// The records of all feeds, while they are as they were when somebody read them; forgotten only while the
+    /// gate of the lists is shut.
+    listed: Mutex<Option<Arc<FeedList>>>,
     /// How often records outside the content of feeds were written, as far as that was acknowledged.
     pub(super) list_writes: AtomicU64,
     /// Whether its state was moved away: nothing is committed any more.
@@ -90,6 +93,7 @@ impl StoreShared {
             clock,
             marks: RwLock::new((fence, mark)),
             lineage: RwLock::new(lineage),
+            listed: Mutex::default(),
             list_writes: AtomicU64::new(0),
             is_moved: AtomicBool::new(false),
             sealed: watch::Sender::new(epoch),
@@ -131,6 +135,7 @@ impl StoreShared {
             let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *feeds, found.collect())
         };
+        self.forget_list();
         for published in before.into_values() {
             published.watch.outdate();
             published.pins.outdated();
@@ -244,6 +249,25 @@ impl StoreShared {
         let _open = self.lists.read().map_err(|_| broken())?;
         self.health()?;
         read()
+    }
+
+    /// The records of all feeds: those that were read before, or those that `read` finds.
+    pub(super) fn list_feeds(
+        &self,
+        read: impl FnOnce() -> Result<FeedList, StoreError>,
+    ) -> Result<Arc<FeedList>, StoreError> {
+        self.listing(|| {
+            let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(listed) = &*listed {
+                return Ok(Arc::clone(listed));
+            }
+            Ok(Arc::clone(listed.insert(Arc::new(read()?))))
+        })
+    }
+
+    /// The record of a feed changes.
+    pub(super) fn forget_list(&self) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Stops the store, until it was opened again.
