@@ -167,6 +167,7 @@ async fn polling(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         running: Arc::clone(clock) as Arc<dyn Clock>,
         services: services(),
+        load: Arc::default(),
         judge: Arc::new(Taken),
         cancel: cancel.clone(),
     };

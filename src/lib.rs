@@ -15,6 +15,7 @@ pub mod fetch;
 pub mod hub;
 pub mod identity;
 pub mod judge;
+pub mod load;
 pub mod model;
 pub mod parse;
 pub mod poll;

@@ -73,6 +73,7 @@ pub use operator::{Operator, OperatorError, Put, PutFeed, Redacted};
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use crate::clock::Clock;
+use crate::load::Load;
 use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
@@ -149,6 +150,8 @@ pub struct ServerConfig {
     pub operator: Arc<dyn Operator>,
     /// Keeps the subscriptions of the WebSub hub, where there is one.
     pub hub: Option<Arc<dyn HubService>>,
+    /// Says what is left for later.
+    pub load: Arc<Load>,
     /// How this gateway shows itself.
     pub settings: ServeSettings,
     /// The folder for documents that are too large for memory; `None`: all stay there.
@@ -161,6 +164,7 @@ struct AppState {
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
     hub: Option<Arc<dyn HubService>>,
+    load: Arc<Load>,
     site: Site,
     proxies: Proxies,
     unnamed_proxies: UnnamedProxies,
@@ -195,7 +199,7 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, settings, folder } = parts;
+        let ServerConfig { store, clock, operator, hub, load, settings, folder } = parts;
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
         let site = Site {
@@ -214,7 +218,7 @@ impl AppState {
             settings.window,
             settings.deltas,
             (renderer, spool),
-            (&admission, &metrics),
+            (&admission, &metrics, Arc::clone(&load)),
         );
         let lists = opml::Lists::new(Arc::clone(&admission));
         let counted = Counted::new(Arc::clone(&store));
@@ -228,6 +232,7 @@ impl AppState {
             clock,
             operator,
             hub,
+            load,
             site,
             proxies: Proxies::new(settings.trusted_proxies),
             unnamed_proxies: UnnamedProxies::default(),

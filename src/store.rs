@@ -46,9 +46,18 @@ use crate::model::{
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+
+/// Feeds by name.
+pub type FeedList = BTreeMap<FeedName, Arc<FeedRecord>>;
+
+/// Records as a list.
+fn as_list(records: Vec<FeedRecord>) -> FeedList {
+    records.into_iter().map(|record| (record.name.clone(), Arc::new(record))).collect()
+}
 
 /// A number of the change log: everything in an epoch is durable before the epoch can be seen, and
 /// nothing is added to it afterwards. Zero: before the first.
@@ -316,8 +325,19 @@ pub trait Store: Send + Sync + 'static {
 
     /// Every feed that was ever added and not purged, by name.
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError>;
+    /// The same, shared by all who ask while no record changes: it costs nothing then.
+    async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
+        Ok(Arc::new(as_list(self.feeds().await?)))
+    }
     /// Adds or replaces a feed's record. Durable on return.
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError>;
+    /// The same of many, which pass the barrier together. Where it fails, some may be there.
+    async fn put_feeds(&self, records: &[FeedRecord]) -> Result<(), StoreError> {
+        for record in records {
+            self.put_feed(record).await?;
+        }
+        Ok(())
+    }
     /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
     /// keeps what it said. A feed of that name that is added later starts at a revision and tick
     /// above the purged one's.

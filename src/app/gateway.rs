@@ -6,6 +6,7 @@ use super::{AppError, aggregates, feeds, retention, space, token, translate};
 use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::{Config, StoreKind};
 use crate::hub::{self, Hub};
+use crate::load::Load;
 use crate::poll::{self, ParseAndRecord, Poller};
 use crate::serve::{self, ServeError, SiteServer};
 use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
@@ -90,6 +91,7 @@ impl Gateway {
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
+        let load = Arc::new(Load::default());
         let hub = open_hub(config, calling, &store, &unhurried).await?;
         let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
@@ -98,6 +100,7 @@ impl Gateway {
             running: Arc::clone(&running),
             services,
             judge: Arc::new(ParseAndRecord::default()),
+            load: Arc::clone(&load),
             cancel: polling.clone(),
         };
         let (poller, poll_task) = Poller::start(parts)
@@ -134,6 +137,7 @@ impl Gateway {
             clock: Arc::clone(&clock),
             operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
             hub: hub.clone().map(|hub| Arc::new(HubAccess(hub)) as Arc<dyn serve::HubService>),
+            load: Arc::clone(&load),
             settings,
             folder: keeps.then(|| config.store.path.clone()),
         };
@@ -147,6 +151,8 @@ impl Gateway {
             Arc::clone(&desk),
             polling.clone(),
         ));
+        let watched = polling.clone();
+        tokio::spawn(async move { load.watch(watched).await });
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }

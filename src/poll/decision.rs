@@ -13,6 +13,7 @@ use crate::store::PinnedFeed;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 /// The longest document whose entries are counted in passing, in bytes.
 const WEIGHED_IN_PASSING: usize = 64 * 1024;
@@ -119,7 +120,10 @@ async fn decided(
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         settled.after(&change.state, before.as_ref(), change.tick);
-        if let Some(revision) = bench.decisions.commit(change).await? {
+        let began = Instant::now();
+        let committed = bench.decisions.commit(change).await?;
+        bench.load.committed(began.elapsed());
+        if let Some(revision) = committed {
             settled.revision = revision;
             settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
             return Ok(settled);

@@ -11,6 +11,7 @@ use super::scheduler::PollScheduler;
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
+use crate::load::Load;
 use crate::model::{FeedName, FeedRecord};
 use crate::status::{PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder};
 use crate::store::Store;
@@ -37,6 +38,8 @@ pub struct PollerConfig {
     pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
     pub judge: Arc<dyn DocumentJudge>,
+    /// Says what is left for later.
+    pub load: Arc<Load>,
     /// Stops polling.
     pub cancel: CancellationToken,
 }
@@ -91,6 +94,7 @@ impl Poller {
             ask: parts.services.ask,
             call: parts.services.call,
             judge: parts.judge,
+            load: parts.load,
             turns: Arc::default(),
             pauses: Arc::default(),
             allow_private: parts.settings.allow_private.clone(),

@@ -17,6 +17,7 @@ use crate::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
 };
 use crate::judge::probe::ProbeScope;
+use crate::load::Load;
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time};
 use crate::status::PollEnding;
 use crate::store::Store;
@@ -42,6 +43,8 @@ pub struct PollContext {
     /// The client, for hubs.
     pub call: Call,
     pub judge: Arc<dyn DocumentJudge>,
+    /// What is left for later; it is told how long commits take.
+    pub load: Arc<Load>,
     /// The turns of judgements.
     pub turns: Arc<Turns>,
     /// Which hosts want to be left alone.

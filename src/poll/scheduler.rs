@@ -31,6 +31,7 @@ use super::reason::PlannedPoll;
 use super::resume::NOTE_EVERY;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
+use crate::load::Deferrable;
 use crate::model::{Backfill, FeedName, FeedRecord, HubSubscription, PollState, Time};
 use crate::status::PollResponse;
 use crate::store::CommitError;
@@ -43,6 +44,10 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+/// How much later what is left for later is looked at again.
+const DEFERRED: Duration = Duration::from_secs(30);
+/// The part of the polls at the same time that there are while the gateway is hard pressed: one in so many.
+const PRESSED_SHARE: usize = 4;
 /// The longest sleep: how late a jump of the wall clock is noticed.
 const SLICE: Duration = Duration::from_secs(1);
 /// By how much each feed lengthens the time over which what is due is spread after a start.
@@ -296,6 +301,9 @@ impl PollScheduler {
         if self.has_to_wait() {
             return;
         }
+        let is_pressed = self.bench.load.is_left(Deferrable::Poll);
+        let share = if is_pressed { PRESSED_SHARE } else { 1 };
+        self.polite.set_at_once(self.settings.at_once / share);
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             match self.due.pop_first() {
                 Some((_, Errand::Poll(name))) => self.line_up_poll(name, instant),
@@ -321,6 +329,12 @@ impl PollScheduler {
 
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
         let Some(feed) = self.feeds.get_mut(&name) else { return };
+        let is_new = feed.memory.as_ref().is_some_and(|memory| !memory.was_polled());
+        if is_new && self.bench.load.defers(Deferrable::NewFeed) {
+            let reason = "the gateway is hard pressed, so that new feeds wait";
+            let at = self.last_now.plus(DEFERRED);
+            return self.schedule(&name, PlannedPoll::new(at, reason));
+        }
         feed.due = None;
         feed.in_line = true;
         let begin = instant + std::mem::take(&mut feed.offset);

@@ -31,6 +31,11 @@ impl ETag {
         }
     }
 
+    /// Whether it is this one, as it is written.
+    pub(super) fn is(&self, tag: &str) -> bool {
+        self.0 == tag
+    }
+
     /// As a header's value.
     pub(super) fn value(&self) -> HeaderValue {
         // Quotes, points and hexadecimal digits are always a valid value.

@@ -11,6 +11,7 @@ use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past};
+use crate::load::Load;
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
@@ -91,12 +92,13 @@ pub(super) async fn view(
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
         if let Some(delta) = delta {
-            return Ok(changes(response, &delta, headers));
+            return Ok(changes(response, &delta, headers, &room.load));
         }
     }
     let shown = rendition.shown;
     let own = if is_named { Some(None) } else { own_container(&rendition).map(Some) };
     if let (Some(directory), Some(state), Some(own)) = (directory, state, own)
+        && let Some(encoding) = rendition.encoding_answered(response.headers())
         && is_plain(&uri, &name)
         // Not one that stands in for it, nor one whose date is not its own.
         && is_current
@@ -107,7 +109,7 @@ pub(super) async fn view(
             target: uri.to_string(),
             route,
             rendition: Arc::downgrade(&rendition),
-            encoding: rendition.encoding(headers),
+            encoding,
             basis: AnswerBasis::View { state, directory, forgotten, own, shown },
         });
     }
@@ -154,13 +156,14 @@ pub(super) fn answer(
     asked: &HeaderMap,
 ) -> Response {
     let now = room.clock.now();
+    let headers = lasting(room, &record.name, which, rendition);
     Representation {
         // What a tick in the future changed was changed by now, as far as HTTP is concerned.
         modified: Some(rendition.shown.min(now)),
         // While the state is ahead of the clock, several documents have this same date, so that it says
         // nothing of which one the client has.
         is_dated: rendition.shown <= now,
-        ..rendition.represented(asked, lasting(room, &record.name, which, rendition))
+        ..rendition.represented(asked, headers, &room.load)
     }
     .answer(asked)
 }
@@ -204,9 +207,9 @@ impl Resource<'_> {
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole
 /// document, whose validators they are: the client has it once it has merged the delta.
-fn changes(whole: Response, delta: &Delta, asked: &HeaderMap) -> Response {
+fn changes(whole: Response, delta: &Delta, asked: &HeaderMap, load: &Load) -> Response {
     let mut headers = whole.into_parts().0.headers;
-    let encoding = delta.rendition.encoding(asked);
+    let encoding = delta.rendition.encoding(asked, load);
     let body = delta.rendition.body(encoding);
     describe(&mut headers, body, delta.rendition.media_type, encoding);
     headers.insert(header::CACHE_CONTROL, DELTA_FRESH);

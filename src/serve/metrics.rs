@@ -1,6 +1,7 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
 
 use super::hub::HubTotals;
+use crate::load::Load;
 use crate::status::{PollTotals, TicksAhead};
 use crate::store::StoreCondition;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -34,6 +35,11 @@ struct CacheLabel {
     cache: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeferredLabel {
+    what: &'static str,
+}
+
 #[derive(Debug, Clone, Default)]
 struct Meters {
     requests: Family<AnswerLabels, Counter>,
@@ -57,6 +63,8 @@ struct Meters {
     caches: Family<CacheLabel, Gauge>,
     cache_limits: Family<CacheLabel, Gauge>,
     resident: Gauge,
+    load: Gauge,
+    deferred: Family<DeferredLabel, Counter>,
 }
 
 /// Counts the bytes that a cache keeps.
@@ -156,6 +164,12 @@ impl Metrics {
             Unit::Bytes,
             m.cache_limits,
         );
+        registry.register(
+            "load_level",
+            "How many kinds of work are left for later, because the machine is behind; 0 is usual",
+            m.load,
+        );
+        registry.register("deferred", "How often work of a kind was left for later", m.deferred);
         registry.register_with_unit(
             "resident_memory",
             "Bytes of memory that the system has given the process, where it says so",
@@ -274,6 +288,15 @@ impl Metrics {
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);
+    }
+
+    /// Says what is left for later.
+    pub(super) fn load(&self, load: &Load) {
+        self.meters.load.set(i64::from(load.level()));
+        for (what, number) in load.deferred() {
+            let counter = self.meters.deferred.get_or_create(&DeferredLabel { what: what.name() });
+            counter.inner().store(number, Ordering::Relaxed);
+        }
     }
 
     /// Takes over what the hub counted.

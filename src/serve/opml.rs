@@ -17,15 +17,15 @@ use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
 use super::conditional::{Representation, http_date};
-use super::directory::Listing;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState};
+use crate::load::Load;
 use crate::model::{Format, Revision, Time};
 use crate::render::{Container, ViewKind};
-use crate::store::StoreError;
+use crate::store::{FeedList, StoreError};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
@@ -123,7 +123,7 @@ pub(super) async fn document(
     let ask = WorkRequest { client, work, cost, tells: false };
     let make = || made(Arc::clone(&room), asked);
     let rendition = room.lists.flights.get(&(asked, generation), ask, make).await;
-    Ok(answer(&*rendition?, &headers))
+    Ok(answer(&*rendition?, &headers, &room.load))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
@@ -147,7 +147,7 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 /// The feeds that a list has.
 async fn collect(
     room: &AppState,
-    listing: &Listing,
+    listing: &FeedList,
     kind: ListKind,
 ) -> Result<Vec<ListedFeed>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
@@ -211,11 +211,11 @@ fn packed(
     Ok(rendition)
 }
 
-fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
+fn answer(rendition: &Rendition, asked: &HeaderMap, load: &Load) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    let represented = rendition.represented(asked, headers);
+    let represented = rendition.represented(asked, headers, load);
     Representation { modified: Some(rendition.shown), is_dated: true, ..represented }.answer(asked)
 }
 

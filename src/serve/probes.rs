@@ -46,6 +46,7 @@ pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response,
     }
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
+    room.metrics.load(&room.load);
     room.metrics.memory(resident().await).await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());

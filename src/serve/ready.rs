@@ -91,6 +91,12 @@ impl ReadyAnswers {
         self.0.get(usize::try_from(hash % places).unwrap_or(0))
     }
 
+    /// The answer to whoever asks for this, in this encoding.
+    fn find(&self, target: &str, encoding: Encoding) -> Option<Arc<ReadyAnswer>> {
+        let found = self.place(target, encoding)?.load_full()?;
+        (found.read.target == target && found.read.encoding == encoding).then_some(found)
+    }
+
     /// Keeps an answer, where it is one to a plain read.
     pub(super) fn keep<B>(&self, response: &mut Response<B>) {
         let Some(read) = response.extensions_mut().remove::<PlainRead>() else { return };
@@ -164,12 +170,7 @@ pub(super) fn answer<B: http_body::Body>(
     let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
     let target = target.as_str();
     let asked = AskedHeaders::read(headers);
-    let encoding = if asked.has_codings { encoding(headers, true) } else { Encoding::Identity };
-    let ready = room.ready.place(target, encoding)?.load();
-    let ready = ready.as_ref()?;
-    if ready.read.target != target || ready.read.encoding != encoding {
-        return None;
-    }
+    let best = if asked.has_codings { encoding(headers, true) } else { Encoding::Identity };
     // Each answer has a line in the log, or what the router says of the request.
     if observe::logs_every_answer()
         || asked.wants_delta
@@ -178,9 +179,25 @@ pub(super) fn answer<B: http_body::Body>(
         return None;
     }
     let accept = if asked.has_accept { Some(headers) } else { None };
-    let (rendition, modified) = ready.read.standing(room, accept)?;
+    let standing = |encoding: Encoding| {
+        let ready = room.ready.find(target, encoding)?;
+        let (rendition, modified) = ready.read.standing(room, accept)?;
+        Some((ready, rendition, modified))
+    };
+    let (ready, rendition, modified) = match standing(best) {
+        // There is Brotli where it was asked for more than once.
+        None if best == Encoding::Brotli => standing(encoding(headers, false))?,
+        found => found?,
+    };
+    let encoding = ready.read.encoding;
     let body = rendition.body(encoding);
     let is_known = asked.has_condition && is_not_modified(headers, &body.etag, modified);
+    // What it takes for a client to get Brotli, the router says, and what the one gets that has the document in
+    // gzip.
+    let has_gzip = || asked.has_condition && rendition.has_client(headers, Encoding::Gzip);
+    if !is_known && (encoding != best || best == Encoding::Brotli && has_gzip()) {
+        return None;
+    }
     let (status, head, bytes) = if is_known {
         (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
     } else {

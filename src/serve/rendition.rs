@@ -1,36 +1,29 @@
 //! A document as it goes out: its bytes in every encoding, each with its own entity tag.
 
+mod packing;
+
+pub(super) use self::packing::{GZIP_LEVEL_LARGE, quickly};
+
+use self::packing::{BrotliWhenAsked, PackingEffort, gzip};
 use super::address::DocumentForm;
 use super::admission::Overloaded;
-use super::conditional::{ETag, Representation};
+use super::conditional::{ETag, Representation, tags};
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
 use super::problem::{Problem, RETRY_SOON};
 use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
+use crate::load::Load;
 use crate::model::{Deletion, FeedName, Item, Revision, Tick, Time};
 use crate::render::{Addresses, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
 use crate::store::{PinnedFeed, RemainingItems, StoreError, View};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
-use std::io::{self, Write};
+use http::{HeaderMap, StatusCode, header};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// gzip level: about the knee of its curve.
-const GZIP_LEVEL: u32 = 6;
-/// The same of documents that are too large for memory: twice as fast, and hardly larger.
-pub(super) const GZIP_LEVEL_LARGE: u32 = 3;
-/// Brotli quality: smaller than gzip at about its speed.
-const BROTLI_QUALITY: i32 = 5;
-/// Level and quality of what is made anew all the time and is mostly chance: slower ones make it
-/// no smaller.
-const QUICK: (u32, i32) = (1, 1);
-/// Brotli window, as a power of two: 4 MiB.
-const BROTLI_WINDOW: i32 = 22;
-/// The buffer that Brotli reads through, in bytes.
-const BROTLI_BUFFER: usize = 16 * 1024;
 /// What a rendition weighs beside its bytes.
 const OVERHEAD: u64 = 512;
 
@@ -118,13 +111,13 @@ impl EncodedBody {
     }
 }
 
-/// A rendered document with its encodings prebuilt.
+/// A rendered document with its encodings: Brotli comes once it has been asked for more than once.
 #[derive(Debug, Clone)]
 pub(super) struct Rendition {
     identity: EncodedBody,
     gzip: EncodedBody,
     /// `None` where it is too large for memory.
-    brotli: Option<EncodedBody>,
+    brotli: Option<Arc<BrotliWhenAsked>>,
     pub(super) media_type: &'static str,
     /// When what it shows last changed.
     pub(super) shown: Time,
@@ -332,28 +325,28 @@ impl UnwrittenDocument {
 impl Rendition {
     /// Compresses a document. Slow: call it where blocking is allowed.
     pub(super) fn build(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, (GZIP_LEVEL, BROTLI_QUALITY))
+        Self::packed(document, about, PackingEffort::LASTING)
     }
 
     /// Compresses a document of ids, which is made anew whenever one of them comes.
     pub(super) fn build_quickly(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, QUICK)
+        Self::packed(document, about, PackingEffort::QUICK)
     }
 
-    fn packed(document: String, about: About, (level, quality): (u32, i32)) -> io::Result<Self> {
-        let gzip = gzip(document.as_bytes(), level)?;
-        let brotli = brotli(document.as_bytes(), quality)?;
-        let token = about.token;
+    fn packed(document: String, about: About, effort: PackingEffort) -> io::Result<Self> {
+        let gzip = gzip(document.as_bytes(), effort.gzip)?;
+        let document = Bytes::from(document);
+        let brotli = BrotliWhenAsked::new(document.clone(), effort.brotli, about.token);
         let encoded = (
-            EncodedBody::new(document, token),
-            EncodedBody::new(gzip, token),
-            Some(EncodedBody::new(brotli, token)),
+            EncodedBody::new(document, about.token),
+            EncodedBody::new(gzip, about.token),
+            Some(Arc::new(brotli)),
         );
         Ok(Self::new(encoded, about))
     }
 
     fn new(
-        (identity, gzip, brotli): (EncodedBody, EncodedBody, Option<EncodedBody>),
+        (identity, gzip, brotli): (EncodedBody, EncodedBody, Option<Arc<BrotliWhenAsked>>),
         about: About,
     ) -> Self {
         let About { media_type, shown, revision, token: _ } = about;
@@ -370,8 +363,13 @@ impl Rendition {
     }
 
     /// It as it is answered to a client; the other headers are those that a 304 has too.
-    pub(super) fn represented(&self, asked: &HeaderMap, headers: HeaderMap) -> Representation<'_> {
-        let encoding = self.encoding(asked);
+    pub(super) fn represented(
+        &self,
+        asked: &HeaderMap,
+        headers: HeaderMap,
+        load: &Load,
+    ) -> Representation<'_> {
+        let encoding = self.encoding(asked, load);
         Representation {
             headers,
             body: self.body(encoding),
@@ -382,57 +380,49 @@ impl Rendition {
         }
     }
 
-    /// The encoding that a client gets.
-    pub(super) fn encoding(&self, asked: &HeaderMap) -> Encoding {
-        encoding(asked, self.brotli.is_some())
+    /// The encoding that a client gets: the one that it would rather have, but for the one that it has already.
+    /// Brotli is made for those who come later, where a client would have had it.
+    pub(super) fn encoding(&self, asked: &HeaderMap, load: &Load) -> Encoding {
+        let (best, without) = (encoding(asked, self.brotli.is_some()), encoding(asked, false));
+        if best == without || self.has_client(asked, without) {
+            return without;
+        }
+        if self.brotli.as_ref().is_some_and(|brotli| brotli.ask(load).is_some()) {
+            return best;
+        }
+        without
+    }
+
+    /// Whether a client says that it has the document in this encoding.
+    pub(super) fn has_client(&self, asked: &HeaderMap, encoding: Encoding) -> bool {
+        let etag = &self.body(encoding).etag;
+        asked.contains_key(header::IF_NONE_MATCH) && tags(asked).any(|tag| etag.is(tag))
+    }
+
+    /// The encoding that an answer with these headers carries, or would carry.
+    pub(super) fn encoding_answered(&self, headers: &HeaderMap) -> Option<Encoding> {
+        let etag = headers.get(header::ETAG)?.to_str().ok()?;
+        let all = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli];
+        all.into_iter().find(|encoding| self.body(*encoding).etag.is(etag))
     }
 
     /// The body in an encoding that it has ([`Rendition::encoding`]).
     pub(super) fn body(&self, encoding: Encoding) -> &EncodedBody {
+        let brotli = || self.brotli.as_deref().and_then(BrotliWhenAsked::made);
         match encoding {
             Encoding::Identity => &self.identity,
             Encoding::Gzip => &self.gzip,
-            Encoding::Brotli => self.brotli.as_ref().unwrap_or(&self.identity),
+            Encoding::Brotli => brotli().unwrap_or(&self.identity),
         }
     }
 
-    /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1.
+    /// What it takes of what is kept: its bytes in memory, and a part of those in files; at least 1. Brotli counts
+    /// from the start, as much as gzip, which is the larger of the two.
     pub(super) fn weight(&self) -> u32 {
-        let bodies = [Some(&self.identity), Some(&self.gzip), self.brotli.as_ref()];
-        let bytes = bodies.into_iter().flatten().map(EncodedBody::weight).sum::<u64>() + OVERHEAD;
+        let packed = if self.brotli.is_some() { 2 } else { 1 };
+        let bytes = self.identity.weight() + self.gzip.weight() * packed + OVERHEAD;
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
-}
-
-/// Packs an answer that is made for one request.
-pub(super) fn quickly(bytes: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
-    match encoding {
-        Encoding::Identity => Ok(bytes.to_vec()),
-        Encoding::Gzip => gzip(bytes, QUICK.0),
-        Encoding::Brotli => brotli(bytes, QUICK.1),
-    }
-}
-
-fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
-    // No name and no time in its header: equal bytes give equal tags.
-    let level = flate2::Compression::new(level);
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
-    encoder.write_all(bytes)?;
-    encoder.finish()
-}
-
-fn brotli(bytes: &[u8], quality: i32) -> io::Result<Vec<u8>> {
-    let parameters =
-        brotli::enc::BrotliEncoderParams { quality, lgwin: BROTLI_WINDOW, ..Default::default() };
-    let mut compressed = Vec::new();
-    let mut input = bytes;
-    // The buffer size is BROTLI_BUFFER whatever the input, so that memory stays bounded.
-    let mut writer =
-        brotli::CompressorWriter::with_params(&mut compressed, BROTLI_BUFFER, &parameters);
-    io::copy(&mut input, &mut writer)?;
-    writer.flush()?;
-    drop(writer);
-    Ok(compressed)
 }
 
 #[cfg(test)]
@@ -447,8 +437,16 @@ mod tests {
         token: None,
     };
 
+    /// The body in an encoding, which is made where it has to be.
+    fn body(rendition: &Rendition, encoding: Encoding) -> &EncodedBody {
+        if encoding == Encoding::Brotli {
+            rendition.brotli.as_ref().unwrap().make();
+        }
+        rendition.body(encoding)
+    }
+
     fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
-        let bytes = rendition.body(encoding).bytes();
+        let bytes = body(rendition, encoding).bytes();
         let mut plain = Vec::new();
         match encoding {
             Encoding::Identity => plain.extend_from_slice(bytes),
@@ -468,7 +466,7 @@ mod tests {
             let built = Rendition::build(document.clone(), ABOUT).unwrap();
             let again = Rendition::build(document.clone(), ABOUT).unwrap();
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli] {
-                let bodies = [&built, &again].map(|rendition| rendition.body(encoding).bytes());
+                let bodies = [&built, &again].map(|rendition| body(rendition, encoding).bytes());
                 proptest::prop_assert_eq!(bodies[0], bodies[1]);
                 proptest::prop_assert_eq!(unpack(&built, encoding), document.as_bytes());
             }
@@ -479,7 +477,7 @@ mod tests {
     fn each_encoding_has_a_tag_of_its_own() {
         let built = Rendition::build("<feed/>".repeat(50), ABOUT).unwrap();
         let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Brotli]
-            .map(|encoding| built.body(encoding).etag.clone());
+            .map(|encoding| body(&built, encoding).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);
         assert!(built.weight() as usize > 350);
     }

@@ -15,6 +15,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{NoDocument, Renderer, Rendition, RestOfView, UnwrittenDocument};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::spool::Spool;
+use crate::load::{Deferrable, Load};
 use crate::model::{
     Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, Snapshot,
     SyncId, Tick,
@@ -98,6 +99,7 @@ pub(super) struct RenditionCache {
     views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
+    load: Arc<Load>,
     renditions: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
     since: SingleFlightCache<RenditionKey, Rendition, NoDocument>,
     deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoDocument>,
@@ -116,7 +118,7 @@ impl RenditionCache {
         window: Duration,
         views_with_deltas: DeltaViews,
         writing: (Renderer, Arc<Spool>),
-        (admission, metrics): (&Arc<Admission>, &Metrics),
+        (admission, metrics, load): (&Arc<Admission>, &Metrics, Arc<Load>),
     ) -> Arc<Self> {
         fn cache<K: Clone + Eq + Hash + Send + Sync + 'static>(
             kept: (&'static str, u64),
@@ -132,6 +134,7 @@ impl RenditionCache {
             views_with_deltas,
             writing,
             admission: Arc::clone(admission),
+            load,
             renditions: cache(("views", VIEW_BYTES), (admission, metrics)),
             since: cache(("views since", SINCE_BYTES), (admission, metrics)),
             archives: cache(("archives", ARCHIVE_BYTES), (admission, metrics)),
@@ -276,6 +279,10 @@ impl RenditionCache {
     }
 
     async fn build(&self, record: &FeedRecord, wish: ViewRequest) -> Result<Rendition, NoDocument> {
+        if wish.kind == ViewKind::Complete && self.load.defers(Deferrable::CompleteView) {
+            let said = "the gateway is hard pressed and makes complete views later";
+            return Err(NoDocument::Told(Problem::later(said, RETRY_SOON)));
+        }
         let read = self.read(record, wish).await?;
         let state = &read.view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.

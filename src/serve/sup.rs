@@ -300,15 +300,18 @@ pub(super) async fn document(
     headers.insert(header::CACHE_CONTROL, FRESH);
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    let mut response = built.rendition.represented(&asked, headers).answer(&asked);
+    let mut response = built.rendition.represented(&asked, headers, &room.load).answer(&asked);
     // Whatever else an address may bear would make many of one document.
     let is_plain = |query| query == format!("seconds={}", slot.period);
-    if uri.authority().is_none() && uri.query().is_none_or(is_plain) {
+    if uri.authority().is_none()
+        && uri.query().is_none_or(is_plain)
+        && let Some(encoding) = built.rendition.encoding_answered(response.headers())
+    {
         response.extensions_mut().insert(PlainRead {
             target: uri.to_string(),
             route: "/sup.json",
             rendition: Arc::downgrade(&built.rendition),
-            encoding: built.rendition.encoding(&asked),
+            encoding,
             basis: AnswerBasis::Sup(slot.period),
         });
     }

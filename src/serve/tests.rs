@@ -39,6 +39,8 @@ use tower::ServiceExt;
 const NOW: i64 = 1_795_191_605;
 const DAY: i64 = 86_400;
 const TOKEN: &str = "correct-horse";
+/// How often a document is asked for until it comes in Brotli.
+const PACKED_TRIES: usize = 400;
 
 fn at(seconds: i64) -> Time {
     Time::from_unix(NOW + seconds)
@@ -119,6 +121,7 @@ impl Site {
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,
+            load: Arc::default(),
             settings,
             folder: None,
         };
@@ -135,6 +138,7 @@ impl Site {
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,
+            load: Arc::default(),
             settings: settings(),
             folder: None,
         };
@@ -166,6 +170,18 @@ impl Site {
 
     async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         self.ask(request("GET", path, headers, "")).await
+    }
+
+    /// The answer in an encoding that it may have to be asked for more than once in.
+    async fn packed(&self, path: &str, encoding: &str) -> Response<Body> {
+        for _ in 0..PACKED_TRIES {
+            let answer = self.get_with(path, &[("accept-encoding", encoding)]).await;
+            if header(&answer, "content-encoding") == encoding {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{path} is never packed as {encoding}");
     }
 
     /// An administration call with the token.

@@ -28,7 +28,7 @@ const DAY: u64 = 24 * 3600;
 const EVERY: [(&str, u64); 4] =
     [("each change", 0), ("daily", DAY), ("weekly", 7 * DAY), ("monthly", 30 * DAY)];
 /// What is asked for as `Accept-Encoding`.
-const ENCODINGS: [&str; 3] = ["identity", "gzip", "br"];
+const ENCODINGS: [&str; 2] = ["identity", "gzip"];
 /// How often a document is looked at again before the next, at most.
 const LOOKS: usize = 200;
 

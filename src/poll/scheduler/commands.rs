@@ -115,7 +115,6 @@ impl PollScheduler {
     fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.leave_hubs_beyond(&settings);
         self.settings = settings;
-        self.polite.set_at_once(self.settings.at_once);
         let Services { fetch, ask, call } = services;
         let allow_private = self.settings.allow_private.clone();
         self.bench = Arc::new(PollContext {

@@ -3,6 +3,7 @@
 use super::PollScheduler;
 use super::errands::{ErrandState, FinishedErrand};
 use crate::judge::probe::ProbePlan;
+use crate::load::Deferrable;
 use crate::model::{FeedName, Probing};
 use crate::poll::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR, HOST_DOUBTS_PER_HOUR};
 use crate::poll::error::RoundError;
@@ -21,6 +22,9 @@ impl PollScheduler {
     pub(super) fn room_to_ask(&mut self, name: &FeedName) -> usize {
         let now = self.bench.decisions.running.now();
         let Some(feed) = self.feeds.get_mut(name) else { return 0 };
+        if feed.record.options.probe != Probing::Off && self.bench.load.defers(Deferrable::Probe) {
+            return 0;
+        }
         match feed.probing {
             ErrandState::None => match feed.record.options.probe {
                 Probing::Off => 0,

@@ -39,14 +39,15 @@ impl PollScheduler {
         self.asked_for += usize::from(asked_for);
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
         let token = cancel.clone();
-        let task = self.running.spawn(async move {
+        // In a box, since what is spawned is moved several times over.
+        let task = self.running.spawn(Box::pin(async move {
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
                 plan = Box::pin(probe::plan(&bench, &record, room)).await;
             }
             FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
-        });
+        }));
         self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), feed.host.clone()));
         let since = Instant::now();
         let running = RunningErrand { cancel, answers, in_turn, at, since, listed, pushed };

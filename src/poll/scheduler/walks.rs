@@ -2,7 +2,8 @@
 //! with a longer pause between two.
 
 use super::errands::{ErrandState, FinishedErrand};
-use super::{CHECKPOINT_EVERY, PollScheduler};
+use super::{CHECKPOINT_EVERY, DEFERRED, PollScheduler};
+use crate::load::Deferrable;
 use crate::model::{Backfill, FeedName, Time, WalkStanding};
 use crate::poll::backfill::{self, Stepped};
 use crate::poll::error::{PollError, RoundError};
@@ -88,6 +89,9 @@ impl PollScheduler {
 
     /// Puts a step that is due into its host's line.
     pub(super) fn line_up_step(&mut self, name: FeedName) {
+        if self.bench.load.defers(Deferrable::Backfill) {
+            return self.next_step(&name, self.last_now.plus(DEFERRED));
+        }
         let Some(feed) = self.feeds.get(&name) else { return };
         let next = feed.walk.as_ref().and_then(|walk| walk.next.as_deref());
         let host = self.settings.host(next.unwrap_or(&feed.record.url));

@@ -165,6 +165,7 @@ impl Gateway {
             clock: Arc::new(clock.clone()),
             running: Arc::new(clock.clone()),
             services,
+            load: Arc::default(),
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             cancel: cancel.clone(),
         };

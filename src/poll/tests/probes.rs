@@ -127,6 +127,7 @@ impl Stage {
                 ask: pages.service(),
                 call: no_calls(),
             },
+            load: Arc::default(),
             judge: Arc::new(ParseAndRecord::default()),
             cancel: cancel.clone(),
         };

@@ -42,6 +42,7 @@ impl Gate {
             clock,
             operator: Arc::new(TestOperator::default()),
             hub: None,
+            load: Arc::default(),
             settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
             folder: folder.map(Path::to_path_buf),
         };

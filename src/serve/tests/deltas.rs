@@ -18,7 +18,7 @@ fn giving_all() -> Site {
 
 /// The tag of a view as it stands.
 async fn tag(site: &Site, path: &str, encoding: &str) -> String {
-    let answer = site.get_with(path, &[("accept-encoding", encoding)]).await;
+    let answer = site.packed(path, encoding).await;
     assert_eq!(answer.status(), 200);
     header(&answer, "etag").to_owned()
 }
@@ -99,10 +99,19 @@ async fn every_encoding_carries_the_delta_and_its_own_tag() {
     for encoding in ["", "gzip", "br"] {
         let asked =
             [("if-none-match", base.as_str()), ("a-im", "feed"), ("accept-encoding", encoding)];
-        let answer = site.get_with(READER, &asked).await;
+        let own = tag(&site, READER, encoding).await;
+        let mut answer = site.get_with(READER, &asked).await;
+        // Brotli is made once it was asked for more than once.
+        for _ in 0..PACKED_TRIES {
+            if header(&answer, "content-encoding") == encoding {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            answer = site.get_with(READER, &asked).await;
+        }
         assert_eq!(answer.status(), 226);
         assert_eq!(header(&answer, "content-encoding"), encoding);
-        assert_eq!(header(&answer, "etag"), tag(&site, READER, encoding).await);
+        assert_eq!(header(&answer, "etag"), own);
         let packed = bytes(answer).await;
         let mut said = String::new();
         match encoding {

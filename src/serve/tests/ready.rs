@@ -51,9 +51,10 @@ async fn what_is_ready_is_what_the_router_answers() {
         "/feeds/news?as=rss",
         "/sup.json",
     ] {
-        for coding in ["identity", "gzip", "br;q=1, gzip;q=0.5"] {
+        for coding in ["", "gzip", "br;q=1, gzip;q=0.5"] {
             let asked = [("accept-encoding", coding)];
             assert!(site.ready(path, &asked).is_none(), "{path} {coding}");
+            drop(site.packed(path, coding.split(';').next().unwrap()).await);
             // The first answer reads the list of feeds, whose age what is ready has.
             drop(site.routed(path, &asked).await);
             let routed = site.routed(path, &asked).await;
@@ -207,7 +208,7 @@ async fn the_wire_bears_the_same() {
         found.unwrap().to_owned()
     };
     for path in ["/feeds/news", "/feeds/news/sync?as=rss", "/sup.json?seconds=60"] {
-        for coding in ["identity", "gzip", "gzip;q=0", "br, gzip;q=0.9", "*"] {
+        for coding in ["", "gzip", "gzip;q=0", "br, gzip;q=0.9", "*"] {
             let with = format!("accept-encoding: {coding}\r\n");
             while site.ready(path, &[("accept-encoding", coding)]).is_none() {
                 ask(&format!("GET {path} HTTP/1.1"), &with).await;

@@ -192,6 +192,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
         hub: None,
+        load: Arc::default(),
         settings: ServeSettings {
             public_url: PUBLIC.to_owned(),
             admin_token: AdminToken::new("correct-horse").unwrap(),
