@@ -26,7 +26,6 @@ import argparse
 import concurrent.futures
 import gzip
 import html
-import http.client
 import json
 import os
 import pathlib
@@ -67,7 +66,7 @@ class Tidegate:
     def __init__(self, begin, arguments, folder, urls):
         feeds = "".join(FEED.format(number=number, url=url) for number, url in enumerate(urls))
         self.gateway = stage.Gateway(begin, arguments.bin, folder, CONFIGURATION + feeds)
-        self.feeds, self.reports, self.read = len(urls), {}, {}
+        self.feeds, self.read = len(urls), {}
 
     def poll(self):
         begun = measure.cpu(self.gateway.process.pid)
@@ -79,20 +78,14 @@ class Tidegate:
 
     def poll_some(self, numbers):
         """Polls some feeds over one connection, each when the one before was polled and read."""
-        connection = http.client.HTTPConnection(self.gateway.base.removeprefix("http://"), timeout=measure.WAIT)
-        token = {"authorization": f"Bearer {stage.stage.TOKEN}"}
+        client = stage.Client(self.gateway)
         for number in numbers:
-            connection.request("POST", f"/api/v1/feeds/f{number}/poll", headers=token)
-            self.reports[number] = json.loads(connection.getresponse().read())
-            connection.request("GET", f"/feeds/f{number}", headers={"accept-encoding": "gzip"})
-            self.read[number] = connection.getresponse().read()
-        connection.close()
+            client.poll(f"f{number}")
+            self.read[number] = client.read(f"/feeds/f{number}")
+        client.close()
 
     def missing(self, number, items):
-        """Those of the items that the document does not have; or what is wrong with the poll."""
-        report = self.reports[number]
-        if report["error"] or report["held"]:
-            return [report]
+        """Those of the items that a peer does not have."""
         text = html.unescape(gzip.decompress(self.read[number]).decode())
         return [id for id, content in items.items() if id not in text or content not in text]
 
