@@ -10,7 +10,8 @@ is no figure. Then each polls all of them once more, which finds nothing changed
 What counts is the CPU time, user and system, of all that a peer does for it, as it is run:
   tidegate    its process, from the first call to /api/v1/feeds/NAME/poll until the last feed was read again by one
               reader who takes gzip: requests, parsing, judging, versions, storing durably, rendering and packing,
-              the calls and the reads themselves, and what it does within a second afterwards
+              the calls and the reads themselves, and what it does within a second afterwards; and of it what it
+              used until all were polled, before the first was read
   feedparser  a process that keeps running: conditional requests and parsing; it stores nothing
   newsboat    `newsboat -x reload`, a process for each round: its start, requests, parsing, its cache in SQLite
   reader      a process that keeps running: requests, parsing, its database in SQLite
@@ -24,6 +25,7 @@ where they are missing and it may.
 
 import argparse
 import concurrent.futures
+import contextlib
 import gzip
 import html
 import json
@@ -43,6 +45,8 @@ import serving_stage as stage
 
 # reader has a copy of feedparser that needs sgmllib, which its package does not ask for.
 REQUIREMENTS = ["feedparser>=6.0.11,<7", "reader>=3.12,<4", "sgmllib3k"]
+# The part of the gateway's time that goes by until the last poll is answered.
+POLLS = "of it polls"
 # How many polls the gateway is asked for at the same time.
 PARALLEL = 4
 # How long what a poll left to do is waited for, in seconds.
@@ -66,23 +70,28 @@ class Tidegate:
     def __init__(self, begin, arguments, folder, urls):
         feeds = "".join(FEED.format(number=number, url=url) for number, url in enumerate(urls))
         self.gateway = stage.Gateway(begin, arguments.bin, folder, CONFIGURATION + feeds)
-        self.feeds, self.read = len(urls), {}
+        self.feeds, self.read, self.polls = len(urls), {}, 0.0
 
     def poll(self):
         begun = measure.cpu(self.gateway.process.pid)
         with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-            parts = [range(first, self.feeds, PARALLEL) for first in range(PARALLEL)]
-            list(pool.map(self.poll_some, parts))
+            list(pool.map(self.poll_some, range(PARALLEL)))
+            self.polls = measure.cpu(self.gateway.process.pid) - begun
+            list(pool.map(self.read_some, range(PARALLEL)))
         time.sleep(SETTLING)
         return measure.cpu(self.gateway.process.pid) - begun
 
-    def poll_some(self, numbers):
-        """Polls some feeds over one connection, each when the one before was polled and read."""
-        client = stage.Client(self.gateway)
-        for number in numbers:
-            client.poll(f"f{number}")
-            self.read[number] = client.read(f"/feeds/f{number}")
-        client.close()
+    def poll_some(self, first):
+        """Polls some feeds over one connection, each when the one before was polled."""
+        with contextlib.closing(stage.Client(self.gateway)) as client:
+            for number in range(first, self.feeds, PARALLEL):
+                client.poll(f"f{number}")
+
+    def read_some(self, first):
+        """Reads some feeds over one connection."""
+        with contextlib.closing(stage.Client(self.gateway)) as client:
+            for number in range(first, self.feeds, PARALLEL):
+                self.read[number] = client.read(f"/feeds/f{number}")
 
     def missing(self, number, items):
         """Those of the items that a peer does not have."""
@@ -209,7 +218,11 @@ def compare(arguments):
                             raise RuntimeError(f"{name} asked {asked} times for {arguments.feeds} feeds")
                         check(name, peers[name], documents, arguments.feeds, version)
                         if version > 0 or found == "new":
-                            taken.setdefault(found, {}).setdefault(name, []).append(seconds)
+                            by = taken.setdefault(found, {})
+                            by.setdefault(name, []).append(seconds)
+                            if name == "tidegate":
+                                by.setdefault(POLLS, []).append(peers[name].polls)
+                print(f"round {version} of {arguments.rounds}", file=sys.stderr, flush=True)
         finally:
             for peer in peers.values():
                 peer.end()
@@ -221,7 +234,7 @@ def table(taken, feeds):
     """Medians and spread in µs of CPU a feed, and the ratio to the gateway in the same round."""
     rows = []
     for found, peers in taken.items():
-        for name in ("tidegate", "feedparser", "newsboat", "reader"):
+        for name in ("tidegate", POLLS, "feedparser", "newsboat", "reader"):
             cpu, off = measure.spread([seconds / feeds * 1e6 for seconds in peers[name]])
             ratio, around = measure.spread([a / b for a, b in zip(peers[name], peers["tidegate"], strict=True)])
             rows.append({"found": found, "peer": name, "cpu": round(cpu, 1), "spread": round(off, 1),
