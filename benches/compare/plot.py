@@ -34,7 +34,7 @@ def listed(points, unit):
 
 def peers(figures):
     chart = svg.Chart(
-        "CPU of a poll, by who polls",
+        "CPU of a feed, by who reads it",
         f"{figures['feeds']} feeds of {figures['bytes'] / 1000:.0f} KB with 32 items, {figures['rounds']} rounds; "
         f"medians and quartiles; {made(figures)}",
         760, 410,
@@ -42,12 +42,14 @@ def peers(figures):
     top = 84
     for found, title in FOUND.items():
         rows = [row for row in figures["rows"] if row["found"] == found]
-        bars = [
-            (PEERS[row["peer"]], row["cpu"] / 1000, row["spread"] / 1000,
-             f"{row['cpu'] / 1000:.2f} ms" + ("" if row["peer"] == "tidegate" else f"  ×{row['ratio']:.1f}"))
-            for row in rows if row["peer"] in PEERS
-        ]
-        chart.bars(150, top, 520, f"{title}: ms of CPU a feed", bars)
+        polls = next(row["cpu"] for row in rows if row["peer"] == "of it polls") / 1000
+        bars = []
+        for row in rows:
+            if row["peer"] in PEERS:
+                more = f", of it polls {polls:.2f}" if row["peer"] == "tidegate" else f", ×{row['ratio']:.1f}"
+                cpu, spread = row["cpu"] / 1000, row["spread"] / 1000
+                bars.append((PEERS[row["peer"]], cpu, spread, f"{cpu:.2f} ms{more}"))
+        chart.bars(150, top, 460, f"{title}: ms of CPU a feed", bars)
         chart.say(f"{title}: " + ", ".join(f"{name} {label}" for name, _, _, label in bars))
         top += 108
     return {"peers": chart}

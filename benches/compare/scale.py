@@ -109,12 +109,11 @@ class Watch:
         }
 
 
-def growth(samples, name):
-    """By how many percent a figure grew over the second half: its last quarter to the one before."""
-    values = [sample[name] for sample in samples]
+def growth(values):
+    """By how many percent figures grew over the second half: the median of the last quarter to the one before."""
     quarter = max(1, len(values) // 4)
-    first = statistics.median(values[-2 * quarter:-quarter] or values)
-    return (statistics.median(values[-quarter:]) / first - 1) * 100
+    before = statistics.median(values[-2 * quarter:-quarter] or values)
+    return (statistics.median(values[-quarter:]) / before - 1) * 100
 
 
 def watched(arguments, number, folder):
@@ -134,11 +133,11 @@ def watched(arguments, number, folder):
         begun, empty = time.monotonic(), measure.memory(gateway.process.pid)
         if not source.wait(number, arguments.intake):
             raise RuntimeError(f"of {number} feeds {source.counted()['requests']} were read in {arguments.intake} s")
-        time.sleep(arguments.warm)
         row = {
             "feeds": number, "interval": interval, "start": start, "intake": round(time.monotonic() - begun, 1),
             "intake_cpu": measure.cpu(gateway.process.pid) / number * 1e6, "empty": empty,
         }
+        time.sleep(arguments.warm)
         watch, samples = Watch(gateway, source, folder / "data", interval), []
         while not samples or samples[-1]["at"] < arguments.seconds:
             time.sleep(min(arguments.sample, arguments.seconds))
@@ -155,10 +154,10 @@ def watched(arguments, number, folder):
     finally:
         gateway.end()
         source.stop()
-    polls = sum(sample["polls"] for sample in samples)
+    polls, changed = (sum(sample[name] for sample in samples) for name in ("polls", "changed"))
     log = (folder / "gateway.log").read_text(errors="replace").splitlines()
     return row | {
-        "polls": polls, "changed": sum(sample["changed"] for sample in samples),
+        "polls": polls, "changed": changed,
         "failed": totals['tidegate_polls_total{outcome="failed"}'],
         "warnings": sum(" WARN " in entry or " ERROR " in entry for entry in log),
         "a_second": polls / sum(sample["seconds"] for sample in samples),
@@ -167,7 +166,11 @@ def watched(arguments, number, folder):
         "written": sum(sample["written"] for sample in samples) / polls,
         "memory": samples[-1]["memory"], "disk": samples[-1]["disk"],
         "lag": [max(sample["lag"][place] for sample in samples) for place in range(3)],
-        "memory_growth": growth(samples, "memory"), "disk_growth": growth(samples, "disk"),
+        "growth": {
+            "memory": growth([sample["memory"] for sample in samples]),
+            "CPU of a poll": growth([sample["cpu"] / max(1, sample["polls"]) for sample in samples]),
+        },
+        "disk_change": (samples[-1]["disk"] - samples[0]["disk"]) / max(1, changed - samples[0]["changed"]),
         "samples": samples,
     }
 
@@ -195,9 +198,9 @@ def feeds(arguments):
               f" {row['written'] / 1000:.2f} KB written a poll, {row['memory'] / 1e6:.0f} MB, {row['disk'] / 1e6:.0f} MB"
               f" on disk, lag at most {row['lag'][2]:.2f} s\n  stop {row['stop']} s, start again {row['restart']} s and"
               f" {row['restart_cpu']} s of CPU, then {row['restart_memory'] / 1e6:.0f} MB")
-        for name in ("memory", "disk"):
-            grown = row[f"{name}_growth"]
-            print(f"  {name} {'GROWS' if grown > GROWTH else 'stays'}: {grown:+.1f} % over the second half", flush=True)
+        for name, grown in row["growth"].items():
+            print(f"  {name} {'GROWS' if grown > GROWTH else 'stays'}: {grown:+.1f} % over the second half")
+        print(f"  disk: {row['disk_change'] / 1000:+.1f} KB for each document that changed", flush=True)
     for less, more in zip(rows, rows[1:]):
         each = more["feeds"] - less["feeds"]
         print(f"from {less['feeds']} to {more['feeds']} feeds: {(more['memory'] - less['memory']) / each:.0f} bytes of"

@@ -12,7 +12,7 @@ BAR, STEP = 13, 20
 # Where the first panel begins, and the room around the plot of each: left, top, right, bottom.
 TOP, ROOM = 72, (58, 30, 26, 42)
 # The room for the names of lines at their ends, and the least distance between two.
-LABELS, APART = 158, 15
+LABELS, APART = 172, 15
 # How far from the ends of its axis the first and the last point are where values are written above them.
 ASIDE = 24
 
@@ -135,7 +135,7 @@ class Panel:
     def __init__(self, chart, left, top, width, height, title, unit, lines, log_x, log, wide):
         self.chart, (before, above, after, below) = chart, ROOM
         named = wide or len(lines) > 1
-        self.left, self.right = left + before, left + width - (LABELS if wide else 66 if named else after)
+        self.left, self.right = left + before, left + width - (LABELS if wide else 86 if named else after)
         self.top, self.bottom, self.taken = top + above, top + height - below, []
         points = [point for line in lines for point in line]
         aside = ASIDE if log_x else 0
@@ -167,8 +167,8 @@ class Panel:
             if numbers:
                 self.chart.write(x, min(y, self.y.at(value + spread)) - 9, short(value), "middle")
         if name:
-            x, y = at[-1]
-            while any(abs(y - other) < APART for other in self.taken):
-                y -= 1
+            ways = (at[-1][1] + way * step for step in range(self.chart.height) for way in (-1, 1))
+            y = next(y for y in ways if all(abs(y - other) >= APART for other in self.taken))
             self.taken.append(y)
-            self.chart.write(max(x, self.right) + 10, y + 4, name)
+            self.chart.add(f'<path class="l{series}{" dashed" if dashed else ""}" d="M{self.right + 6} {y:.1f}h16"/>')
+            self.chart.write(self.right + 27, y + 4, name)
