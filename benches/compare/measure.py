@@ -82,7 +82,9 @@ def report(path, **what):
     }
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"made": made, **what}, indent=1) + "\n")
+    # Six digits say enough.
+    what = json.loads(json.dumps(what), parse_float=lambda digits: float(f"{float(digits):.6g}"))
+    path.write_text(json.dumps({"made": made, **what}) + "\n")
 
 
 @dataclasses.dataclass
