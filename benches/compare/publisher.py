@@ -130,7 +130,7 @@ class Server:
         if path == "/intervals":
             intervals, self.intervals = sorted(self.intervals), []
             return intervals
-        return self.counted
+        return {**self.counted, "feeds": len(self.asked)}
 
     def respond(self, head):
         """The answer to a request, and whether the connection ends with it."""
@@ -220,7 +220,8 @@ class Publisher:
             return json.load(answer)
 
     def counted(self):
-        """How many requests for feeds there were, connections, and requests that found a change by chance."""
+        """How many requests for feeds there were, for how many feeds, connections, and requests that found a
+        change by chance."""
         return self.ask("/counted")
 
     def advance(self, feeds=(), by=1):
@@ -231,10 +232,10 @@ class Publisher:
         """The seconds between two requests for a feed since this was asked last, sorted."""
         return self.ask("/intervals")
 
-    def wait(self, requests, seconds):
-        """Waits until so many requests came; whether they did within so many seconds."""
+    def wait(self, feeds, seconds):
+        """Waits until so many feeds were asked for; whether they were within so many seconds."""
         end = time.monotonic() + seconds
-        while self.counted()["requests"] < requests:
+        while self.counted()["feeds"] < feeds:
             if time.monotonic() > end:
                 return False
             time.sleep(0.2)

@@ -37,6 +37,8 @@ import serving_stage as stage
 
 # How long what was begun is waited for before CPU is read, in seconds.
 SETTLING = 0.5
+# The least time before the first sample, and before memory is read again after a restart, in seconds.
+SHORTEST = 5
 # Of a ledger below so many items there are several feeds, each polled once a round: one would grow too much.
 SHORT, COPIES = 1000, 10
 # The most items of a ledger that the configuration allows.
@@ -132,12 +134,13 @@ def watched(arguments, number, folder):
     try:
         begun, empty = time.monotonic(), measure.memory(gateway.process.pid)
         if not source.wait(number, arguments.intake):
-            raise RuntimeError(f"of {number} feeds {source.counted()['requests']} were read in {arguments.intake} s")
+            raise RuntimeError(f"of {number} feeds {source.counted()['feeds']} were read in {arguments.intake} s")
         row = {
             "feeds": number, "interval": interval, "start": start, "intake": round(time.monotonic() - begun, 1),
             "intake_cpu": measure.cpu(gateway.process.pid) / number * 1e6, "empty": empty,
         }
-        time.sleep(arguments.warm)
+        # Feeds that were read late are polled again in a hurry.
+        time.sleep(max(SHORTEST, interval) if arguments.warm is None else arguments.warm)
         watch, samples = Watch(gateway, source, folder / "data", interval), []
         while not samples or samples[-1]["at"] < arguments.seconds:
             time.sleep(min(arguments.sample, arguments.seconds))
@@ -149,7 +152,7 @@ def watched(arguments, number, folder):
         row |= {"stop": round(time.monotonic() - begun, 2)}
         gateway, row["restart"] = started()
         row["restart_cpu"] = round(measure.cpu(gateway.process.pid), 2)
-        time.sleep(arguments.warm)
+        time.sleep(SHORTEST)
         row["restart_memory"] = measure.memory(gateway.process.pid)
     finally:
         gateway.end()
@@ -300,7 +303,7 @@ def main():
     parser.add_argument("--wrk", type=int, default=1, help="seconds of a run with readers")
     parser.add_argument("--seconds", type=int, default=60, help="that feeds are sampled")
     parser.add_argument("--sample", type=float, default=5, help="seconds between two samples")
-    parser.add_argument("--warm", type=float, default=5, help="seconds before the first sample")
+    parser.add_argument("--warm", type=float, help="seconds before the first sample; one interval if it is not said")
     parser.add_argument("--intake", type=int, default=3600, help="seconds that the first polls may take")
     parser.add_argument("--polls", type=float, default=1000 / 6, help="a second")
     parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
