@@ -57,9 +57,10 @@ def peers(figures):
 
 def feeds(figures):
     rows = figures["rows"]
+    paces = [row["a_second"] for row in rows]
     chart = svg.Chart(
         "A gateway by the number of its feeds",
-        f"some {rows[-1]['a_second']:.0f} polls a second, {figures['share'] * 100:.0f} % find a change; {made(figures)}",
+        f"{min(paces):.0f} to {max(paces):.0f} polls a second, {figures['share'] * 100:.0f} % find a change; {made(figures)}",
         760, 520,
     )
     panels = [
