@@ -1,7 +1,11 @@
 """What the comparisons measure with: CPU time of a process, wrk, and instructions under callgrind."""
 
 import dataclasses
+import datetime
+import json
 import os
+import pathlib
+import platform
 import re
 import shutil
 import socket
@@ -10,7 +14,8 @@ import subprocess
 import time
 
 # Debian's packages of the programs that may be missing.
-PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "valgrind": "valgrind", "callgrind_control": "valgrind"}
+PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "valgrind": "valgrind", "callgrind_control": "valgrind",
+            "newsboat": "newsboat"}
 # How long a program may take to begin or to end, in seconds.
 WAIT = 120
 
@@ -41,6 +46,45 @@ def cpu(process):
     """How long the threads of a process have run so far, those that ended included, in seconds."""
     # The kernel's name for the CPU clock of another process (clock_getcpuclockid(3)).
     return time.clock_gettime((~process << 3) | 2)
+
+
+def memory(process):
+    """Resident memory of a process in bytes."""
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.M).group(1)) * 1024
+
+
+def written(process):
+    """Bytes that a process had written to disk."""
+    counts = pathlib.Path(f"/proc/{process}/io").read_text()
+    return int(re.search(r"^write_bytes: (\d+)", counts, re.M).group(1))
+
+
+def disk(folder):
+    """Bytes that a folder takes on disk; what is deleted meanwhile counts nothing."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(place, name)).st_blocks * 512
+            except FileNotFoundError:
+                pass
+    return total
+
+
+def report(path, **what):
+    """Writes figures to a file of JSON for `plot.py`, with what they were made on."""
+    made = {
+        "day": datetime.date.today().isoformat(),
+        "processors": len(os.sched_getaffinity(0)),
+        "machine": platform.machine(),
+        "load": round(os.getloadavg()[1], 1),
+    }
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Six digits say enough.
+    what = json.loads(json.dumps(what), parse_float=lambda digits: float(f"{float(digits):.6g}"))
+    path.write_text(json.dumps({"made": made, **what}) + "\n")
 
 
 @dataclasses.dataclass

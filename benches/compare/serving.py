@@ -45,8 +45,12 @@ url = "{address}/feed"
 """
 
 
+# Lets one client have as many connections as there may be in all, 1024: a proxy has them for many.
+TRUSTED = 'trusted_proxies = ["127.0.0.1"]'
+
+
 @contextlib.contextmanager
-def servers(arguments, begin):
+def servers(arguments, begin, server=""):
     """The addresses of both servers by name, each with its process and the tag of a 304."""
     nginx, = measure.programs("nginx")
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -54,7 +58,7 @@ def servers(arguments, begin):
         site = stage.stage.Site()
         site.documents["/feed"] = stage.feed(1, stage.ENTRIES)
         configuration = CONFIGURATION.format(address=site.base)
-        gateway = stage.Gateway(begin, arguments.bin, folder, configuration)
+        gateway = stage.Gateway(begin, arguments.bin, folder, configuration, server)
         stack.callback(gateway.end)
         gateway.poll("feed")
         documents = {name: stage.fetched(gateway.base + at) for name, at in ADDRESSES.items()}
@@ -142,20 +146,22 @@ def instructions(arguments):
 
 
 def readers(arguments):
-    """CPU time per request by how many connections ask at once, as lines of JSON."""
+    """CPU time per request by how many connections ask at once, row by row."""
     wrk, = measure.programs("wrk")
     server_core, client_core = measure.cores()
-    with servers(arguments, measure.pinned(server_core, [])) as at:
+    with servers(arguments, measure.pinned(server_core, []), TRUSTED) as at:
         for connections in map(int, arguments.readers.split(",")):
-            for server, (process, address) in at.items():
-                runs = [
-                    measure.wrk(wrk, client_core, process, address("50 KB"), {}, connections,
-                                arguments.seconds)
-                    for _ in range(arguments.rounds)
-                ]
-                cpu, off = measure.spread([run.cpu for run in runs])
-                print(json.dumps({"connections": connections, "server": server, "cpu": round(cpu, 2),
-                                  "spread": round(off, 2)}), flush=True)
+            runs = {}
+            for _ in range(arguments.rounds):
+                for server, (process, address) in at.items():
+                    run = measure.wrk(wrk, client_core, process, address("50 KB"), {}, connections,
+                                      arguments.seconds)
+                    runs.setdefault(server, []).append(run)
+            for server, made in runs.items():
+                cpu, off = measure.spread([run.cpu for run in made])
+                p99, _ = measure.spread([run.p99 for run in made])
+                yield {"connections": connections, "server": server, "cpu": round(cpu, 2),
+                       "spread": round(off, 2), "p99": round(p99, 2)}
 
 
 def main():
@@ -176,7 +182,8 @@ def main():
     if arguments.instructions:
         instructions(arguments)
     elif arguments.readers:
-        readers(arguments)
+        for row in readers(arguments):
+            print(json.dumps(row), flush=True)
     elif arguments.polls:
         polled.show(arguments)
     else:

@@ -2,7 +2,9 @@
 
 import functools
 import gzip
+import http.client
 import itertools
+import json
 import os
 import pathlib
 import random
@@ -108,6 +110,32 @@ class Gateway(stage.Gateway):
         wrapper.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         wrapper.chmod(0o700)
         super().__init__(wrapper, *args, **more)
+
+
+class Client:
+    """One connection to a gateway, which is kept."""
+
+    def __init__(self, gateway):
+        self.connection = http.client.HTTPConnection(gateway.base.removeprefix("http://"), timeout=measure.WAIT)
+
+    def ask(self, method, path, headers):
+        self.connection.request(method, path, headers=headers)
+        return self.connection.getresponse().read()
+
+    def poll(self, name):
+        """Polls a feed now, and answers the report; an error where that failed or the document was held."""
+        token = {"authorization": f"Bearer {stage.TOKEN}"}
+        report = json.loads(self.ask("POST", f"/api/v1/feeds/{name}/poll", token))
+        if report.get("outcome") in (None, "failed") or report["held"]:
+            raise RuntimeError(f"{name} was not read: {report}")
+        return report
+
+    def read(self, path):
+        """The body of an answer, packed."""
+        return self.ask("GET", path, {"accept-encoding": "gzip"})
+
+    def close(self):
+        self.connection.close()
 
 
 def quoted(text):
