@@ -8,9 +8,11 @@ mod check;
 mod condition;
 #[cfg(test)]
 mod conformance;
+mod disk;
 mod embedded;
 pub mod endpoint;
 mod engine;
+mod fjall;
 mod free_space;
 mod limits;
 mod lineage;
@@ -28,6 +30,9 @@ use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
 pub use self::condition::{FreeBytes, StoreCondition, StoreStop};
+pub use self::disk::{
+    CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
+};
 pub use self::embedded::EmbeddedStore;
 pub use self::free_space::{FreeSpace, MeasuredSpace};
 pub use self::limits::{
@@ -35,7 +40,6 @@ pub use self::limits::{
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
-pub use self::sled::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 pub use self::state_watch::StateWatch;
 
 use self::portable::{ExportRecord, StoreOrigin};
@@ -49,6 +53,14 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+
+/// The engine of a kind of store on disk.
+fn disk_engine(kind: DiskKind) -> &'static dyn disk::DiskEngine {
+    match kind {
+        DiskKind::Sled => &self::sled::SledFiles,
+        DiskKind::Fjall => &self::fjall::FjallFiles,
+    }
+}
 
 /// A number of the change log: everything in an epoch is durable before the epoch can be seen, and
 /// nothing is added to it afterwards. Zero: before the first.
@@ -184,6 +196,18 @@ pub enum StoreError {
     Unreleased {
         /// The folder.
         path: String,
+    },
+    /// The store was made with another engine.
+    #[error(
+        "the store in {path} was made with store.kind = \"{found}\", the configuration says \"{wanted}\": set store.kind to \"{found}\", or carry the store over with tidegate export and tidegate import"
+    )]
+    OtherEngine {
+        /// The folder.
+        path: String,
+        /// The engine that it was made with.
+        found: &'static str,
+        /// The engine that is asked for.
+        wanted: &'static str,
     },
     /// The store was written by a newer program.
     #[error(

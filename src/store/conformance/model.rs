@@ -3,7 +3,7 @@
 
 use super::holder::Holder;
 use super::make::*;
-use super::{Bench, InMemory, OnDisk};
+use super::{Bench, Fjall, InMemory, OnDisk, Sled};
 use crate::model::*;
 use crate::store::*;
 use proptest::collection::vec;
@@ -494,6 +494,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run::<OnDisk>(steps);
+        run::<OnDisk<Sled>>(steps);
+    }
+
+    #[test]
+    fn the_other_engine_agrees_with_the_model(steps in vec(step(), 1..30)) {
+        run::<OnDisk<Fjall>>(steps);
     }
 }
