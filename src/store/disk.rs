@@ -9,14 +9,16 @@ pub(in crate::store) mod faults;
 mod files;
 mod folder;
 mod kind;
+#[cfg(test)]
+mod measure;
 mod note;
 mod private;
 mod recovery_check;
 mod swap;
 
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
-pub use self::kind::DiskKind;
 pub(super) use self::kind::DiskEngine;
+pub use self::kind::DiskKind;
 pub(super) use self::note::NumberNote;
 
 use self::folder::{Mark, StoreFolder};

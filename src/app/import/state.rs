@@ -110,8 +110,7 @@ async fn fill(
     let is_move = head.is_move;
     let opened = tokio::task::spawn_blocking(move || {
         let ExportHead { endpoint, sup_ids, .. } = head;
-        let request =
-            DiskRequest { endpoint: Some(endpoint), sup_ids: Some(sup_ids), ..request };
+        let request = DiskRequest { endpoint: Some(endpoint), sup_ids: Some(sup_ids), ..request };
         let store = EmbeddedStore::open_on_disk(request, clock)?;
         Ok::<_, StoreError>(store.with_space(space))
     });

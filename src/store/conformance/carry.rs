@@ -197,7 +197,8 @@ async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
 
 async fn a_copy_goes_on(bench: impl Bench) {
     full(&bench).await;
-    let copies: (InMemory, OnDisk<Sled>) = (copy(&*bench.store()).await, copy(&*bench.store()).await);
+    let copies: (InMemory, OnDisk<Sled>) =
+        (copy(&*bench.store()).await, copy(&*bench.store()).await);
     let one = goes_on(&copies.0).await;
     assert_eq!(one, goes_on(&copies.1).await);
     assert_eq!(one, goes_on(&bench).await);

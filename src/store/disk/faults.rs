@@ -47,7 +47,11 @@ pub(in crate::store) fn open(kind: DiskKind, path: &Path) -> Result<EmbeddedStor
     open_as(kind, path, Some("gate.example"))
 }
 
-fn open_as(kind: DiskKind, path: &Path, endpoint: Option<&str>) -> Result<EmbeddedStore, StoreError> {
+fn open_as(
+    kind: DiskKind,
+    path: &Path,
+    endpoint: Option<&str>,
+) -> Result<EmbeddedStore, StoreError> {
     let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
     EmbeddedStore::open_on_disk(DiskRequest::new(kind, path, endpoint), clock())
 }

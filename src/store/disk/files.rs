@@ -1,6 +1,5 @@
 //! The files of an engine in a data folder.
 
-use super::DiskEngine;
 use super::folder::StoreFolder;
 use std::fs;
 use std::io;

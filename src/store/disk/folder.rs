@@ -83,10 +83,12 @@ impl StoreFolder {
             Err(source) => return Err(failed(source)),
         };
         let found = match noted {
-            Some(noted) => DiskKind::named(noted.trim_end()).ok_or_else(|| StoreError::Damaged {
-                path: self.path.display().to_string(),
-                what: format!("the file {ENGINE} names no engine that this program knows"),
-            })?,
+            Some(noted) => {
+                DiskKind::named(noted.trim_end()).ok_or_else(|| StoreError::Damaged {
+                    path: self.path.display().to_string(),
+                    what: format!("the file {ENGINE} names no engine that this program knows"),
+                })?
+            }
             None if self.kind == DiskKind::default() || self.is_used().map_err(failed)? => {
                 DiskKind::default()
             }
@@ -122,11 +124,6 @@ impl StoreFolder {
     /// The engine.
     pub(super) fn engine(&self) -> &'static dyn DiskEngine {
         self.kind.engine()
-    }
-
-    /// Which engine it is.
-    pub(super) fn kind(&self) -> DiskKind {
-        self.kind
     }
 
     /// Writes a little into the folder, durably, and takes it out again: an error where the file system
@@ -190,7 +187,8 @@ impl StoreFolder {
         let text = format!(
             "{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\nfiles {digest}\n"
         );
-        self.write_whole(MARK, &text).map_err(|source| StoreError::Io { doing: "write its mark", source })
+        self.write_whole(MARK, &text)
+            .map_err(|source| StoreError::Io { doing: "write its mark", source })
     }
 
     /// Writes a file whole or not at all, and makes the names in the folder durable.

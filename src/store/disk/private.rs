@@ -57,9 +57,8 @@ pub(super) fn options() -> OpenOptions {
 pub(super) fn restrict(path: &Path, engine: &dyn DiskEngine) {
     #[cfg(unix)]
     {
-        let is_ours = |name: &str| {
-            OURS.iter().any(|ours| name.starts_with(ours)) || engine.owns(name)
-        };
+        let is_ours =
+            |name: &str| OURS.iter().any(|ours| name.starts_with(ours)) || engine.owns(name);
         let mut left = ENTRY_LIMIT;
         if let Err(error) = close_to_others(path, 0, &mut left, &is_ours) {
             tracing::warn!(

@@ -177,7 +177,8 @@ impl FjallEngine {
         mut enough: impl FnMut(Vec<u8>, &[u8]) -> bool,
     ) -> Result<bool, StoreError> {
         self.guarded("read", || {
-            let mut found = self.database.snapshot().range(&self.records, class_range(class, range));
+            let mut found =
+                self.database.snapshot().range(&self.records, class_range(class, range));
             loop {
                 let entry: Option<Guard> = match order {
                     KeyOrder::Ascending => found.next(),
@@ -372,7 +373,9 @@ fn failed(path: &str, doing: &'static str, error: ::fjall::Error) -> StoreError 
     let damaged = |what: &str| StoreError::Damaged { path: path.to_owned(), what: what.to_owned() };
     match error {
         Error::Io(source) | Error::Storage(LsmError::Io(source)) => io(source),
-        Error::Poisoned => io(std::io::Error::other("an earlier write or a merge of tables failed")),
+        Error::Poisoned => {
+            io(std::io::Error::other("an earlier write or a merge of tables failed"))
+        }
         Error::Locked => StoreError::InUse { path: path.to_owned() },
         Error::JournalRecovery(_) => damaged("a journal is not as it was written"),
         Error::InvalidVersion(_) | Error::Storage(LsmError::InvalidVersion(_)) => {

@@ -94,7 +94,8 @@ struct Extent {
 }
 
 fn extent(path: &Path) -> io::Result<Extent> {
-    let mut reader = BatchReader { source: BufReader::with_capacity(CHUNK, File::open(path)?), at: 0 };
+    let mut reader =
+        BatchReader { source: BufReader::with_capacity(CHUNK, File::open(path)?), at: 0 };
     let mut whole = 0;
     loop {
         match reader.skip_batch() {

@@ -1,9 +1,7 @@
 //! After a barrier that failed, nothing is acknowledged, published or pretended.
 
 use super::*;
-use crate::store::engine::{
-    Class, KeyOrder, KeyRange, Portion, ValueSize, Writes,
-};
+use crate::store::engine::{Class, KeyOrder, KeyRange, Portion, ValueSize, Writes};
 use crate::store::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
@@ -196,8 +194,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there(kind: DiskKind) {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store =
-            open_with(kind, folder.path(), ReopenPauses::default(), passable(left));
+        let store = open_with(kind, folder.path(), ReopenPauses::default(), passable(left));
         let store = store.unwrap();
         let claim = claim(&store).await;
         let first = wide(&store, ITEMS, "one").await;

@@ -95,7 +95,9 @@ async fn a_closed_store_needs_no_rehearsal(kind: DiskKind) {
     }
 }
 
-async fn what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over(kind: DiskKind) {
+async fn what_a_large_document_was_noted_with_outlives_the_process_until_it_is_over(
+    kind: DiskKind,
+) {
     let folder = tempfile::tempdir().unwrap();
     let begun = Time::from_unix(1_795_191_605);
     let attempt = Attempt { feed: news(), entries: 49_000, begun, kills: 1, is_open: true };
