@@ -4,6 +4,7 @@
 mod damage;
 mod engine;
 mod journal;
+mod keyspaces;
 
 use super::StoreError;
 use super::disk::DiskEngine;

@@ -17,9 +17,11 @@ async fn closed_and_crashed() -> (Files, Files, tempfile::TempDir) {
     let folder = used(KIND).await;
     // A second journal, and tables.
     let database = ::fjall::Database::builder(folder.path().join(FOLDER)).open().unwrap();
-    let records = database.keyspace("records", Default::default).unwrap();
-    records.rotate_memtable_and_wait().unwrap();
-    drop((records, database));
+    for name in ["feeds", "items", "texts"] {
+        let records = database.keyspace(name, Default::default).unwrap();
+        records.rotate_memtable_and_wait().unwrap();
+    }
+    drop(database);
     let store = open(KIND, folder.path()).unwrap();
     let claim = claim(&store).await;
     for _ in 0..3 {

@@ -1,42 +1,33 @@
-//! fjall as the store's database: one keyspace for all classes, whose number is the first byte of a key, so
-//! that one memtable takes what a commit writes and few tables are merged.
+//! fjall as the store's database: a few trees ([`super::keyspaces`]) behind one journal. The first byte of a key is
+//! the number of its class.
 //!
 //! Each write has a number, one more than the last, which is a record of its own in the same batch. The number of the
 //! last write that passed a barrier stands in a note outside the database. An opening that finds
 //! less than the note says has lost what was acknowledged.
 
 use super::journal::{self, JournalError};
+use super::keyspaces::{Keyspaces, WRITES_KEY, class_key, class_range};
 use super::{FOLDER, PASSED};
 use crate::store::StoreError;
 use crate::store::disk::NumberNote;
 use crate::store::engine::{
-    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, ValueSize, Writes,
-    beginning_with,
+    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, ValueSize,
+    Writes, beginning_with,
 };
-use ::fjall::config::BlockSizePolicy;
-use ::fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+use ::fjall::{Database, Guard, Keyspace, PersistMode, Readable};
 use bytes::Bytes;
-use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The keyspace of all records.
-const KEYSPACE: &str = "records";
-/// Where the number of the last write stands; no class has this number.
-const WRITES_KEY: &[u8] = &[u8::MAX];
 /// The file that a database has once it is made.
 const VERSION: &str = "version";
 /// The engine's cache of blocks, in bytes.
 const CACHE: u64 = 32 << 20;
-/// How many bytes are written before they are sorted into a table.
-const MEMTABLE: u64 = 16 << 20;
 /// Bytes of journals from which on the oldest is made superfluous; the least that the engine takes.
 const JOURNALS: u64 = 64 << 20;
-/// The bytes of a block, before which the engine looks a key up in an index.
-const BLOCK: u32 = 8 << 10;
 /// The most open files of tables.
 const OPEN_FILES: usize = 256;
 /// The longest key.
@@ -66,7 +57,7 @@ pub(super) enum Workers {
 /// A fjall database.
 pub(in crate::store) struct FjallEngine {
     path: String,
-    records: Keyspace,
+    keyspaces: Keyspaces,
     database: Database,
     /// The number of the last write; one write at a time.
     written: Mutex<u64>,
@@ -91,11 +82,11 @@ pub(super) fn open(path: &Path, shown: &Path, workers: Workers) -> Result<FjallE
             JournalError::Damaged(what) => StoreError::Damaged { path: shown.clone(), what },
         })?;
     }
-    let (database, records) = open_database(&folder, &shown, workers)?;
+    let (database, keyspaces) = open_database(&folder, &shown, workers)?;
     let passed_note = Mutex::new(note);
     let written = Mutex::new(0);
-    let engine = FjallEngine { path: shown, records, database, written, passed: passed_note };
-    let stored = engine.get_at(WRITES_KEY)?;
+    let engine = FjallEngine { path: shown, keyspaces, database, written, passed: passed_note };
+    let stored = engine.get_at(&engine.keyspaces.feeds, WRITES_KEY)?;
     let number = |bytes: Bytes| bytes.as_ref().try_into().map(u64::from_be_bytes).ok();
     let found = stored.map_or(Some(0), number).filter(|found| *found >= passed);
     let Some(found) = found else {
@@ -118,7 +109,7 @@ fn open_database(
     folder: &Path,
     shown: &str,
     workers: Workers,
-) -> Result<(Database, Keyspace), StoreError> {
+) -> Result<(Database, Keyspaces), StoreError> {
     let doing = "open its database";
     let mut tries = 0;
     loop {
@@ -132,13 +123,8 @@ fn open_database(
                 .manual_journal_persist(true)
                 .worker_threads_unchecked(threads)
                 .open()?;
-            let records = database.keyspace(KEYSPACE, || {
-                KeyspaceCreateOptions::default()
-                    .max_memtable_size(MEMTABLE)
-                    .data_block_size_policy(BlockSizePolicy::all(BLOCK))
-                    .manual_journal_persist(true)
-            })?;
-            Ok((database, records))
+            let keyspaces = Keyspaces::open(&database)?;
+            Ok((database, keyspaces))
         })?;
         match opened {
             Ok(opened) => return Ok(opened),
@@ -161,8 +147,8 @@ impl FjallEngine {
         guarded(&self.path, work)?.map_err(|error| failed(&self.path, doing, error))
     }
 
-    fn get_at(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let found = self.guarded("read", || self.database.snapshot().get(&self.records, key))?;
+    fn get_at(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let found = self.guarded("read", || self.database.snapshot().get(keyspace, key))?;
         // A copy: the engine's would keep the block that it stands in.
         Ok(found.map(|value| Bytes::copy_from_slice(&value)))
     }
@@ -178,7 +164,10 @@ impl FjallEngine {
     ) -> Result<bool, StoreError> {
         self.guarded("read", || {
             let mut found =
-                self.database.snapshot().range(&self.records, class_range(class, range));
+                self
+                .database
+                .snapshot()
+                .range(self.keyspaces.of_class(class), class_range(class, range));
             loop {
                 let entry: Option<Guard> = match order {
                     KeyOrder::Ascending => found.next(),
@@ -199,8 +188,10 @@ impl FjallEngine {
         let doing = "write";
         loop {
             let is_free = self.guarded(doing, || {
-                Ok(self.records.sealed_memtable_count() < MEMTABLE_BACKLOG
-                    && self.records.l0_table_count() < TABLE_BACKLOG)
+                Ok(self.keyspaces.all().iter().all(|keyspace| {
+                    keyspace.sealed_memtable_count() < MEMTABLE_BACKLOG
+                        && keyspace.l0_table_count() < TABLE_BACKLOG
+                }))
             })?;
             if is_free {
                 return Ok(());
@@ -215,7 +206,7 @@ impl FjallEngine {
         }
     }
 
-    fn write(&self, writes: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Result<(), StoreError> {
+    fn write(&self, writes: Vec<(RecordKey, Option<Vec<u8>>)>) -> Result<(), StoreError> {
         if writes.is_empty() {
             return Ok(());
         }
@@ -224,13 +215,14 @@ impl FjallEngine {
         let number = written.saturating_add(1);
         self.guarded("write", || {
             let mut batch = self.database.batch();
-            for (key, value) in writes {
+            for ((class, key), value) in writes {
+                let (keyspace, key) = (self.keyspaces.of_class(class), class_key(class, &key));
                 match value {
-                    Some(value) => batch.insert(&self.records, key, value),
-                    None => batch.remove(&self.records, key),
+                    Some(value) => batch.insert(keyspace, key, value),
+                    None => batch.remove(keyspace, key),
                 }
             }
-            batch.insert(&self.records, WRITES_KEY, number.to_be_bytes());
+            batch.insert(&self.keyspaces.feeds, WRITES_KEY, number.to_be_bytes());
             batch.commit()
         })?;
         *written = number;
@@ -248,12 +240,12 @@ impl Engine for FjallEngine {
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.get_at(&class_key(class, key))
+        self.get_at(self.keyspaces.of_class(class), &class_key(class, key))
     }
 
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        let key = class_key(class, key);
-        self.guarded("read", || self.database.snapshot().contains_key(&self.records, key))
+        let (keyspace, key) = (self.keyspaces.of_class(class), class_key(class, key));
+        self.guarded("read", || self.database.snapshot().contains_key(keyspace, key))
     }
 
     fn portion(
@@ -303,7 +295,7 @@ impl Engine for FjallEngine {
                     return Err(StoreError::TooLarge { what, size, limit });
                 }
             }
-            entries.push((class_key(class, &key), value));
+            entries.push(((class, key), value));
         }
         self.write(entries)
     }
@@ -317,7 +309,7 @@ impl Engine for FjallEngine {
             })?;
         }
         let has_more = keys.len() == limit;
-        self.write(keys.iter().map(|key| (class_key(class, key), None)).collect())?;
+        self.write(keys.into_iter().map(|key| ((class, key), None)).collect())?;
         Ok(has_more)
     }
 
@@ -328,27 +320,6 @@ impl Engine for FjallEngine {
         let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
         passed.write(written).map_err(|source| StoreError::Io { doing, source })
     }
-}
-
-/// The engine's key of a record.
-fn class_key(class: Class, key: &[u8]) -> Vec<u8> {
-    [&[class as u8], key].concat()
-}
-
-/// The engine's range of a range of records.
-fn class_range(class: Class, range: &KeyRange) -> KeyRange {
-    let (begin, end) = range;
-    let begin = match begin {
-        Bound::Included(key) => Bound::Included(class_key(class, key)),
-        Bound::Excluded(key) => Bound::Excluded(class_key(class, key)),
-        Bound::Unbounded => Bound::Included(class_key(class, &[])),
-    };
-    let end = match end {
-        Bound::Included(key) => Bound::Included(class_key(class, key)),
-        Bound::Excluded(key) => Bound::Excluded(class_key(class, key)),
-        Bound::Unbounded => Bound::Excluded(vec![(class as u8).saturating_add(1)]),
-    };
-    (begin, end)
 }
 
 /// Does something with an engine that breaks off where it should answer an error.
