@@ -5,6 +5,7 @@ mod damage;
 mod engine;
 mod journal;
 mod keyspaces;
+mod manifest;
 
 use super::StoreError;
 use super::disk::DiskEngine;

@@ -151,3 +151,18 @@ async fn an_older_database_is_noticed() {
     assert_damaged(&said, folder.path(), "older");
     assert!(said.to_string().contains("was durable, and is missing"), "{said}");
 }
+
+/// The engine would make a tree anew that is gone, and nobody would notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_that_is_gone_is_noticed() {
+    let (closed, _, _folder) = closed_and_crashed().await;
+    for tree in 0..4 {
+        let folder = format!("{FOLDER}/keyspaces/{tree}/");
+        assert!(closed.keys().any(|name| name.starts_with(&folder)), "there is no tree {tree}");
+        let mut bytes = closed.clone();
+        bytes.retain(|name, _| !name.starts_with(&folder));
+        let copy = laid_out(&bytes);
+        assert_damaged(&refused(open(KIND, copy.path())), copy.path(), &folder);
+        assert!(bytes == files(copy.path()), "{tree}: something was changed");
+    }
+}

@@ -6,8 +6,8 @@
 //! less than the note says has lost what was acknowledged.
 
 use super::journal::{self, JournalError};
-use super::keyspaces::{Keyspaces, WRITES_KEY, class_key, class_range};
-use super::{FOLDER, PASSED};
+use super::keyspaces::{Keyspaces, TREES, WRITES_KEY, class_key, class_range};
+use super::{FOLDER, PASSED, manifest};
 use crate::store::StoreError;
 use crate::store::disk::NumberNote;
 use crate::store::engine::{
@@ -77,6 +77,10 @@ pub(super) fn open(path: &Path, shown: &Path, workers: Workers) -> Result<FjallE
         }
         clear(&folder).map_err(|source| StoreError::Io { doing, source })?;
     } else {
+        let manifests = manifest::verify(&folder, (passed > 0).then_some(TREES));
+        if let Some(what) = manifests.map_err(|source| StoreError::Io { doing, source })? {
+            return Err(StoreError::Damaged { path: shown, what });
+        }
         journal::verify_and_cut(&folder).map_err(|error| match error {
             JournalError::Io(source) => StoreError::Io { doing: "read its journals", source },
             JournalError::Damaged(what) => StoreError::Damaged { path: shown.clone(), what },
@@ -163,8 +167,7 @@ impl FjallEngine {
         mut enough: impl FnMut(Vec<u8>, &[u8]) -> bool,
     ) -> Result<bool, StoreError> {
         self.guarded("read", || {
-            let mut found =
-                self
+            let mut found = self
                 .database
                 .snapshot()
                 .range(self.keyspaces.of_class(class), class_range(class, range));

@@ -20,6 +20,9 @@ const BLOCK: u32 = 8 << 10;
 /// Where the number of the last write stands, among the feeds; no class has this number.
 pub(super) const WRITES_KEY: &[u8] = &[u8::MAX];
 
+/// How many trees a database has: these, and one that the engine keeps for itself.
+pub(super) const TREES: usize = 4;
+
 /// The trees.
 pub(super) struct Keyspaces {
     /// What a feed has one of: it is replaced.
