@@ -494,11 +494,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run::<OnDisk<Sled>>(steps);
-    }
-
-    #[test]
-    fn the_other_engine_agrees_with_the_model(steps in vec(step(), 1..30)) {
+        run::<OnDisk<Sled>>(steps.clone());
         run::<OnDisk<Fjall>>(steps);
     }
 }
