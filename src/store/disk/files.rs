@@ -79,6 +79,12 @@ pub(super) fn digest(folder: &StoreFolder) -> io::Result<u128> {
     Ok(hash.digest128())
 }
 
+/// Whether a fingerprint has the bytes of all files.
+pub(super) fn is_hashed_whole(folder: &StoreFolder) -> io::Result<bool> {
+    let is_hashed = |path: &PathBuf| !folder.engine().is_written_once(below(folder, path));
+    Ok(engine_files(folder)?.iter().all(is_hashed))
+}
+
 /// The bytes of the engine's files.
 pub(super) fn engine_bytes(folder: &StoreFolder) -> io::Result<u64> {
     bytes(folder, |_| true)

@@ -17,8 +17,9 @@ const COPY: &str = "rehearsal";
 /// The part of the files' size that must stay free beside a copy: a tenth.
 const COPY_MARGIN: u64 = 10;
 
-/// Makes sure that opening the store will find everything up to `reached`. Where the files are as
-/// the last close left them, there is nothing to recover; otherwise the recovery is tried first.
+/// Makes sure that opening the store will find everything up to `reached`. Where all files are as
+/// the last close left them, there is nothing to recover; otherwise the recovery is tried first. A fingerprint
+/// says nothing of what is in files that are written once, and a copy of them costs nothing.
 pub(super) fn verify_recovery_on_copy(
     folder: &StoreFolder,
     mark: &Mark,
@@ -28,10 +29,14 @@ pub(super) fn verify_recovery_on_copy(
     let copy = path.join(COPY);
     let failed = |source| StoreError::Io { doing: "look at its files before opening them", source };
     clear(&copy).map_err(failed)?;
-    if mark.digest.is_some() && mark.digest == Some(files::digest(folder).map_err(failed)?) {
+    let is_closed =
+        mark.digest.is_some() && mark.digest == Some(files::digest(folder).map_err(failed)?);
+    if is_closed && files::is_hashed_whole(folder).map_err(failed)? {
         return Ok(());
     }
-    tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
+    if !is_closed {
+        tracing::info!(path = %path.display(), "the store was not closed: its recovery is tried on a copy");
+    }
     if !has_room(folder) {
         tracing::warn!("the disk has no room for a copy: the store is recovered without one");
         return Ok(());
