@@ -164,7 +164,7 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on(kind: DiskKind) {
 async fn a_store_without_what_it_acknowledged_is_not_opened_again(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (store, fails) = open_failing(kind, &path, pauses(400));
+    let (store, fails) = open_failing(kind, &path, pauses(3_000));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -194,7 +194,7 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind:
     for lost in ["record", "poll state"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        let (store, fails) = open_failing(kind, &path, pauses(400));
+        let (store, fails) = open_failing(kind, &path, pauses(3_000));
         let claim = claim(&store).await;
         let first = change(&store, "one").await;
         store.commit(&claim, first).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind:
     }
 }
 
-/// Puts the engine's files back to what they were.
+/// Puts the engine's files back to what they were, before the store is opened again.
 fn put_back(kind: DiskKind, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
     let is_engines = |name: &&String| kind.engine().owns(name.split('/').next().unwrap());
     for name in files(path).keys().filter(is_engines) {
