@@ -16,6 +16,7 @@ mod decode;
 mod error;
 mod freshness;
 mod guard;
+mod kept_hosts;
 mod message;
 #[cfg(test)]
 pub(crate) mod publisher;
@@ -33,6 +34,7 @@ pub use guard::{
     AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url,
     shown, with_credentials,
 };
+pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
 };

@@ -9,6 +9,7 @@ mod dates;
 mod evidence;
 mod features;
 mod group;
+mod index;
 mod native;
 mod rules;
 mod sequence;
@@ -17,6 +18,7 @@ mod unlike;
 mod wording;
 
 pub use features::telling_texts;
+pub use index::{entry_keys, item_keys, name_key};
 pub use native::{Keys, Native, is_made_up, native, natives};
 pub use rules::rule_names;
 pub use signs::{AddressSign, Basis, Signs};

@@ -28,8 +28,11 @@ mod list_place;
 mod markup;
 mod noise;
 mod outline;
+mod overlap;
 mod policy;
 mod probe;
+mod projection;
+mod settled;
 mod sharing;
 mod snapshot;
 mod stub;
@@ -72,8 +75,13 @@ pub use noise::{
 pub use outline::{
     OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath,
 };
+pub use overlap::Overlap;
 pub use policy::{ConflictPolicy, PolicyError, SharingOptions};
 pub use probe::{Probe, ProbeAnswer};
+pub use projection::{Projection, ReadProjection};
+pub use settled::{
+    FoundItems, IndexKey, IndexUpdate, LedgerQuery, ReindexedItem, SettledItems, WantedItems,
+};
 pub use sharing::{Count, CountError, History, Shared, Stamp, Update, Version};
 pub use snapshot::{
     Absence, Decision, Evidence, Hold, Item, ItemStatus, LedgerEntry, Origin, Revision, Snapshot,

@@ -98,8 +98,7 @@ pub fn pieces<'d>(document: &'d FeedDocument<'_>) -> impl Iterator<Item = &'d st
 /// What an entry that stands alone says: its canonical projection again. `None` where it cannot be
 /// read, which only a fault of this program can bring about.
 pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
-    let fields = entry_again(markup)?.fields.into_iter();
-    Some(fields.collect())
+    Some(entry_again(markup)?.fields().iter().cloned().map(Field::detached).collect())
 }
 
 /// The same of all that an entry says.

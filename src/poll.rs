@@ -8,17 +8,22 @@ mod allowance;
 mod announced;
 mod attempts;
 mod backfill;
+mod board;
 mod callbacks;
 mod decide;
+mod decision;
 mod error;
 mod evict;
 mod judge;
+mod ledger;
 mod memory;
+mod overlap;
 mod pauses;
 mod politeness;
 mod poller;
 mod polling;
 mod probe;
+mod reason;
 mod resume;
 mod schedule;
 mod scheduler;
@@ -39,11 +44,14 @@ pub use judge::{
     DocumentJudge, JudgeError, Judged, MAX_WARNINGS, ParseAndRecord, ReceivedDocument,
     SharingContext, Walked, Wants,
 };
+pub use ledger::{LedgerReader, NothingLeft};
 pub use memory::REFRESH_EVERY;
+pub use overlap::Turnover;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
 pub use poller::{MAX_COMMANDS, Poller, PollerConfig};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
+pub use reason::{IntervalReason, PlannedPoll, PollReason};
 pub use resume::NOTE_EVERY;
 pub use schedule::{
     BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,

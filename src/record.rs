@@ -28,6 +28,7 @@ mod rate_limited;
 mod redact;
 mod redacted_filter;
 mod seal;
+mod settled;
 mod shared;
 mod stand_in;
 mod updates;
@@ -43,6 +44,7 @@ pub use ingest::{look_again, take_in, take_in_shared};
 pub use outdated::{outdated, refreshed};
 pub use probe_results::answered;
 pub use redact::{Redaction, redact};
+pub use settled::{ledger_query, wanted_after};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;
 

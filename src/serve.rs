@@ -52,6 +52,7 @@ mod request_rules;
 mod shared_work;
 mod shares;
 mod single_flight;
+mod site_service;
 mod spool;
 mod stall;
 mod sup;

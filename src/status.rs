@@ -11,7 +11,8 @@ pub use crate::fetch::FetchBlame;
 pub use hub::{HubNote, HubReport, RejectedPush, RejectedPushes};
 pub use polling::{
     EventCounts, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
-    PollFailure, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll, WalkOrder,
+    PollFailure, PollGaps, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll,
+    WalkOrder,
 };
 pub use ticks::{TICK_LEAD_LIMIT, TicksAhead, tick_lead};
 

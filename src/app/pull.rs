@@ -127,6 +127,7 @@ impl PublisherLink {
             validators,
             deltas,
             known_wire: None,
+            soon: true,
             now: self.clock.now(),
         };
         let fetched = match self.fetch.clone().oneshot(request).await {

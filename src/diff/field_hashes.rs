@@ -4,7 +4,7 @@ use super::fingerprint::Fingerprint;
 use super::noise::{FieldWeight, is_core_text, local_name, weight};
 use super::visible::{counted, visible};
 use crate::model::{Context, Entry, Markup};
-use crate::xml::units;
+use crate::xml::has_units;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -41,7 +41,7 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's texts that have so many [`units`] or more, of those in elements that
+/// The fingerprints of the entry's texts that have so many [`units`](crate::xml::units) or more, of those in elements that
 /// `is_meant` takes by their path.
 pub fn text_prints(
     entry: &Entry<'_>,
@@ -49,11 +49,11 @@ pub fn text_prints(
     is_meant: impl Fn(&str) -> bool,
 ) -> Vec<(u64, u64)> {
     // A character of two units has three bytes or more.
-    let long = entry.fields.iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
+    let long = entry.fields().iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
         .map(|f| (f, visible(&f.value)))
         .map(|(f, text)| (path_print(&f.path), counted(&f.value, &text).unwrap_or(text)))
-        .filter(|(_, text)| units(text) >= least)
+        .filter(|(_, text)| has_units(text, least))
         .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
         .collect()
 }
@@ -69,7 +69,7 @@ pub fn changed(old: &[(u64, u64)], new: &[(u64, u64)]) -> BTreeSet<u64> {
 /// The names of the changed fields of an entry, in order; `an element` stands for one that is gone.
 pub fn names(entry: &Entry<'_>, mut changed: BTreeSet<u64>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for field in &entry.fields {
+    for field in entry.fields() {
         if changed.remove(&path_print(&field.path)) {
             names.push(field.path.clone().into_owned());
         }

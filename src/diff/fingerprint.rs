@@ -54,9 +54,10 @@ pub struct Fingerprint<'e> {
 /// Looks at an entry, but for what the operator ignores.
 pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
     let mut looking = Looking { ignore, traces: Default::default() };
-    let mut seen = Vec::with_capacity(entry.fields.len());
-    for at in 0..entry.fields.len() {
-        seen.extend(looking.view_field(&entry.fields, at));
+    let fields = entry.fields();
+    let mut seen = Vec::with_capacity(fields.len());
+    for at in 0..fields.len() {
+        seen.extend(looking.view_field(fields, at));
     }
     let shapes = seen.iter().map(|seen| (seen.print.0, seen.shape)).collect();
     let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();

@@ -213,15 +213,18 @@ fn looks_like_address(value: &str) -> bool {
 
 /// Whether an address is that of a picture, by its ending.
 pub fn is_image(address: &str) -> bool {
-    let path = address.split(['?', '#', '|']).next().unwrap_or(address).to_ascii_lowercase();
-    IMAGES.iter().any(|end| path.ends_with(end))
+    let path = address.split(['?', '#', '|']).next().unwrap_or(address);
+    IMAGES.iter().any(|end| {
+        let at = path.len().checked_sub(end.len());
+        at.and_then(|at| path.get(at..)).is_some_and(|own| own.eq_ignore_ascii_case(end))
+    })
 }
 
 /// Whether a whole value is a date-time in one of the forms that feeds use.
 fn reads_as_date(value: &str) -> bool {
     let bytes = value.as_bytes();
-    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
-    if !(10..=48).contains(&bytes.len()) || digits < 6 {
+    let digits = || bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    if !(10..=48).contains(&bytes.len()) || digits() < 6 {
         return false;
     }
     let iso = matches!(bytes.get(4), Some(b'-' | b'.' | b'/'))

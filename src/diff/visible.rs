@@ -11,6 +11,8 @@ const PICTURE: char = '▣';
 
 /// Elements whose content nobody sees.
 const UNSEEN: [&str; 3] = ["script", "style", "template"];
+/// Elements that are pictures, or something else that is embedded.
+const PICTURES: [&str; 6] = ["img", "video", "audio", "iframe", "embed", "object"];
 
 /// What a reader would see: tags taken out, references resolved, white space collapsed; where links
 /// lead (without scheme, host and tracking parameters) and that there are images stands in
@@ -56,8 +58,17 @@ struct VisibleText {
 
 impl VisibleText {
     fn push_text(&mut self, text: &str) {
-        for c in text.chars() {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
             self.character(c);
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            if !self.gap {
+                // Within a word nothing is to be thought of.
+                let word = rest.bytes().take_while(u8::is_ascii_graphic).count();
+                let (word, others) = rest.split_at_checked(word).unwrap_or(("", rest));
+                self.text.push_str(word);
+                rest = others;
+            }
         }
     }
 
@@ -87,26 +98,23 @@ fn reference(out: &mut VisibleText, name: &str) {
 
 fn tag(out: &mut VisibleText, inside: &str, pieces: &mut Pieces<'_>) {
     let name_end = inside.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(inside.len());
-    let name = inside.get(..name_end).unwrap_or_default().to_ascii_lowercase();
-    if !is_inline(&name, inside) {
+    let name = inside.get(..name_end).unwrap_or_default();
+    let is = |other: &&str| name.eq_ignore_ascii_case(other);
+    if !is_inline(name, inside) {
         out.gap = true;
     }
-    if UNSEEN.contains(&name.as_str()) && !inside.ends_with('/') {
-        return pieces.skip_content(&name);
+    if UNSEEN.iter().any(is) && !inside.ends_with('/') {
+        return pieces.skip_content(name);
     }
-    match name.as_str() {
-        "a" => {
-            let target = attribute(inside, "href");
-            let page =
-                target.as_deref().map(|t| if out.is_counted { without_anchor(t) } else { t });
-            marked(out, LINK, page);
-        }
-        "img" if out.is_counted => {
-            out.gap = true;
-            out.pictures += usize::from(!out.text.is_empty());
-        }
-        "img" | "video" | "audio" | "iframe" | "embed" | "object" => marked(out, PICTURE, None),
-        _ => {}
+    if is(&"a") {
+        let target = attribute(inside, "href");
+        let page = target.as_deref().map(|t| if out.is_counted { without_anchor(t) } else { t });
+        marked(out, LINK, page);
+    } else if is(&"img") && out.is_counted {
+        out.gap = true;
+        out.pictures += usize::from(!out.text.is_empty());
+    } else if PICTURES.iter().any(is) {
+        marked(out, PICTURE, None);
     }
 }
 
@@ -127,31 +135,17 @@ fn marked(out: &mut VisibleText, mark: char, target: Option<&str>) {
     out.gap = true;
 }
 
+/// Elements that do not part words.
+const INLINE: [&str; 19] = [
+    "a", "b", "i", "em", "strong", "span", "u", "s", "code", "tt", "sub", "sup", "small", "font",
+    "abbr", "q", "wbr", "mark", "cite",
+];
+
 /// Tags that do not part words. Closing tags of links are among them; opening ones bear a mark.
 fn is_inline(name: &str, inside: &str) -> bool {
-    let name = if name.is_empty() { inside.trim_start_matches('/') } else { name };
-    let bare = name.trim_start_matches('/').to_ascii_lowercase();
-    matches!(
-        bare.as_str(),
-        "a" | "b"
-            | "i"
-            | "em"
-            | "strong"
-            | "span"
-            | "u"
-            | "s"
-            | "code"
-            | "tt"
-            | "sub"
-            | "sup"
-            | "small"
-            | "font"
-            | "abbr"
-            | "q"
-            | "wbr"
-            | "mark"
-            | "cite"
-    )
+    let name = if name.is_empty() { inside } else { name };
+    let bare = name.trim_start_matches('/');
+    INLINE.iter().any(|inline| inline.eq_ignore_ascii_case(bare))
 }
 
 #[cfg(test)]

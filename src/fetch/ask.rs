@@ -42,7 +42,7 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let client = self.client_for(&url, 0)?;
+        let client = self.client_for(&url, 0, true)?;
         let asked = if request.get { client.get(url.clone()) } else { client.head(url.clone()) };
         let response = asked.header(ACCEPT, PAGES).send().await;
         let response = response.map_err(|error| unreached(error, &url, 0, &self.limits))?;

@@ -66,7 +66,7 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let client = self.client_for(&url, 0)?;
+        let client = self.client_for(&url, 0, true)?;
         let call = match request.send {
             None => client.get(url.clone()),
             Some(sent) => client.post(url.clone()).headers(sent.headers).body(sent.body),

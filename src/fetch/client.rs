@@ -2,6 +2,7 @@
 
 use super::error::{FetchError, root_cause};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
+use super::kept_hosts::{KEPT_IDLE, KeptHosts};
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
@@ -17,10 +18,12 @@ use http::header::{
 };
 use reqwest::{Client, Response};
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 use tower::{BoxError, ServiceBuilder};
-use url::Url;
+use url::{Position, Url};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What this gateway can read, best first.
 const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, \
@@ -37,10 +40,6 @@ const MAX_HEADERS: usize = 128;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The longest content type that is passed on, in bytes.
 const MAX_CONTENT_TYPE_BYTES: usize = 256;
-/// How long an idle connection is kept: long enough for a redirect on the same host.
-const POOL_IDLE: Duration = Duration::from_secs(10);
-/// Idle connections kept to one host.
-const POOL_PER_HOST: usize = 1;
 
 /// Makes the fetching services, each with a limit on what runs at once and a limit on the time of
 /// each request, over the same clients.
@@ -87,13 +86,23 @@ fn into_fetch_error(error: BoxError, what: &'static str, limit: Duration) -> Fet
 }
 
 pub(super) struct Core {
-    public: Client,
-    /// For hosts that may be private; a client of its own, so that no other URL ever reaches its
-    /// resolver or its connections.
-    opened: Client,
+    public: Clients,
+    /// For hosts that may be private; clients of their own, so that no other URL ever reaches their
+    /// resolver or their connections.
+    opened: Clients,
     has_roots: bool,
     allow: AllowPrivate,
+    kept: Mutex<KeptHosts>,
     pub(super) limits: FetchLimits,
+}
+
+/// Two clients with one resolver.
+#[derive(Clone)]
+struct Clients {
+    /// Keeps a connection to each host open for [`KEPT_IDLE`].
+    keeping: Client,
+    /// Keeps none.
+    closing: Client,
 }
 
 impl Core {
@@ -107,9 +116,14 @@ impl Core {
             AllowPrivate::All => Openness::Private,
             AllowPrivate::Only(_) => Openness::Named,
         };
-        let (public, has_roots) = client(&agent, Openness::Public, &limits)?;
-        let (opened, _) = client(&agent, openness, &limits)?;
-        Ok(Self { public, opened, has_roots, allow: settings.allow_private, limits })
+        let (opened, has_roots) = clients(&agent, openness, &limits)?;
+        let public = match openness {
+            Openness::Named => clients(&agent, Openness::Public, &limits)?.0,
+            // Every host is public, or none is: the other clients are asked for nothing.
+            Openness::Public | Openness::Private => opened.clone(),
+        };
+        let (allow, kept) = (settings.allow_private, Mutex::default());
+        Ok(Self { public, opened, has_roots, allow, kept, limits })
     }
 
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, FetchError> {
@@ -125,14 +139,24 @@ impl Core {
         }
     }
 
-    /// Passes the guard, and says which client may ask.
-    pub(super) fn client_for(&self, url: &Url, hop: usize) -> Result<&Client, FetchError> {
+    /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
+    /// [`KEPT_IDLE`].
+    pub(super) fn client_for(
+        &self,
+        url: &Url,
+        hop: usize,
+        soon: bool,
+    ) -> Result<&Client, FetchError> {
         let openness = guard::check(url, &self.allow)
             .map_err(|refusal| FetchError::Refused { hop, refusal })?;
         if url.scheme() == "https" && !self.has_roots {
             return Err(FetchError::NoRoots);
         }
-        Ok(if openness == Openness::Public { &self.public } else { &self.opened })
+        let clients = if openness == Openness::Public { &self.public } else { &self.opened };
+        let host = xxh3_64(url[..Position::BeforePath].as_bytes());
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeps = kept.admit(host, soon, Instant::now());
+        Ok(if keeps { &clients.keeping } else { &clients.closing })
     }
 
     /// One hop.
@@ -143,7 +167,9 @@ impl Core {
         credentials: Option<&Credentials>,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
-        let client = self.client_for(url, trail.hops)?;
+        // A redirect on the same host is the next request to it.
+        let soon = request.soon || trail.hops > 0;
+        let client = self.client_for(url, trail.hops, soon)?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
         let asked = client.get(target).headers(conditions(request, url));
@@ -162,10 +188,10 @@ impl Core {
         &self,
         request: &FetchRequest,
         trail: RedirectChain,
-        response: Response,
+        mut response: Response,
     ) -> Result<Fetched, FetchError> {
         let status = response.status().as_u16();
-        let headers = response.headers().clone();
+        let headers = std::mem::take(response.headers_mut());
         let final_url = trail.url.to_string();
         let found = Validators::from_headers(&headers, &final_url);
         let announced = announced(&headers, &final_url);
@@ -183,7 +209,7 @@ impl Core {
             notes: trail.notes,
         };
         match status {
-            304 if conditions(request, &trail.url).is_empty() => Err(FetchError::Unasked304),
+            304 if !has_conditions(request, &trail.url) => Err(FetchError::Unasked304),
             304 => {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
@@ -198,7 +224,7 @@ impl Core {
                 fetched.answer = if !delta && request.known_wire == Some(wire.print) {
                     FetchAnswer::Same
                 } else {
-                    FetchAnswer::Document(self.document(wire, &headers, delta).await?)
+                    FetchAnswer::Document(Box::pin(self.document(wire, &headers, delta)).await?)
                 };
                 Ok(fetched)
             }
@@ -232,11 +258,17 @@ impl Core {
     }
 }
 
-/// The conditions of a request to `url`: none where the validators are another address's.
+/// Whether a request to `url` has conditions: none where the validators are another address's.
+fn has_conditions(request: &FetchRequest, url: &Url) -> bool {
+    let validators = &request.validators;
+    !validators.is_empty() && validators.answered_by.as_deref() == Some(url.as_str())
+}
+
+/// The conditions of a request to `url`.
 fn conditions(request: &FetchRequest, url: &Url) -> HeaderMap {
     let validators = &request.validators;
     let mut headers = HeaderMap::new();
-    if validators.answered_by.as_deref() == Some(url.as_str()) {
+    if has_conditions(request, url) {
         let mut set = |name: HeaderName, value: Option<&String>| {
             let value = value.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
             if let Some(value) = value {
@@ -274,11 +306,25 @@ fn user_agent(settings: &FetchSettings) -> String {
     about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"))
 }
 
-/// A client, and whether it knows root certificates. A machine without any must still be able to
-/// poll `http` addresses.
-fn client(
+/// Clients that give out their connections to addresses that `openness` admits, and whether they know
+/// root certificates.
+fn clients(
     agent: &str,
     openness: Openness,
+    limits: &FetchLimits,
+) -> Result<(Clients, bool), FetchError> {
+    let resolver = Arc::new(GuardedResolver::new(openness));
+    let (keeping, has_roots) = client(agent, &resolver, 1, limits)?;
+    let (closing, _) = client(agent, &resolver, 0, limits)?;
+    Ok((Clients { keeping, closing }, has_roots))
+}
+
+/// A client that keeps so many idle connections to one host, and whether it knows root certificates. A
+/// machine without any must still be able to poll `http` addresses.
+fn client(
+    agent: &str,
+    resolver: &Arc<GuardedResolver>,
+    idle: usize,
     limits: &FetchLimits,
 ) -> Result<(Client, bool), FetchError> {
     let builder = || {
@@ -291,11 +337,11 @@ fn client(
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .no_proxy()
-            .dns_resolver(GuardedResolver::new(openness))
+            .dns_resolver(Arc::clone(resolver))
             .connect_timeout(limits.connect)
             .read_timeout(limits.idle)
-            .pool_idle_timeout(POOL_IDLE)
-            .pool_max_idle_per_host(POOL_PER_HOST)
+            .pool_idle_timeout(KEPT_IDLE)
+            .pool_max_idle_per_host(idle)
             .http1_max_headers(MAX_HEADERS)
             .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
     };

@@ -65,6 +65,8 @@ pub struct FetchRequest {
     pub deltas: bool,
     /// The fingerprint of the last body as it came over the wire.
     pub known_wire: Option<u128>,
+    /// Whether its host is asked again within [`KEPT_IDLE`](super::KEPT_IDLE), as far as is known.
+    pub soon: bool,
     /// The time of the request.
     pub now: Time,
 }
@@ -78,6 +80,7 @@ impl FetchRequest {
             validators: Validators::default(),
             deltas: false,
             known_wire: None,
+            soon: false,
             now,
         }
     }

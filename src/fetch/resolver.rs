@@ -2,9 +2,11 @@
 
 use super::guard::{Openness, Refusal};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The most addresses of one name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
@@ -21,36 +23,82 @@ pub struct Unresolved {
     pub why: String,
 }
 
+/// How long an answer counts. The system's resolver does not say how long the zone lets it, and keeps
+/// what it may keep for longer itself.
+pub const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
+/// The most names whose answers are kept.
+pub const MAX_NAMES: usize = 4096;
+
 /// The system's resolver behind the guard. What it returns is what is connected to, so that a name
 /// cannot answer differently between the check and the connection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct GuardedResolver {
     openness: Openness,
+    answers: Arc<Mutex<ResolvedNames>>,
 }
 
 impl GuardedResolver {
     /// A resolver that gives out the addresses that `openness` admits.
-    pub const fn new(openness: Openness) -> Self {
-        Self { openness }
+    pub fn new(openness: Openness) -> Self {
+        Self { openness, answers: Arc::default() }
+    }
+}
+
+/// Addresses that were admitted, by name, and until when each counts.
+#[derive(Debug, Default)]
+struct ResolvedNames {
+    names: HashMap<String, (Arc<[SocketAddr]>, Instant)>,
+}
+
+impl ResolvedNames {
+    fn get(&self, name: &str, now: Instant) -> Option<Arc<[SocketAddr]>> {
+        let (kept, until) = self.names.get(name)?;
+        (*until > now).then(|| Arc::clone(kept))
+    }
+
+    /// Keeps an answer; where there is no room for it, it is asked for again.
+    fn keep(&mut self, name: &str, kept: &Arc<[SocketAddr]>, now: Instant) {
+        if self.names.len() >= MAX_NAMES {
+            self.names.retain(|_, (_, until)| *until > now);
+        }
+        if self.names.len() < MAX_NAMES {
+            self.names.insert(name.to_owned(), (Arc::clone(kept), now + ANSWER_LIFETIME));
+        }
     }
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let openness = self.openness;
+        let (openness, answers) = (self.openness, Arc::clone(&self.answers));
         Box::pin(async move {
-            // Port 0 stands for "the port of the URL".
-            let unresolved = |why: String| Unresolved { why };
-            let found = timeout(RESOLVE_TIME, tokio::net::lookup_host((name.as_str(), 0))).await;
-            let late =
-                || format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
-            let found = found
-                .map_err(|_| unresolved(late()))?
-                .map_err(|error| unresolved(error.to_string()))?;
-            let kept = admitted(name.as_str(), found, openness)?;
-            Ok(Box::new(kept.into_iter()) as Addrs)
+            let lock = || answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = lock().get(name.as_str(), Instant::now());
+            let kept = match known {
+                Some(kept) => kept,
+                None => {
+                    let kept: Arc<[SocketAddr]> = ask(name.as_str(), openness).await?.into();
+                    lock().keep(name.as_str(), &kept, Instant::now());
+                    kept
+                }
+            };
+            let addresses: Vec<SocketAddr> = kept.to_vec();
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
+}
+
+/// Asks the system's resolver.
+async fn ask(
+    name: &str,
+    openness: Openness,
+) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    // Port 0 stands for "the port of the URL".
+    let unresolved = |why: String| Unresolved { why };
+    let found = timeout(RESOLVE_TIME, tokio::net::lookup_host((name, 0))).await;
+    let late = || format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
+    let found =
+        found.map_err(|_| unresolved(late()))?.map_err(|error| unresolved(error.to_string()))?;
+    Ok(admitted(name, found, openness)?)
 }
 
 /// The addresses that may be connected to; the refusal of the first one where there are none.
@@ -94,6 +142,21 @@ mod tests {
         let refused = admitted("rebound.example", rebound.into_iter(), Openness::Public);
         let said = refused.unwrap_err().to_string();
         assert!(said.starts_with("rebound.example has a loopback address (127.0.0.1);"), "{said}");
+    }
+
+    #[test]
+    fn answers_are_kept_for_their_time_and_in_a_bounded_number() {
+        let (mut answers, now) = (ResolvedNames::default(), Instant::now());
+        let kept: Arc<[SocketAddr]> = found(&["1.1.1.1"]).into();
+        for n in 0..=MAX_NAMES {
+            answers.keep(&format!("n{n}.example"), &kept, now);
+        }
+        assert_eq!(answers.names.len(), MAX_NAMES);
+        assert_eq!(answers.get("n0.example", now), Some(Arc::clone(&kept)));
+        let later = now + ANSWER_LIFETIME;
+        assert_eq!(answers.get("n0.example", later), None);
+        answers.keep("late.example", &kept, later);
+        assert_eq!(answers.names.len(), 1);
     }
 
     #[test]

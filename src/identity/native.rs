@@ -38,7 +38,7 @@ fn shown(entry: &Entry<'_>) -> String {
 
 fn content_hash(entry: &Entry<'_>) -> u64 {
     let mut text = String::new();
-    for field in &entry.fields {
+    for field in entry.fields() {
         text.push_str(&field.path);
         text.push('\u{1}');
         text.push_str(&field.value);

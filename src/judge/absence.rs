@@ -3,7 +3,6 @@
 use super::JudgeInput;
 use super::objections::{self, Objections, ResolvedDoubts};
 use super::window::WindowShift;
-use crate::identity::is_made_up;
 use crate::model::{Absence, Deletions, Doubts, Evidence, ItemStatus, LedgerEntry};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -29,8 +28,6 @@ pub fn missing(scene: &JudgeInput<'_>, window: &WindowShift) -> Vec<MissingItem>
         window,
         said,
         shown: scene.names.iter().map(|name| name.shown.as_str()).collect(),
-        all_named: !scene.names.is_empty()
-            && !scene.names.iter().any(|name| is_made_up(&name.shown)),
         holes: holes(window),
     };
     let missing = scene.matching.missing.iter().copied().chain(judge.said_of_retired());
@@ -57,8 +54,6 @@ pub(super) struct Judge<'a> {
     said: HashSet<&'a str>,
     /// The ids that the document shows.
     pub(super) shown: HashSet<&'a str>,
-    /// Whether all of its entries have ids.
-    pub(super) all_named: bool,
     /// How many items are missing from the middle.
     pub(super) holes: usize,
 }
@@ -131,7 +126,7 @@ impl Judge<'_> {
                 "the document says that it was deleted",
             ));
         }
-        if self.scene.is_complete() && !objections::is_odd(self, known) {
+        if self.scene.is_complete() {
             let words = "the document lists every item and not this one";
             return Some(AbsenceEvidence::plain(Evidence::Complete, words));
         }

@@ -256,6 +256,7 @@ mod tests {
             reason: "as a test".to_owned(),
             kind: kind.to_owned(),
             since: Time::from_unix(0),
+            row_since: Time::from_unix(0),
             observations: 2,
             documents: 1,
             body: 1,

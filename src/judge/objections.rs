@@ -6,7 +6,6 @@
 use super::absence::Judge;
 use super::replaced::replaced;
 use super::window::Direction;
-use crate::identity::is_made_up;
 use crate::model::{Character, Deletions, Doubt, Doubts, LedgerEntry, Order};
 
 /// What the rules say of a hole.
@@ -41,10 +40,9 @@ type ObjectionRule = fn(&Judge<'_>, usize, &LedgerEntry) -> Option<Objection>;
 
 /// Each is a way in which feeds lose items from the middle without a deletion. A settled objection
 /// ends the matter; doubts add up.
-const OBJECTIONS: [(&str, ObjectionRule); 10] = [
+const OBJECTIONS: [(&str, ObjectionRule); 9] = [
     ("new-address", new_address),
     ("still-there", still_there),
-    ("nameless", nameless),
     ("many", many_at_once),
     ("turned-over", turned_over),
     ("replaced", replaced),
@@ -121,17 +119,6 @@ fn new_address(judge: &Judge<'_>, _: usize, _: &LedgerEntry) -> Option<Objection
 fn still_there(judge: &Judge<'_>, _: usize, known: &LedgerEntry) -> Option<Objection> {
     let there = judge.shown.contains(known.native_shown.as_str());
     there.then(|| Objection::Settled("another entry bears its id".to_owned()))
-}
-
-/// Where all others bear an id, an item without one was made of broken markup.
-fn nameless(judge: &Judge<'_>, _: usize, known: &LedgerEntry) -> Option<Objection> {
-    let why = "it had no id, unlike all others";
-    is_odd(judge, known).then(|| Objection::Settled(why.to_owned()))
-}
-
-/// Whether an item bears no id and all entries of the document do.
-pub(super) fn is_odd(judge: &Judge<'_>, known: &LedgerEntry) -> bool {
-    is_made_up(&known.native_shown) && judge.all_named
 }
 
 /// Ranked and hand-ordered lists have no middle.

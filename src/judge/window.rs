@@ -81,7 +81,7 @@ impl WindowShift {
         let index: HashMap<&str, usize> =
             known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
         // What was let in while a document is held was not in the last one.
-        let held = scene.snapshot.state.hold.as_ref().map(|hold| hold.since);
+        let held = scene.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
         let is_let_in = |at: &usize| {
             let seen = known.get(*at).map(|known| known.first_seen);
             held.zip(seen).is_some_and(|(held, seen)| seen >= held)

@@ -1,8 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
 use super::{
-    Backfill, Enrolment, FeedName, HubSubscription, Ignore, SharingOptions, ShownAddress, Time,
-    UpdateHints,
+    Backfill, Enrolment, FeedName, HubSubscription, Ignore, Overlap, SharingOptions, ShownAddress,
+    Time, UpdateHints,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -200,13 +200,15 @@ pub struct PollState {
     /// No poll before this time (`Retry-After`, backoff).
     pub not_before: Option<Time>,
     /// The walk through the publisher's older documents, where there was one.
-    pub backfill: Option<Backfill>,
+    pub backfill: Option<Box<Backfill>>,
     /// The subscription to the hub that the feed names, where there is one.
-    pub subscription: Option<HubSubscription>,
+    pub subscription: Option<Box<HubSubscription>>,
     /// What its next poll follows from; `None` before the first poll.
-    pub schedule: Option<PollSchedule>,
+    pub schedule: Option<Box<PollSchedule>>,
     /// What a host asked for in answer to the last poll.
     pub pause: Option<HostPause>,
+    /// How its documents overlap.
+    pub overlap: Overlap,
 }
 
 /// A host asked to be left alone (429 or 503 with `Retry-After`).

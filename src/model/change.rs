@@ -1,8 +1,8 @@
 //! What one poll adds to the store: all of it or nothing.
 
 use super::{
-    FeedName, FeedState, HeldEntry, LedgerEntry, Markup, Revision, Seal, Skeleton, Stub, SyncId,
-    Tick, Time, Version,
+    FeedName, FeedState, HeldEntry, IndexUpdate, LedgerEntry, Markup, Revision, Seal, Skeleton,
+    Stub, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +129,8 @@ pub struct Change {
     pub order: Option<Vec<SyncId>>,
     /// Ledger entries that are new or changed.
     pub known: Vec<LedgerEntry>,
+    /// What becomes of the index of the ledger.
+    pub index: IndexUpdate,
     /// New versions; each item at most once.
     pub versions: Vec<NewVersion>,
     /// Newest bytes of items that did not make a version; each item at most once, and none that is
@@ -168,6 +170,7 @@ impl Change {
             skeleton: None,
             order: None,
             known: Vec::new(),
+            index: IndexUpdate::NONE,
             versions: Vec::new(),
             latest: Vec::new(),
             conflicts: Vec::new(),

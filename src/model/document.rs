@@ -1,6 +1,6 @@
 //! A fetched feed document, parsed. Borrows from the decoded text.
 
-use super::{Context, EntrySync, Flaws, Incoming, Sharing, Skeleton, Slots, Time};
+use super::{Context, EntrySync, Flaws, Incoming, Projection, Sharing, Skeleton, Slots, Time};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -91,6 +91,14 @@ pub struct Field<'a> {
     pub value: Cow<'a, str>,
 }
 
+impl Field<'_> {
+    /// The same with what it borrows.
+    pub fn detached(self) -> Field<'static> {
+        let Self { path, value } = self;
+        Field { path: Cow::Owned(path.into_owned()), value: Cow::Owned(value.into_owned()) }
+    }
+}
+
 /// An entry or item of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {
@@ -121,8 +129,8 @@ pub struct Entry<'a> {
     pub updated: Option<Time>,
     /// Addresses of enclosures, in order.
     pub enclosures: Vec<Cow<'a, str>>,
-    /// The canonical projection, in document order, dates included (the comparison leaves them out).
-    pub fields: Vec<Field<'a>>,
+    /// What [`Entry::fields`] answers.
+    pub projection: Projection<'a>,
     /// What its `sx:sync` says, where it has one.
     #[serde(skip)]
     pub sync: Option<EntrySync>,
@@ -142,7 +150,6 @@ impl Entry<'_> {
     /// its `sx:sync` says is left behind.
     pub fn detached(&self) -> Entry<'static> {
         let whole = |text: &Cow<'_, str>| Cow::Owned(text.as_ref().to_owned());
-        let field = |f: &Field<'_>| Field { path: whole(&f.path), value: whole(&f.value) };
         Entry {
             span: 0..0,
             markup: whole(&self.markup),
@@ -156,7 +163,13 @@ impl Entry<'_> {
             published: self.published,
             updated: self.updated,
             enclosures: self.enclosures.iter().map(whole).collect(),
-            fields: self.fields.iter().map(field).collect(),
+            projection: self
+                .fields()
+                .iter()
+                .cloned()
+                .map(Field::detached)
+                .collect::<Vec<_>>()
+                .into(),
             sync: None,
         }
     }

@@ -4,6 +4,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Why a text is not an identifier of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,9 +127,9 @@ macro_rules! identifier {
     };
 }
 
-/// The name under which a feed is published: `[a-z0-9][a-z0-9-]{0,63}`.
+/// The name under which a feed is published: `[a-z0-9][a-z0-9-]{0,63}`. Shared by all who have it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FeedName(Box<str>);
+pub struct FeedName(Arc<str>);
 identifier!(FeedName);
 
 impl FeedName {

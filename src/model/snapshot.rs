@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Doubts, EndpointId, FeedName, FeedState, Format, HeldEntry, History, Markup,
-    Noise, Probe, Shared, Stub, SyncExtras, SyncId, Tick, Time, Version,
+    ArchiveNote, Doubts, EndpointId, FeedName, FeedState, Format, FoundItems, HeldEntry, History,
+    Markup, Noise, Probe, SettledItems, Shared, Stub, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -285,6 +285,9 @@ pub struct Hold {
     pub kind: String,
     /// Since when.
     pub since: Time,
+    /// Since when documents were held in a row, those included that an operator dropped: what was
+    /// first seen later was let in.
+    pub row_since: Time,
     /// Full observations that agreed, the first one included, up to the last commit.
     pub observations: u32,
     /// How many different documents were held in a row, up to the last commit.
@@ -304,8 +307,13 @@ pub struct Hold {
 pub struct Snapshot {
     /// The feed's state.
     pub state: FeedState,
-    /// Every known item, in order of sync id: what is judged must not depend on chance.
+    /// Every known item, or those of them that were read, in order of sync id: what is judged must not
+    /// depend on chance.
     pub known: Vec<LedgerEntry>,
+    /// The settled items that `known` lacks; `None` where it has every item.
+    pub settled: Option<SettledItems>,
+    /// The items outside `order` that are not settled; `None` where the ledger has no index yet.
+    pub unsettled: Option<Vec<SyncId>>,
     /// The items of the last document that was taken in, in its order.
     pub order: Vec<SyncId>,
     /// Entries that were seen only in held documents, while one is held.
@@ -326,6 +334,8 @@ impl Snapshot {
         Self {
             state: FeedState::untouched(format, now),
             known: Vec::new(),
+            settled: None,
+            unsettled: None,
             order: Vec::new(),
             kept: Vec::new(),
             archives: Vec::new(),
@@ -336,18 +346,63 @@ impl Snapshot {
     /// The same with items that left the ledger among the known ones, so that what comes back is known.
     #[must_use]
     pub fn with_stubs(mut self, stubs: impl IntoIterator<Item = Stub>) -> Self {
-        let is_known = |known: &[LedgerEntry], stub: &Stub| {
-            known.binary_search_by(|known| known.id.cmp(&stub.id)).is_ok()
-        };
-        let stubs = stubs.into_iter().filter(|stub| !is_known(&self.known, stub));
-        let left: Vec<LedgerEntry> = stubs.map(Stub::into_known).collect();
-        if left.is_empty() {
-            return self;
-        }
-        self.known.extend(left);
-        self.known.sort_by(|one, other| one.id.cmp(&other.id));
-        self.known.dedup_by(|one, other| one.id == other.id);
+        self.add(stubs.into_iter().map(Stub::into_known));
         self
+    }
+
+    /// The same with settled items that were found; `None` where it has all of them already, and they say
+    /// nothing of others.
+    #[must_use]
+    pub fn with_found(&self, found: FoundItems) -> Option<Self> {
+        let is_new = |item: &LedgerEntry| self.find(&item.id).is_none();
+        if found.oldest_to.is_none() && !found.items.iter().any(is_new) {
+            return None;
+        }
+        let mut more = self.clone();
+        let (living, tombstones) = more.add(found.items.into_iter());
+        if let Some(settled) = &mut more.settled {
+            settled.living = settled.living.saturating_sub(living);
+            settled.tombstones = settled.tombstones.saturating_sub(tombstones);
+            settled.after = settled.after.max(found.oldest_to);
+        }
+        Some(more)
+    }
+
+    /// The same with the items of `other` that had left the ledger.
+    #[must_use]
+    pub fn with_evicted(mut self, other: &Self) -> Self {
+        self.add(other.known.iter().filter(|known| known.is_evicted()).cloned());
+        self
+    }
+
+    /// How many items the ledger has, those included that were not read.
+    pub fn size(&self) -> usize {
+        let settled = self.settled.map_or(0, |s| s.living.saturating_add(s.tombstones));
+        self.known.len().saturating_add(usize::try_from(settled).unwrap_or(usize::MAX))
+    }
+
+    /// The item with an id, where it was read.
+    pub fn find(&self, id: &SyncId) -> Option<&LedgerEntry> {
+        self.known.get(self.known.binary_search_by(|known| known.id.cmp(id)).ok()?)
+    }
+
+    /// Adds items that are not there; how many of them live, and how many are tombstones.
+    fn add(&mut self, items: impl Iterator<Item = LedgerEntry>) -> (u32, u32) {
+        let mut new: Vec<LedgerEntry> =
+            items.filter(|item| self.find(&item.id).is_none()).collect();
+        if new.is_empty() {
+            return (0, 0);
+        }
+        new.sort_by(|one, other| one.id.cmp(&other.id));
+        new.dedup_by(|one, other| one.id == other.id);
+        let (mut living, mut tombstones) = (0_u32, 0_u32);
+        for item in new.iter().filter(|item| !item.is_hidden()) {
+            let count = if item.is_deleted() { &mut tombstones } else { &mut living };
+            *count = count.saturating_add(1);
+        }
+        self.known.extend(new);
+        self.known.sort_by(|one, other| one.id.cmp(&other.id));
+        (living, tombstones)
     }
 
     /// The same with other items, in this order of the reader view. Its own are not copied.
@@ -355,6 +410,8 @@ impl Snapshot {
         Self {
             state: self.state.clone(),
             known,
+            settled: self.settled,
+            unsettled: self.unsettled.clone(),
             order,
             kept: self.kept.clone(),
             archives: self.archives.clone(),

@@ -73,7 +73,13 @@ mod tests {
             for entry in &document.entries {
                 let markup = parse::own(&document, entry);
                 let again = parse::again(&markup).unwrap();
-                assert_eq!(said(&again), said(&entry.fields), "{}: {}", path.display(), markup.xml);
+                assert_eq!(
+                    said(&again),
+                    said(entry.fields()),
+                    "{}: {}",
+                    path.display(),
+                    markup.xml
+                );
                 entries += 1;
             }
         }

@@ -25,6 +25,18 @@ impl FeedDialect {
         }
     }
 
+    /// A document of a format that stands in the namespace that is its own.
+    pub fn usual(format: Format) -> Self {
+        let root = if format.family() == Family::Atom { Ns::Atom } else { Ns::None };
+        Self { format, root }
+    }
+
+    /// Whether its own elements are those of any document of its format.
+    pub fn is_usual(self) -> bool {
+        let usual = Self::usual(self.format);
+        self.is_rdf() || usual.owns(self.root)
+    }
+
     /// Atom 1.0 or 0.3.
     pub fn is_atom(self) -> bool {
         self.format.family() == Family::Atom

@@ -1,15 +1,18 @@
 //! One entry: its canonical projection and what it means.
 
 mod meaning;
+mod project;
+mod skim;
 
 use super::Limits;
 use super::dialect::FeedDialect;
-use crate::model::{Context, Entry, Field, Slots};
+use crate::model::{Context, Entry, Field, Projection, Slots};
 use crate::xml::edits::Edits;
 use crate::xml::namespaces::Ns;
 use crate::xml::walker::{OpenElement, WalkedAttribute, Walker};
 use crate::xml::{collapsed, is_blank, push_text, push_value};
 use meaning::Meaning;
+use project::project;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,6 +61,8 @@ pub(super) struct EntryBuilder<'a, 'l> {
     /// Elements open below prose that turned out to hold markup; the markup so far.
     markup: Option<(usize, String)>,
     fields: Vec<Field<'a>>,
+    /// Whether it was skimmed: its fields are read when they are asked for.
+    is_skimmed: bool,
     meaning: Meaning<'a>,
     /// Bytes that the projection takes.
     pub cost: usize,
@@ -89,6 +94,7 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
             parts: Vec::new(),
             markup: None,
             fields: Vec::new(),
+            is_skimmed: false,
             meaning: Meaning::default(),
             cost: 0,
         };
@@ -104,6 +110,11 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
         let about = |a: &&WalkedAttribute<'_>| a.ns == Ns::Rdf && a.local == "about";
         builder.meaning.about = walker.attributes.iter().find(about).map(|a| a.value.clone());
         Some(builder)
+    }
+
+    /// Whether the pieces that text comes in mean nothing: in markup, white space between two of them does.
+    pub const fn joins_text(&self) -> bool {
+        self.markup.is_none()
     }
 
     /// An element opened inside the entry.
@@ -292,7 +303,11 @@ impl<'a, 'l> EntryBuilder<'a, 'l> {
             ..slots_of_id(&edits, id, self.meaning.id_name)
         };
         let markup = edits.apply(walker.text);
-        Ok(self.meaning.entry(self.dialect, span, markup, slots, Arc::clone(shared), self.fields))
+        let projection = match self.is_skimmed {
+            true => Projection::on_demand(self.dialect.format, project),
+            false => self.fields.into(),
+        };
+        Ok(self.meaning.entry(self.dialect, span, markup, slots, Arc::clone(shared), projection))
     }
 }
 

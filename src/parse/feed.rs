@@ -2,6 +2,8 @@
 
 mod other;
 mod skeleton;
+#[cfg(test)]
+mod tests;
 
 use super::dialect::{FeedDialect, plain, relation};
 use super::entry::{EntryBuilder, TooMuch};
@@ -39,6 +41,8 @@ const REPLACED: &[&str] = &[
 ];
 /// The relation of SUP (section 3).
 pub(super) const SUP: &str = "http://api.friendfeed.com/2008/03#sup";
+/// What there is too much of where the limit of all projections is met.
+const PROJECTIONS: &str = "bytes in all fields";
 
 /// A document that is being read.
 struct FeedReader<'a, 'l> {
@@ -55,6 +59,8 @@ struct FeedReader<'a, 'l> {
     skipping: Option<(usize, usize)>,
     last_entry_end: Option<usize>,
     cost: usize,
+    /// Whether entries that need no mending are skimmed, and not walked through.
+    skims: bool,
 }
 
 /// Reads the XML document that begins at the byte `start`.
@@ -63,6 +69,21 @@ pub(super) fn read<'a>(
     start: usize,
     url: Option<&Url>,
     limits: &Limits,
+) -> Result<FeedDocument<'a>, ParseError> {
+    match walk(text, start, url, limits, true) {
+        // What a skimmed entry costs is counted too high, so that a limit may not have been met.
+        Err(ParseError::Limit { what: PROJECTIONS, .. }) => walk(text, start, url, limits, false),
+        read => read,
+    }
+}
+
+/// The same, entry by entry; `skims`: as [`FeedReader::skims`].
+pub(super) fn walk<'a>(
+    text: &'a str,
+    start: usize,
+    url: Option<&Url>,
+    limits: &Limits,
+    skims: bool,
 ) -> Result<FeedDocument<'a>, ParseError> {
     let mut outline = FeedReader {
         walker: Walker::new(text, start, url, &limits.walk),
@@ -77,6 +98,7 @@ pub(super) fn read<'a>(
         skipping: None,
         last_entry_end: None,
         cost: 0,
+        skims,
     };
     if start > 0 {
         outline.walker.flaw(Flaw::Around, 0, "what stands before the document is passed over");
@@ -89,6 +111,7 @@ pub(super) fn read<'a>(
 impl<'a> FeedReader<'a, '_> {
     fn run(&mut self) -> Result<(), ParseError> {
         loop {
+            self.walker.joins_text = self.builder.as_ref().is_some_and(EntryBuilder::joins_text);
             match self.walker.step()? {
                 WalkStep::Open if self.skipping.is_some() => {}
                 WalkStep::Open => self.open()?,
@@ -211,11 +234,18 @@ impl<'a> FeedReader<'a, '_> {
         // The edits of its own start tag are the entry's, too; what was inserted before it is not.
         let first_edit = self.walker.edits.partition_point(|edit| edit.range.start <= start);
         self.walker.enter_entry();
-        self.builder = EntryBuilder::new(&self.walker, dialect, self.limits, first_edit);
-        if self.builder.is_none() {
+        let Some(mut skimming) = EntryBuilder::new(&self.walker, dialect, self.limits, first_edit)
+        else {
             let limit = self.limits.fields;
             return Err(ParseError::Limit { what: "fields in one entry", limit, at: start });
+        };
+        if self.skims
+            && let Some(end) = skimming.skim(&mut self.walker)
+        {
+            self.walker.leap(end);
+            return self.entry_done(skimming, end);
         }
+        self.builder = EntryBuilder::new(&self.walker, dialect, self.limits, first_edit);
         Ok(())
     }
 
@@ -344,7 +374,7 @@ impl<'a> FeedReader<'a, '_> {
         self.cost = self.cost.saturating_add(builder.cost);
         if self.cost > self.limits.projection {
             let limit = self.limits.projection;
-            return Err(ParseError::Limit { what: "bytes in all fields", limit, at: start });
+            return Err(ParseError::Limit { what: PROJECTIONS, limit, at: start });
         }
         match builder.finish(&mut self.walker, end, &mut self.context) {
             Ok(entry) => self.entries.push(entry),

@@ -41,7 +41,7 @@ pub const CONFLICT_LIMIT: usize = 100;
 pub fn mentions_sync_markup(text: &str) -> bool {
     ["www.microsoft.com/schemas/sse", "www.microsoft.com/schemas/rss/sse", "feedsync.org/2007"]
         .iter()
-        .any(|namespace| text.contains(namespace))
+        .any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some())
 }
 
 /// The dialects of sync markup that are told apart by their namespaces.

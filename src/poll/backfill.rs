@@ -1,9 +1,11 @@
 //! One step of a walk through a publisher's older documents: a request, and the commit of what the
 //! document brings.
 
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, Wants};
-use super::polling::{PollContext, decide_and_commit};
+use super::ledger::LedgerReader;
+use super::polling::PollContext;
 use super::walk;
 use crate::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
@@ -109,11 +111,13 @@ async fn made(
     let mut waits = 0;
     loop {
         let (seen, before, asked) = (Arc::clone(&seen), Arc::clone(&before), names.clone());
-        let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
-            judge.backfill(round, &seen, &before, &asked)
-        };
-        let looked_up = (bytes.clone(), names.iter().cloned().collect());
-        settled = decide_and_commit(bench, feed, now, looked_up, decide).await?;
+        let decide =
+            move |judge: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
+                judge.backfill(round, &seen, &before, &asked)
+            };
+        let (document, names_asked) = (bytes.clone(), names.iter().cloned().collect());
+        let basis = DecisionBasis { document, names: names_asked, is_unsettled: false };
+        settled = decide_and_commit(bench, feed, now, basis, decide).await?;
         match settled.judged.wants.take() {
             Some(Wants::Stubs(more)) if waits < MAX_WAITS => names.extend(more),
             _ => break,

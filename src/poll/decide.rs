@@ -3,9 +3,9 @@
 
 use crate::archive;
 use crate::clock::Clock;
-use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Time};
+use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
 use crate::record::Observation;
-use crate::store::{Claim, CommitError, Store, StoreError};
+use crate::store::{Claim, CommitError, PinnedFeed, Store, StoreError};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -98,11 +98,32 @@ impl DecisionContext {
         names: &[String],
     ) -> Result<Option<Snapshot>, StoreError> {
         let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(None) };
+        self.with_stubs(feed, snapshot, names).await.map(Some)
+    }
+
+    /// The same without the settled items of the ledger, where it has an index; and what reads these.
+    pub async fn unsettled(
+        &self,
+        feed: &FeedName,
+        names: &[String],
+    ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, StoreError> {
+        let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
+        let cutoff = Tick::at(self.running.now().minus(self.window));
+        let read = Arc::clone(&reader).unsettled(cutoff).await?;
+        let Some(snapshot) = read else { return Ok(None) };
+        Ok(Some((self.with_stubs(feed, snapshot, names).await?, reader)))
+    }
+
+    async fn with_stubs(
+        &self,
+        feed: &FeedName,
+        snapshot: Snapshot,
+        names: &[String],
+    ) -> Result<Snapshot, StoreError> {
         if names.is_empty() || snapshot.state.evictions.count == 0 {
-            return Ok(Some(snapshot));
+            return Ok(snapshot);
         }
-        let stubs = self.store.stubs(feed, names).await?;
-        Ok(Some(snapshot.with_stubs(stubs)))
+        Ok(snapshot.with_stubs(self.store.stubs(feed, names).await?))
     }
 
     /// Decides over the newest snapshot of a feed and commits, anew where the feed changed meanwhile;

@@ -17,7 +17,7 @@ pub enum RoundError {
     Fetch(#[from] FetchError),
     /// The document could not be taken in.
     #[error(transparent)]
-    Judge(#[from] JudgeError),
+    Judge(JudgeError),
     /// The store failed.
     #[error("what was found could not be stored: {0}")]
     Store(#[from] StoreError),
@@ -33,6 +33,15 @@ pub enum RoundError {
     /// The gateway stops, or the feed was removed.
     #[error("the poll was given up because the gateway stops or the feed was removed")]
     Cancelled,
+}
+
+impl From<JudgeError> for RoundError {
+    fn from(error: JudgeError) -> Self {
+        match error {
+            JudgeError::Ledger(error) => Self::Store(error),
+            error => Self::Judge(error),
+        }
+    }
 }
 
 impl From<CommitError> for RoundError {

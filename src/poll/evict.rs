@@ -1,11 +1,12 @@
 //! What is left to leave a feed's ledger after a poll, so that no publisher outruns the limit.
 
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, Judged};
-use super::polling::{self, CommitProgress, PollContext};
+use super::ledger::LedgerReader;
+use super::polling::{CommitProgress, PollContext};
 use crate::model::{FeedRecord, Time};
 use crate::record::{self, EVICTED_AT_ONCE, Observation};
-use bytes::Bytes;
 use std::sync::Arc;
 
 /// How many commits after a poll let items leave, at most: more than the largest document brings.
@@ -28,10 +29,10 @@ pub(super) async fn evict_surplus(
         if over <= (kept / SLACK).min(EVICTED_AT_ONCE) {
             return Ok(());
         }
-        let decide = |_: &dyn DocumentJudge, round: &Observation<'_>| {
+        let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
             Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
         };
-        let aged = polling::decide_and_commit(bench, feed, now, (Bytes::new(), Vec::new()), decide);
+        let aged = decide_and_commit(bench, feed, now, DecisionBasis::default(), decide);
         let aged = aged.await?;
         if !aged.committed {
             return Ok(());

@@ -1,12 +1,14 @@
 //! What becomes of the bytes: the seam to `parse` and `record`, so that rounds can be tested with
 //! scripted judgements.
 
+use super::ledger::{self, LedgerReader};
 use super::walk::{self, ArchiveLinks};
 use crate::fetch::FetchedDocument;
 use crate::judge::probe::{self, Replies};
 use crate::model::{Backfill, BodyPrints, Completeness, Markup, SyncId, UpdateHints};
 use crate::parse::{self, Limits};
 use crate::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
+use crate::store::StoreError;
 use crate::websub::HubLinks;
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
@@ -113,7 +115,7 @@ pub struct Walked {
 }
 
 /// Why nothing can be concluded from a document.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum JudgeError {
     /// It is no feed document.
     #[error("{0}")]
@@ -121,16 +123,20 @@ pub enum JudgeError {
     /// It cannot be taken in.
     #[error(transparent)]
     Refused(#[from] ObservationError),
+    /// What it is judged with cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] StoreError),
 }
 
 /// Concludes from documents. Pure, and called where it may take its time.
 pub trait DocumentJudge: Send + Sync + 'static {
-    /// Takes in a document that differs from the last one.
+    /// Takes in a document that differs from the last one. `ledger`: what the snapshot lacks.
     fn take_in(
         &self,
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         beside: &SharingContext,
+        ledger: &dyn LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
     /// Looks at what is pending when the document is the same for the `same`th time since the last
@@ -170,6 +176,7 @@ impl DocumentJudge for ParseAndRecord {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         beside: &SharingContext,
+        ledger: &dyn LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let before = record::read_before(round.snapshot, seen.prints);
@@ -183,6 +190,11 @@ impl DocumentJudge for ParseAndRecord {
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
+        let read = match round.snapshot {
+            Some(snapshot) => ledger.read_more(snapshot, record::ledger_query(round, &document))?,
+            None => None,
+        };
+        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
         let names = record::unknown_names(round, &[&document], &beside.names);
         if !names.is_empty() {
             return Ok(Judged::waits_for(Wants::Stubs(names)));
@@ -223,7 +235,9 @@ impl DocumentJudge for ParseAndRecord {
             }
         }
         let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
-        let mut verdict = record::take_in_shared(round, &document, &peers, seen.prints)?;
+        let mut verdict = ledger::judge_with(round, ledger, |round| {
+            Ok(record::take_in_shared(round, &document, &peers, seen.prints)?)
+        })?;
         if beside.issued.is_none() && !verdict.asks.is_empty() {
             return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
         }

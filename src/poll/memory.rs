@@ -1,14 +1,18 @@
 //! What polling remembers of one feed, and which of it must outlive a restart. Pure.
 
-use super::resume::{Saved, same_in_substance};
+mod written;
+
+use self::written::Written;
+use super::overlap::{Turnover, turned_over};
+use super::reason::PlannedPoll;
+use super::resume::Saved;
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
-use crate::fetch::{FetchRequest, Fetched, Validators};
+use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, Validators};
 use crate::model::{
-    BodyPrints, FeedName, FeedRecord, FeedState, PollSchedule, PollState, Revision, Time,
+    BodyPrints, FeedName, FeedRecord, FeedState, Overlap, PollSchedule, PollState, Revision, Time,
     UpdateHints,
 };
 use crate::record::has_moved;
-use crate::status::ScheduledPoll;
 use std::time::Duration;
 
 /// How often validators are dropped to read the whole document again: there are servers that
@@ -48,16 +52,19 @@ impl UnchangedCount {
 /// What polling remembers of one feed.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// What may be written down.
+    /// What may be written down, but for the schedule.
     pub poll: PollState,
-    /// What is written down.
-    saved: PollState,
+    written: Written,
+    /// When the last poll ended.
+    polled: Option<Time>,
     /// How often it changes; `None` before the first poll.
     rhythm: Option<UpdateRate>,
-    /// What its document asks for.
-    pub hints: UpdateHints,
+    /// What its document asks for; `None`: nothing.
+    hints: Option<Box<UpdateHints>>,
     /// How long the last answer stays fresh.
-    pub freshness: Option<Duration>,
+    freshness: Option<Duration>,
+    /// When it is tried again, and why then, where the last poll failed.
+    retry: Option<Box<(Time, String)>>,
     last: Option<Last>,
     /// Full observations of the same document since the commit that made `same_since`.
     same: u32,
@@ -89,6 +96,7 @@ impl Memory {
             schedule: None,
             gone: 0,
             pause: None,
+            overlap: Overlap::default(),
         };
         Self::from_saved(poll, now)
     }
@@ -96,27 +104,84 @@ impl Memory {
     /// The memory of a feed after a restart.
     pub fn from_saved(poll: PollState, now: Time) -> Self {
         let mut poll = poll;
-        let saved = poll.clone();
+        let schedule = poll.schedule.take();
+        let written = Written::new(&poll, schedule.as_ref().map(|kept| kept.polled));
         // The time of the last refresh is not written down by itself. So that not all feeds are
         // read anew after a restart, each goes on at a place of its own within the interval.
         let known = poll.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
         let place = Duration::from_secs(phase(&poll.feed) % REFRESH_EVERY.as_secs());
         poll.refreshed = Some(known.unwrap_or_else(|| now.minus(place)));
-        let schedule = poll.schedule.as_ref();
-        let hints = schedule.map(|schedule| schedule.hints.clone()).unwrap_or_default();
-        Self {
-            rhythm: schedule
-                .map(|kept| UpdateRate::from_last_change(kept.last_change, kept.gap, now)),
-            freshness: schedule.and_then(|schedule| schedule.freshness),
-            hints,
+        let mut memory = Self {
             poll,
-            saved,
+            written,
+            polled: None,
+            rhythm: None,
+            hints: None,
+            freshness: None,
+            retry: None,
             last: None,
             same: 0,
             same_since: Revision::default(),
             settled: false,
             refreshing: None,
+        };
+        if let Some(kept) = schedule {
+            memory.written.part(kept.as_ref().clone());
+            memory.polled = Some(kept.polled);
+            memory.rhythm = Some(UpdateRate::from_last_change(kept.last_change, kept.gap, now));
+            memory.hints = boxed(kept.hints);
+            memory.freshness = kept.freshness;
+            memory.retry = kept.retry.map(Box::new);
         }
+        memory
+    }
+
+    /// Whether there was a poll, before the restart at least.
+    pub const fn was_polled(&self) -> bool {
+        self.polled.is_some()
+    }
+
+    /// What the next poll follows from; `None` before the first one.
+    pub fn schedule(&self) -> Option<PollSchedule> {
+        let polled = self.polled?;
+        let (last_change, gap) = self.rhythm.unwrap_or(UpdateRate::since(polled)).parts();
+        Some(PollSchedule {
+            noted: polled,
+            polled,
+            hints: self.hints.as_deref().cloned().unwrap_or_default(),
+            freshness: self.freshness,
+            last_change,
+            gap,
+            retry: self.retry.as_deref().cloned(),
+        })
+    }
+
+    /// What is written down will be told from what changes now.
+    fn part_from_written(&mut self) {
+        if let Some(schedule) = self.written.is_followed().then(|| self.schedule()).flatten() {
+            self.written.part(schedule);
+        }
+    }
+
+    /// Takes in what the document asks for.
+    pub fn asked_by_document(&mut self, hints: UpdateHints) {
+        if self.hints() != &hints {
+            self.part_from_written();
+            self.hints = boxed(hints);
+        }
+    }
+
+    /// What the document asks for.
+    pub fn hints(&self) -> &UpdateHints {
+        /// What most documents ask for.
+        static NOTHING: UpdateHints = UpdateHints {
+            ttl: None,
+            period: None,
+            expires: None,
+            skip_hours: Vec::new(),
+            skip_days: Vec::new(),
+        };
+        self.hints.as_deref().unwrap_or(&NOTHING)
     }
 
     /// The request of the next poll. `asked_for`: the operator wants to know, so that the
@@ -147,8 +212,15 @@ impl Memory {
             validators: if they_hold && !due { validators } else { Validators::default() },
             deltas: false,
             known_wire: known.map(|prints| prints.wire),
+            soon: self.is_polled_often(now),
             now,
         }
+    }
+
+    /// Whether its next poll comes before an idle connection is closed, if that is as soon after this
+    /// one as this one is after the last.
+    fn is_polled_often(&self, now: Time) -> bool {
+        self.polled.is_some_and(|polled| polled <= now && now.since(polled) < KEPT_IDLE)
     }
 
     /// The fingerprints that an unchanged document has; `None` where every document is judged.
@@ -234,14 +306,16 @@ impl Memory {
     /// Takes in what stood around an answer. Validators of a document that did not show the whole
     /// feed are not kept: a 304 to them would count as having seen it.
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool) {
-        let kept = Validators { answered_by: None, ..fetched.validators.clone() };
-        let kept = if keep_validators { kept } else { Validators::default() };
         self.poll.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
-        self.poll.etag = kept.etag;
-        self.poll.last_modified = kept.last_modified;
-        self.poll.answered_by = Some(fetched.final_url.clone());
-        self.poll.moved_to.clone_from(&fetched.moved_to);
-        self.freshness = fetched.freshness;
+        let Validators { etag, last_modified, .. } = &fetched.validators;
+        replace(&mut self.poll.etag, etag.as_deref().filter(|_| keep_validators));
+        replace(&mut self.poll.last_modified, last_modified.as_deref().filter(|_| keep_validators));
+        replace(&mut self.poll.answered_by, Some(&fetched.final_url));
+        replace(&mut self.poll.moved_to, fetched.moved_to.as_deref());
+        if self.freshness != fetched.freshness {
+            self.part_from_written();
+            self.freshness = fetched.freshness;
+        }
         self.settled = true;
         if let Some(at) = self.refreshing.take() {
             self.poll.refreshed = Some(at);
@@ -289,18 +363,29 @@ impl Memory {
     /// Takes in whether the feed changed, for the rhythm. The first time, what the store knows of
     /// its last change counts.
     pub fn observed(&mut self, changed: bool, state: Option<&FeedState>, now: Time) {
-        match &mut self.rhythm {
-            Some(rhythm) if changed => rhythm.changed(now),
-            Some(_) => {}
+        let rhythm = match self.rhythm {
+            Some(rhythm) if changed => rhythm.after_change(now),
+            Some(_) => return,
             None => {
                 let last = state.map_or(now, |state| state.updated_at.min(now));
-                self.rhythm = Some(UpdateRate::since(if changed { now } else { last }));
+                UpdateRate::since(if changed { now } else { last })
             }
+        };
+        self.part_from_written();
+        self.rhythm = Some(rhythm);
+    }
+
+    /// Takes in how much of a document was new.
+    pub fn turned_over(&mut self, turnover: Turnover, now: Time) {
+        if let Some(polled) = self.polled {
+            let since = now.since(polled);
+            self.poll.overlap = turned_over(self.poll.overlap, turnover, since, now);
         }
     }
 
     /// Moves what is known of the rhythm along with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
+        self.part_from_written();
         if let Some(rhythm) = &mut self.rhythm {
             rhythm.set_back(by);
         }
@@ -309,22 +394,18 @@ impl Memory {
     /// What the schedule is made of.
     pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> FeedSchedule<'a> {
         let rhythm = self.rhythm.unwrap_or(UpdateRate::since(now));
-        FeedSchedule { feed, bounds, rhythm, hints: &self.hints, freshness: self.freshness }
+        let rhythm = rhythm.with_half_life(self.poll.overlap.half_life);
+        FeedSchedule { feed, bounds, rhythm, hints: self.hints(), freshness: self.freshness }
     }
 
     /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
     /// then, where it failed.
     pub fn planned(&mut self, retry: Option<(Time, String)>, now: Time) {
-        let (last_change, gap) = self.rhythm.unwrap_or(UpdateRate::since(now)).parts();
-        self.poll.schedule = Some(PollSchedule {
-            noted: now,
-            polled: now,
-            hints: self.hints.clone(),
-            freshness: self.freshness,
-            last_change,
-            gap,
-            retry,
-        });
+        if self.retry.as_deref() != retry.as_ref() {
+            self.part_from_written();
+            self.retry = retry.map(Box::new);
+        }
+        self.polled = Some(now);
     }
 
     /// The next poll after a restart, as it follows from what was written down; `None` where nothing
@@ -335,9 +416,10 @@ impl Memory {
         bounds: Bounds,
         pending: Option<Time>,
         (alive, now): (Time, Time),
-    ) -> Option<ScheduledPoll> {
-        let schedule = self.poll.schedule.as_ref()?;
-        Some(Saved { feed, bounds, schedule, pending }.next(alive, now))
+    ) -> Option<PlannedPoll> {
+        let schedule = &self.schedule()?;
+        let half_life = self.poll.overlap.half_life;
+        Some(Saved { feed, bounds, schedule, pending, half_life }.next(alive, now))
     }
 
     /// Whether a restart at `now` would poll the feed at quite another time than `due`.
@@ -348,33 +430,33 @@ impl Memory {
         pending: Option<Time>,
         (due, now): (Time, Time),
     ) -> bool {
-        let Some(current) = &self.poll.schedule else { return false };
-        let saved = self.saved.schedule.as_ref();
-        let saved = saved.map(|schedule| Saved { feed, bounds, schedule, pending });
-        saved.is_none_or(|saved| saved.strays(current, due, now))
+        let Some(current) = &self.schedule() else { return false };
+        let Some(schedule) = &self.written.schedule(current) else { return true };
+        let half_life = self.poll.overlap.half_life;
+        Saved { feed, bounds, schedule, pending, half_life }.strays(current, due, now)
     }
 
-    /// What to write down, where something changed that a restart should know. An unchanged poll
-    /// changes nothing of that kind, even if its validators or its age did.
-    pub fn to_save(&self, committed: bool) -> Option<PollState> {
-        let (old, new) = (&self.saved, &self.poll);
-        let of_document = (old.body, &old.etag, &old.last_modified, &old.answered_by)
-            != (new.body, &new.etag, &new.last_modified, &new.answered_by);
-        let size = |failures: u32| failures.checked_ilog2();
-        let material = (committed && of_document)
-            || old.moved_to != new.moved_to
-            || old.last_error != new.last_error
-            || old.not_before != new.not_before
-            || size(old.failures) != size(new.failures)
-            || size(old.gone) != size(new.gone)
-            || old.pause != new.pause
-            || !same_in_substance(old.schedule.as_ref(), new.schedule.as_ref());
-        material.then(|| new.clone())
+    /// Whether something changed that a restart should know. An unchanged poll changes nothing of that
+    /// kind, even if its validators or its age did.
+    pub fn must_be_written(&self, committed: bool) -> bool {
+        self.written.is_outdated(&self.poll, committed, || self.schedule())
     }
 
-    /// Takes in that a state was handed over to be written down.
-    pub fn saved(&mut self, state: PollState) {
-        self.saved = state;
+    /// What to write down; from now on it is taken for written.
+    pub fn write(&mut self) -> PollState {
+        self.written = Written::new(&self.poll, self.polled);
+        PollState { schedule: self.schedule().map(Box::new), ..self.poll.clone() }
+    }
+}
+
+fn boxed(hints: UpdateHints) -> Option<Box<UpdateHints>> {
+    (hints != UpdateHints::default()).then(|| Box::new(hints))
+}
+
+/// Takes over a text, without a trace where it is the same.
+fn replace(text: &mut Option<String>, new: Option<&str>) {
+    if text.as_deref() != new {
+        *text = new.map(str::to_owned);
     }
 }
 

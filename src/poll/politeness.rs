@@ -9,7 +9,7 @@ use super::pauses::SharedPauses;
 use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedName;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -18,12 +18,15 @@ use tokio::time::Instant;
 /// Names below one registrable domain are one: they are one publisher's machines as a rule. Private
 /// suffixes (`github.io`) count as those of a registry: below them each name is somebody else's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PoliteHost {
-    name: String,
+pub struct PoliteHost(Arc<PolitePace>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PolitePace {
+    name: Arc<str>,
     /// Its registrable domain, also where it has a line of its own.
-    domain: String,
+    domain: Arc<str>,
     /// The whole name: what asks for a pause asks for itself.
-    full: String,
+    full: Arc<str>,
     spacing: Duration,
     /// The pause before what an announcement lists.
     listed: Duration,
@@ -48,27 +51,25 @@ impl PoliteHost {
     /// The host of a URL. The operator's own ones are told apart by port too, and owed no pause. A
     /// URL that cannot be read has a host of its own, since nobody will be asked.
     pub fn from_url(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
-        let of = |name: String, full: String, spacing: Duration| Self {
-            domain: name.clone(),
-            name,
-            full,
-            spacing,
-            listed: spacing.min(LISTED_SPACING),
-            parallel: 1,
+        let of = |name: &str, full: &str, spacing: Duration| {
+            let name: Arc<str> = name.into();
+            let full = if *full == *name { Arc::clone(&name) } else { full.into() };
+            let (domain, listed) = (Arc::clone(&name), spacing.min(LISTED_SPACING));
+            Self(Arc::new(PolitePace { name, domain, full, spacing, listed, parallel: 1 }))
         };
         let Ok(read) = read_url(url) else {
-            return of(url.to_owned(), url.to_owned(), Duration::ZERO);
+            return of(url, url, Duration::ZERO);
         };
         let host = read.host_str().unwrap_or_default();
         if allow.is_own_host(&read) {
             let port = read.port_or_known_default().unwrap_or_default();
             let name = format!("{host}:{port}");
-            of(name.clone(), name, Duration::ZERO)
+            of(&name, &name, Duration::ZERO)
         } else {
             let full = host.strip_suffix('.').unwrap_or(host);
             let is_name = matches!(read.host(), Some(url::Host::Domain(_)));
             let domain = psl::domain_str(full).filter(|_| is_name).unwrap_or(full);
-            of(domain.to_owned(), full.to_owned(), spacing)
+            of(domain, full, spacing)
         }
     }
 
@@ -79,16 +80,16 @@ impl PoliteHost {
             return self;
         }
         // One of the operator's own is told apart by its port.
-        let bare = self.full.rsplit_once(':').map(|(host, _)| host);
-        let mut name = if self.name == self.full { bare.unwrap_or(&self.full) } else { &self.full };
-        if paces.contains_key(self.full.as_str()) {
-            name = &self.full;
+        let PolitePace { name: line, full, .. } = self.0.as_ref();
+        let bare = full.rsplit_once(':').map(|(host, _)| host);
+        let mut name: &str = if line == full { bare.unwrap_or(full) } else { full };
+        if paces.contains_key(&**full) {
+            name = full;
         }
         loop {
             if let Some(pace) = paces.get(name) {
-                let own = (name.len() > self.name.len()).then(|| name.to_owned());
-                let pace = *pace;
-                return self.at(&pace, own);
+                let own = (name.len() > line.len()).then(|| name.into());
+                return self.at(pace, own);
             }
             match name.split_once('.') {
                 Some((_, above)) => name = above,
@@ -97,33 +98,36 @@ impl PoliteHost {
         }
     }
 
-    fn at(mut self, pace: &Pace, line: Option<String>) -> Self {
-        (self.spacing, self.listed, self.parallel) =
-            (pace.spacing, pace.spacing, pace.parallel.max(1));
-        if let Some(line) = line {
-            self.name = line;
-        }
-        self
+    fn at(&self, pace: &Pace, line: Option<Arc<str>>) -> Self {
+        let before = self.0.as_ref();
+        Self(Arc::new(PolitePace {
+            name: line.unwrap_or_else(|| Arc::clone(&before.name)),
+            domain: Arc::clone(&before.domain),
+            full: Arc::clone(&before.full),
+            spacing: pace.spacing,
+            listed: pace.spacing,
+            parallel: pace.parallel.max(1),
+        }))
     }
 
     /// Its whole name, where `name` is that of its domain.
     pub fn full(&self) -> &str {
-        &self.full
+        &self.0.full
     }
 
     /// Its registrable domain.
     pub fn domain(&self) -> &str {
-        &self.domain
+        &self.0.domain
     }
 
     /// The name of its line.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// The pause between two requests.
-    pub const fn spacing(&self) -> Duration {
-        self.spacing
+    pub fn spacing(&self) -> Duration {
+        self.0.spacing
     }
 }
 
@@ -206,8 +210,8 @@ impl DomainQueue {
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pace = self.pace.as_ref()?;
-        let pause = if self.takes_listed() { pace.listed } else { pace.spacing };
-        let room = self.running < pace.parallel;
+        let pause = if self.takes_listed() { pace.0.listed } else { pace.0.spacing };
+        let room = self.running < pace.0.parallel;
         room.then(|| self.last.map_or(now, |last| last + pause))
     }
 }
@@ -217,9 +221,9 @@ impl DomainQueue {
 pub struct Politeness {
     at_once: usize,
     running: usize,
-    lines: HashMap<String, DomainQueue>,
+    lines: HashMap<Arc<str>, DomainQueue>,
     /// Hosts that are not busy, by the time from which they may be asked.
-    free: BTreeMap<(Instant, u64), String>,
+    free: BTreeMap<(Instant, u64), Arc<str>>,
     placed: u64,
     pauses: SharedPauses,
     /// What is to be put off, for its host has asked for a pause.
@@ -264,13 +268,13 @@ impl Politeness {
         let line = self.line(host);
         let queue = if listed { &mut line.listed } else { &mut line.waiting };
         queue.push_back(waiting);
-        self.requeue(&host.name, now);
+        self.requeue(&host.0.name, now);
     }
 
     /// Takes an errand out of its host's line again.
     pub fn forget(&mut self, errand: &Errand, host: &PoliteHost) {
         let is_other = |waiting: &QueuedErrand| waiting.errand != *errand;
-        if let Some(line) = self.lines.get_mut(&host.name) {
+        if let Some(line) = self.lines.get_mut(&host.0.name) {
             line.waiting.retain(is_other);
             line.listed.retain(is_other);
         }
@@ -282,7 +286,7 @@ impl Politeness {
         let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.ask(host, wait, now);
         let of_domain = |line: &&mut DomainQueue| {
-            line.pace.as_ref().is_some_and(|pace| pace.domain == host.domain)
+            line.pace.as_ref().is_some_and(|pace| pace.0.domain == host.0.domain)
         };
         for line in self.lines.values_mut().filter(of_domain) {
             for queue in [&mut line.listed, &mut line.waiting] {
@@ -320,7 +324,7 @@ impl Politeness {
             // What was owed to the host in its old line still is.
             line.last = line.last.max(last);
             self.stand(errand, &host, listed, now);
-            self.requeue(&host.name, now);
+            self.requeue(&host.0.name, now);
         }
     }
 
@@ -362,11 +366,11 @@ impl Politeness {
     /// An errand that was taken has ended.
     pub fn finish(&mut self, host: &PoliteHost, now: Instant) {
         self.running = self.running.saturating_sub(1);
-        if let Some(line) = self.lines.get_mut(&host.name) {
+        if let Some(line) = self.lines.get_mut(&host.0.name) {
             line.running = line.running.saturating_sub(1);
             line.last = Some(now);
         }
-        self.requeue(&host.name, now);
+        self.requeue(&host.0.name, now);
     }
 
     /// A request is made out of turn, the spacing counts from here; where its host has asked for a pause
@@ -382,7 +386,7 @@ impl Politeness {
         let line = self.line(host);
         if line.running == 0 {
             line.last = Some(now);
-            self.requeue(&host.name, now);
+            self.requeue(&host.0.name, now);
         }
     }
 
@@ -393,7 +397,7 @@ impl Politeness {
     }
 
     fn line(&mut self, host: &PoliteHost) -> &mut DomainQueue {
-        let line = self.lines.entry(host.name.clone()).or_default();
+        let line = self.lines.entry(Arc::clone(&host.0.name)).or_default();
         if line.pace.as_ref() != Some(host) {
             line.pace = Some(host.clone());
         }
@@ -401,7 +405,7 @@ impl Politeness {
     }
 
     /// Gives a line its place among those that may go on, from when on it may.
-    fn requeue(&mut self, name: &str, now: Instant) {
+    fn requeue(&mut self, name: &Arc<str>, now: Instant) {
         let Some(line) = self.lines.get_mut(name) else { return };
         let old = line.place.take();
         if let Some(place) = old {
@@ -415,7 +419,7 @@ impl Politeness {
             (at, self.placed)
         });
         line.place = Some(place);
-        self.free.insert(place, name.to_owned());
+        self.free.insert(place, Arc::clone(name));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
 use super::attempts::Attempts;
+use super::board::FeedBoard;
 use super::callbacks::Callbacks;
 use super::decide::{self, DecisionContext};
 use super::error::PollError;
@@ -16,7 +17,7 @@ use crate::store::Store;
 use crate::websub::Verification;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -49,42 +50,6 @@ pub(super) enum PollCommand {
     Called(String, Verification, oneshot::Sender<Option<String>>),
     Pushed(String),
     Reconfigure(Box<(PollSettings, Services)>),
-}
-
-/// How the feeds stand, shared with those who ask.
-#[derive(Default)]
-pub(super) struct FeedBoard {
-    feeds: RwLock<BTreeMap<FeedName, PollStatus>>,
-}
-
-impl FeedBoard {
-    pub(super) fn change(&self, feed: &FeedName, change: impl FnOnce(&mut PollStatus)) {
-        let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
-        change(feeds.entry(feed.clone()).or_default());
-    }
-
-    /// Changes the status of a feed that has one.
-    fn note(&self, feed: &FeedName, change: impl FnOnce(&mut PollStatus)) {
-        let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
-        feeds.get_mut(feed).map(change);
-    }
-
-    pub(super) fn remove(&self, feed: &FeedName) {
-        self.feeds.write().unwrap_or_else(PoisonError::into_inner).remove(feed);
-    }
-
-    /// What a feed's status says; `false` where there is none.
-    pub(super) fn status_matches(
-        &self,
-        feed: &FeedName,
-        look: impl FnOnce(&PollStatus) -> bool,
-    ) -> bool {
-        self.read(|feeds| feeds.get(feed).is_some_and(look))
-    }
-
-    fn read<T>(&self, read: impl FnOnce(&BTreeMap<FeedName, PollStatus>) -> T) -> T {
-        read(&self.feeds.read().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// The handle to polling.
@@ -251,21 +216,17 @@ impl Poller {
 
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.board.read(|feeds| feeds.get(feed).cloned())
+        self.board.status(feed)
     }
 
     /// How all feeds' polling stands.
     pub fn statuses(&self) -> BTreeMap<FeedName, PollStatus> {
-        self.board.read(Clone::clone)
+        self.board.statuses()
     }
 
-    /// Sums over all feeds that are polled.
+    /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.board.read(|feeds| {
-            let mut sum = PollTotals::default();
-            feeds.values().for_each(|status| sum.join(&status.totals));
-            sum
-        })
+        self.board.totals()
     }
 
     async fn send(&self, command: PollCommand) -> Result<(), PollError> {

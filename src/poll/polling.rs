@@ -1,29 +1,27 @@
 //! One feed's round: fetch, unchanged gate, judgement, commit.
 
 use super::attempts::Attempts;
-use super::decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
+use super::decide::DecisionContext;
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::evict::evict_surplus;
-use super::judge::{DocumentJudge, JudgeError, Judged, ReceivedDocument};
-use super::memory::{Memory, NO_PRINTS};
+use super::judge::{DocumentJudge, Judged, ReceivedDocument};
+use super::memory::Memory;
+use super::overlap::Turnover;
 use super::pauses::SharedPauses;
 use super::politeness::PoliteHost;
 use super::sharing;
-use super::turns::{JudgeCost, JudgeTurn, Turns};
+use super::turns::Turns;
 use crate::clock::Clock;
 use crate::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
 };
 use crate::judge::probe::ProbeScope;
-use crate::model::{
-    EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Snapshot, Tick, Time,
-};
-use crate::record::Observation;
+use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time};
 use crate::status::PollEnding;
 use crate::store::Store;
 use crate::sup::{SupAnnouncement, in_link};
 use crate::websub::{Discovery, HubLinks};
-use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -31,9 +29,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
-
-/// The longest document whose entries are counted in passing, in bytes.
-const WEIGHED_IN_PASSING: usize = 64 * 1024;
 
 /// What all rounds share.
 #[derive(Clone)]
@@ -98,6 +93,8 @@ pub struct PollResult {
     pub hub: Option<Option<Discovery>>,
     /// What a host asked for in answer to a further request.
     pub pause: Option<PauseRequest>,
+    /// Whether the document has nothing of the last one, so that items between them may have been missed.
+    pub is_apart: bool,
 }
 
 /// A document that was read.
@@ -120,10 +117,12 @@ pub(super) struct CommitProgress {
     /// The hold that stands afterwards.
     held: Option<String>,
     /// When what is pending can be decided, by the wall clock.
-    ripens: Option<Time>,
+    pub(super) ripens: Option<Time>,
     pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
     shown: bool,
+    /// How much of the document was new, where that says something.
+    turnover: Option<Turnover>,
     pub(super) committed: bool,
     /// What a host asked for in answer to what was asked beside the document.
     pub(super) pause: Option<PauseRequest>,
@@ -153,7 +152,8 @@ pub async fn round(
         (FetchAnswer::Document(document), state)
             if document.delta || is_held(state.as_ref()) || known != Some(document.prints.body) =>
         {
-            judged(bench, feed, memory, &fetched, document, state.as_ref(), now).await
+            // What most polls do not come to is kept out of what each of them moves about.
+            Box::pin(judged(bench, feed, memory, &fetched, document, state.as_ref(), now)).await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
@@ -203,12 +203,12 @@ async fn unchanged(
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
-        let settled =
-            decide_and_commit(bench, feed, now, (Bytes::new(), Vec::new()), move |judge, round| {
-                let verdict = judge.look_again(round, same)?;
-                Ok(Judged { verdict, full: true, ..Judged::default() })
-            })
-            .await?;
+        let basis = DecisionBasis::unsettled();
+        let decided = decide_and_commit(bench, feed, now, basis, move |judge, round, _| {
+            let verdict = judge.look_again(round, same)?;
+            Ok(Judged { verdict, full: true, ..Judged::default() })
+        });
+        let settled = Box::pin(decided).await?;
         if settled.committed {
             memory.committed(settled.revision);
         }
@@ -235,7 +235,7 @@ async fn judged(
         evict_surplus(bench, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
-    memory.hints = std::mem::take(&mut settled.judged.hints);
+    memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
     memory.answered(fetched, full);
     // The header goes before the element (SUP section 6).
@@ -254,6 +254,11 @@ async fn judged(
         ..PollResult::nothing(PollEnding::Unchanged, fetched)
     };
     found.pause = settled.pause.take();
+    // A delta is of new items alone.
+    if let Some(turnover) = settled.turnover.filter(|_| !delta) {
+        memory.turned_over(turnover, now);
+        found.is_apart = turnover.is_whole();
+    }
     found.apply_commit(settled, PollEnding::Unchanged);
     memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
@@ -268,6 +273,9 @@ fn is_secret(feed: &FeedRecord) -> bool {
 /// feed that is secret. Its own address is believed within the part of the web that belongs to its
 /// configured address, or to the one that answered.
 fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
+    if fetched.links.hubs.is_empty() && elements.hubs.is_empty() {
+        return None;
+    }
     let scopes =
         [ProbeScope::from_feed_url(&feed.url), ProbeScope::from_feed_url(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
@@ -294,6 +302,7 @@ impl PollResult {
             announced: None,
             hub: None,
             pause: None,
+            is_apart: false,
         }
     }
 
@@ -313,80 +322,9 @@ impl PollResult {
     }
 }
 
-/// What is decided over a snapshot.
-type Decide =
-    dyn Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError> + Send + Sync;
-
-/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
-/// `document`: the bytes of what is decided on, where there are such. `names`: those for which what left
-/// the ledger is looked up.
-pub(super) async fn decide_and_commit(
-    bench: &Arc<PollContext>,
-    feed: &Arc<FeedRecord>,
-    now: Time,
-    (document, names): (Bytes, Vec<String>),
-    decide: impl Fn(&dyn DocumentJudge, &Observation<'_>) -> Result<Judged, JudgeError>
-    + Send
-    + Sync
-    + 'static,
-) -> Result<CommitProgress, RoundError> {
-    let decide: Arc<Decide> = Arc::new(decide);
-    let state = bench.store.state(&feed.name).await?;
-    let weight = weigh(state, document).await?;
-    let JudgeCost::Large(entries) = weight else {
-        return decided(bench, feed, (now, names), None, decide).await;
-    };
-    let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
-    bench.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decided(bench, feed, (now, names), Some(turn), decide).await;
-    bench.attempts.end(&feed.name).await?;
-    settled
-}
-
-/// What judging takes. Where that takes its time, it is found out aside.
-async fn weigh(state: Option<FeedState>, document: Bytes) -> Result<JudgeCost, RoundError> {
-    let is_long = document.len() > WEIGHED_IN_PASSING;
-    let weigh = move || JudgeCost::estimate(state.as_ref(), &document);
-    if !is_long {
-        return Ok(weigh());
-    }
-    let weight = tokio::task::spawn_blocking(weigh).await;
-    weight.map_err(|error| RoundError::Defect(error.to_string()))
-}
-
-/// The same in a turn that is held until the commit, or, without one, in one for each judgement.
-async fn decided(
-    bench: &Arc<PollContext>,
-    feed: &Arc<FeedRecord>,
-    (now, names): (Time, Vec<String>),
-    mut turn: Option<JudgeTurn>,
-    decide: Arc<Decide>,
-) -> Result<CommitProgress, RoundError> {
-    for _ in 0..MAX_COMMIT_ATTEMPTS {
-        let snapshot = bench.decisions.snapshot(&feed.name, &names).await?;
-        let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
-        let judged = judge(bench, feed, now, snapshot, turn.as_mut(), Arc::clone(&decide)).await?;
-        let mut settled = CommitProgress::before(judged, before.as_ref());
-        let Some(mut change) = settled.judged.verdict.change.take() else {
-            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
-            return Ok(settled);
-        };
-        if !settled.judged.full {
-            (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
-        }
-        settled.after(&change.state, before.as_ref(), change.tick);
-        if let Some(revision) = bench.decisions.commit(change).await? {
-            settled.revision = revision;
-            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
-            return Ok(settled);
-        }
-    }
-    Err(RoundError::Contended)
-}
-
 impl CommitProgress {
     /// Nothing was committed.
-    fn before(judged: Judged, state: Option<&FeedState>) -> Self {
+    pub(super) fn before(judged: Judged, state: Option<&FeedState>) -> Self {
         Self {
             counts: judged.verdict.counts(),
             rewritten: judged.verdict.rewritten(),
@@ -396,18 +334,26 @@ impl CommitProgress {
             held: state.and_then(|state| state.hold.as_ref()).map(describe_hold),
             ripens: state.and_then(|state| state.next_decision_at),
             shown: false,
+            turnover: None,
             committed: false,
             pause: None,
         }
     }
 
     /// A change was committed that leads to `state`.
-    fn after(&mut self, state: &FeedState, before: Option<&FeedState>, tick: Option<Tick>) {
+    pub(super) fn after(
+        &mut self,
+        state: &FeedState,
+        before: Option<&FeedState>,
+        tick: Option<Tick>,
+    ) {
         self.until = tick.or(state.tick);
         self.held = state.hold.as_ref().map(describe_hold);
         self.ripens = state.next_decision_at;
         let renders = before.is_none_or(|before| before.render_revision != state.render_revision);
         self.shown = renders || !self.counts.is_empty();
+        let before = before.filter(|_| self.judged.full);
+        self.turnover = before.and_then(|it| Turnover::between(it, state, &self.counts));
         self.committed = true;
     }
 }
@@ -415,35 +361,6 @@ impl CommitProgress {
 /// A hold as it is told: the rule and its evidence.
 fn describe_hold(hold: &Hold) -> String {
     format!("{}: {}", hold.kind, hold.reason)
-}
-
-/// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
-/// judge that panics costs one poll. A large ledger is let go of there as well.
-async fn judge(
-    bench: &Arc<PollContext>,
-    feed: &Arc<FeedRecord>,
-    now: Time,
-    snapshot: Option<Snapshot>,
-    turn: Option<&mut JudgeTurn>,
-    decide: Arc<Decide>,
-) -> Result<Judged, RoundError> {
-    let turns = Arc::clone(&bench.turns);
-    let mut own = None;
-    let turn = match turn {
-        Some(turn) => turn,
-        None => {
-            own.insert(turns.acquire(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?)
-        }
-    };
-    let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
-    let work = move || {
-        let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
-        decide(bench.judge.as_ref(), &round)
-    };
-    match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
-        Ok(judged) => Ok(judged?),
-        Err(error) => Err(RoundError::Defect(error.to_string())),
-    }
 }
 
 #[cfg(test)]

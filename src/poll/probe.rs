@@ -3,13 +3,13 @@
 //! What is asked and what it means is decided in `judge::probe`; here it is asked, one request
 //! after the other with the host's pause between them, and the answers are committed.
 
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::memory::UnchangedCount;
-use super::polling::{PollContext, decide_and_commit};
+use super::polling::PollContext;
 use crate::fetch::{AskRequest, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Revision, Time};
-use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ pub(super) async fn run(
     let (requests, refused, asked_for) = (asking.requests, asking.refused, asking.asked_for);
     let now = bench.clock.now();
     let settled =
-        decide_and_commit(&bench, &feed, now, (Bytes::new(), Vec::new()), move |judge, round| {
+        decide_and_commit(&bench, &feed, now, DecisionBasis::default(), move |judge, round, _| {
             let same =
                 sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
             judge.answered(round, &replies, same)

@@ -5,10 +5,10 @@
 //! changes. What has strayed from that is written together with others, now and then and when
 //! polling stops.
 
+use super::reason::PlannedPoll;
 use super::schedule::{Bounds, FeedSchedule, LastResult, SELDOM_EVERY, UpdateRate, phase};
 use super::skip::allowed_from;
 use crate::model::{FeedName, PollSchedule, Time};
-use crate::status::ScheduledPoll;
 use std::time::Duration;
 
 /// How often it is looked at which schedules have strayed from what is written down of them.
@@ -30,14 +30,16 @@ pub struct Saved<'a> {
     pub schedule: &'a PollSchedule,
     /// When something that is pending can be decided.
     pub pending: Option<Time>,
+    /// The usual time in which half of its document is replaced.
+    pub half_life: Option<Duration>,
 }
 
 impl Saved<'_> {
     /// The next poll. `alive`: until when the gateway was running for certain; what was due by then
     /// was polled then.
-    pub fn next(&self, alive: Time, now: Time) -> ScheduledPoll {
+    pub fn next(&self, alive: Time, now: Time) -> PlannedPoll {
         let mut next = match &self.schedule.retry {
-            Some((at, reason)) => ScheduledPoll { at: *at, reason: reason.clone() },
+            Some((at, reason)) => PlannedPoll::new(*at, reason.clone()),
             None => self.follow(alive.min(now), now).0,
         };
         // A clock that was wrong when this was written must not stop the feed.
@@ -65,12 +67,13 @@ impl Saved<'_> {
     }
 
     /// The first poll after `alive`, and the interval that led to it.
-    fn follow(&self, alive: Time, now: Time) -> (ScheduledPoll, Duration) {
+    fn follow(&self, alive: Time, now: Time) -> (PlannedPoll, Duration) {
         let schedule = self.schedule;
         let plan = FeedSchedule {
             feed: self.feed,
             bounds: self.bounds,
-            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now),
+            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now)
+                .with_half_life(self.half_life),
             hints: &schedule.hints,
             freshness: schedule.freshness,
         };

@@ -1,13 +1,13 @@
 //! When a feed is polled next, and why. Pure.
 //!
-//! A feed is polled about [`POLLS_PER_CHANGE`] times in the time that it takes to change, within
-//! the operator's bounds; not more often than its publisher asks for; sooner where something that
+//! A feed is polled about [`POLLS_PER_CHANGE`] times in the time that it takes to change, and before
+//! more than half of its document is replaced, within the operator's bounds; not more often than its publisher asks for; sooner where something that
 //! is pending can be decided; and ever more seldom, but for ever, while it fails.
 
+use super::reason::{IntervalReason, PlannedPoll, PollReason, whole_seconds};
 use super::skip::allowed_from;
 use crate::fetch::Retry;
 use crate::model::{FeedName, FeedOptions, Time, UpdateHints};
-use crate::status::ScheduledPoll;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -82,17 +82,19 @@ pub struct UpdateRate {
     last_change: Time,
     /// The usual time between two changes, recent ones counting most.
     gap: Option<Duration>,
+    /// The usual time in which half of its document is replaced.
+    half_life: Option<Duration>,
 }
 
 impl UpdateRate {
     /// The rhythm of a feed that last changed at `time`: one that is new changes now.
     pub const fn since(time: Time) -> Self {
-        Self { last_change: time, gap: None }
+        Self { last_change: time, gap: None, half_life: None }
     }
 
     /// The rhythm that was written down ([`UpdateRate::parts`]); a time that has still to come is now.
     pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
-        Self { last_change: last_change.min(now), gap }
+        Self { last_change: last_change.min(now), gap, half_life: None }
     }
 
     /// The last change, and the usual time between two.
@@ -102,14 +104,33 @@ impl UpdateRate {
 
     /// Takes in that the feed was seen to have changed.
     pub fn changed(&mut self, now: Time) {
+        *self = self.after_change(now);
+    }
+
+    /// The rate once the feed was seen to have changed.
+    #[must_use]
+    pub fn after_change(self, now: Time) -> Self {
         let latest = now.since(self.last_change).min(GAP_LIMIT);
-        self.gap = Some(self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2));
-        self.last_change = now;
+        let gap = self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2);
+        Self { last_change: now, gap: Some(gap), ..self }
     }
 
     /// Moved along with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
         self.last_change = self.last_change.minus(by);
+    }
+
+    /// The rate of a feed of which half of the document is replaced in that time.
+    #[must_use]
+    pub const fn with_half_life(self, half_life: Option<Duration>) -> Self {
+        Self { half_life, ..self }
+    }
+
+    /// The longest interval in which no more than half of the document is replaced, as far as is known;
+    /// a feed that is quiet for long is in no hurry.
+    fn turnover(self, now: Time) -> Duration {
+        let quiet = now.since(self.last_change) / POLLS_PER_CHANGE;
+        self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
     }
 
     /// The usual time between changes, or the time that it has been quiet if that is longer.
@@ -168,7 +189,7 @@ pub struct FeedSchedule<'a> {
 
 impl FeedSchedule<'_> {
     /// The poll after one that ended at `now`.
-    pub fn next(&self, after: LastResult, now: Time) -> ScheduledPoll {
+    pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
         match after {
             LastResult::Read(look_again) => self.after_reading(look_again, None, now),
             LastResult::Announced(by, look_again) => {
@@ -192,66 +213,40 @@ impl FeedSchedule<'_> {
         look_again: Option<Time>,
         safety: Option<(PushSource, Duration)>,
         now: Time,
-    ) -> ScheduledPoll {
+    ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
-        let own = self.bounds.hold(pace / POLLS_PER_CHANGE);
+        let (steady, turnover) = (pace / POLLS_PER_CHANGE, self.rhythm.turnover(now));
+        let own = self.bounds.hold(steady.min(turnover));
         let (wish, word) = self.wish();
         let asked = wish.min(self.bounds.max);
-        let (interval, mut reason) = if asked > own {
-            (
-                asked,
-                format!(
-                    "the publisher asks for {} between polls ({word})",
-                    describe_duration(wish)
-                ),
-            )
+        let (mut interval, mut because) = if asked > own {
+            (asked, IntervalReason::Asked(whole_seconds(wish), word))
         } else if own == self.bounds.min {
-            (
-                own,
-                format!(
-                    "it changes often or is new: every {}, the shortest interval",
-                    describe_duration(own)
-                ),
-            )
+            (own, IntervalReason::Shortest)
         } else if own == self.bounds.max {
-            (
-                own,
-                format!(
-                    "it changes seldom: every {}, the longest interval",
-                    describe_duration(own)
-                ),
-            )
+            (own, IntervalReason::Longest)
+        } else if turnover < steady {
+            (own, IntervalReason::Turnover)
         } else {
-            (
-                own,
-                format!(
-                    "it takes about {} to change: every {}",
-                    describe_duration(pace),
-                    describe_duration(own)
-                ),
-            )
+            (own, IntervalReason::Pace(whole_seconds(pace)))
         };
-        let interval = match safety {
-            Some((by, safety)) => {
-                let interval = safety.max(interval);
-                let every = describe_duration(interval);
-                reason = format!("{}; polled every {every} all the same", by.describe());
-                interval
-            }
-            None => interval,
-        };
+        if let Some((by, safety)) = safety {
+            interval = safety.max(interval);
+            because = IntervalReason::Announced(by.describe());
+        }
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
         let mut at = allowed_from(planned, self.hints);
-        if at > planned {
-            reason.push_str("; put off by skipHours or skipDays");
-        }
+        let mut reason = PollReason::Interval {
+            every: whole_seconds(interval),
+            because,
+            is_put_off: at > planned,
+        };
         if let Some(expires) = self.hints.expires.filter(|expires| *expires > now) {
             let rest = expires.since(now);
             let wanted = now.plus((rest - rest / EXPIRES_SHARE).max(self.bounds.min));
             if wanted < at {
                 at = wanted;
-                "the publisher asks to be read by then (sx:sharing/@expires)"
-                    .clone_into(&mut reason);
+                reason = "the publisher asks to be read by then (sx:sharing/@expires)".into();
             }
         }
         if let Some(look_again) = look_again {
@@ -264,10 +259,10 @@ impl FeedSchedule<'_> {
             let wanted = before(look_again, now).max(now.plus(soonest));
             if wanted < at {
                 at = wanted;
-                "something pending can be decided then".clone_into(&mut reason);
+                reason = "something pending can be decided then".into();
             }
         }
-        ScheduledPoll { at, reason }
+        PlannedPoll { at, reason }
     }
 
     /// The longest pause that the publisher asks for, and where.
@@ -282,13 +277,7 @@ impl FeedSchedule<'_> {
     }
 
     /// `most`: the longest pause.
-    fn after_failing(
-        &self,
-        failures: u32,
-        retry: Retry,
-        most: Duration,
-        now: Time,
-    ) -> ScheduledPoll {
+    fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> PlannedPoll {
         let failures = failures.max(1);
         let doubled = |first: Duration| {
             let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
@@ -304,10 +293,8 @@ impl FeedSchedule<'_> {
         let interval = self.spread(interval).min(most);
         let times =
             if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
-        ScheduledPoll {
-            at: now.plus(interval),
-            reason: format!("it failed {times}; {why}: again in {}", describe_duration(interval)),
-        }
+        let again = describe_duration(interval);
+        PlannedPoll::new(now.plus(interval), format!("it failed {times}; {why}: again in {again}"))
     }
 
     /// Stretches an interval by a share that is the feed's own, so that feeds do not fall into

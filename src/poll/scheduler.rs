@@ -20,18 +20,19 @@ use self::errands::{ErrandState, FinishedErrand};
 use self::hub::AllLeaving;
 use super::allowance::{Allowance, HostAllowances};
 use super::announced::{Looked, SupPolls};
+use super::board::FeedBoard;
 use super::callbacks::Callbacks;
 use super::error::{PollError, RoundError};
 use super::memory::Memory;
 use super::politeness::{Errand, PoliteHost, Politeness};
-use super::poller::{FeedBoard, PollCommand};
+use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
+use super::reason::PlannedPoll;
 use super::resume::NOTE_EVERY;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
 use crate::model::{Backfill, FeedName, FeedRecord, HubSubscription, PollState, Time};
 use crate::status::PollResponse;
-use crate::status::ScheduledPoll;
 use crate::store::CommitError;
 use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -66,8 +67,10 @@ type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 struct ScheduledFeed {
     record: Arc<FeedRecord>,
     host: PoliteHost,
+    /// Fingerprint of the address that this is the host of, once it was read there.
+    host_of_address: Option<u64>,
     /// `None` while a round has it.
-    memory: Option<Memory>,
+    memory: Option<Box<Memory>>,
     due: Option<Time>,
     /// How far within its second its first poll after a start begins.
     offset: Duration,
@@ -75,7 +78,7 @@ struct ScheduledFeed {
     pending: Option<Time>,
     /// Whether it stands in its host's line.
     in_line: bool,
-    running: Option<RunningErrand>,
+    running: Option<Box<RunningErrand>>,
     /// Callers for whom a round has still to begin.
     waiting: Vec<CommandReply>,
     /// What is to become of it when the round in flight is over.
@@ -86,16 +89,16 @@ struct ScheduledFeed {
     hearing: PushTriggers,
     /// What was asked about its missing items within the hour.
     asked: Allowance,
-    /// When it was looked through for items that have long been in doubt.
-    doubts_looked: Allowance,
+    /// When it was last looked through for items that have long been in doubt.
+    doubts_looked: Option<Time>,
     /// What is to be asked about its missing items.
     probe_plan: Option<Box<ProbePlan>>,
     probing: ErrandState,
     /// The walk through its publisher's older documents, and where its next step is.
-    walk: Option<Backfill>,
+    walk: Option<Box<Backfill>>,
     walking: ErrandState,
     /// The subscription to its hub, and where the next request to that is.
-    subscription: Option<HubSubscription>,
+    subscription: Option<Box<HubSubscription>>,
     subscribing: ErrandState,
     /// The requests for the subscription that it had last.
     hub_requests: Option<Requests>,
@@ -118,7 +121,7 @@ struct RunningErrand {
 }
 
 struct Done {
-    memory: Memory,
+    memory: Box<Memory>,
     result: Result<PollResult, RoundError>,
     /// What is to be asked about missing items.
     plan: Option<ProbePlan>,
@@ -131,7 +134,7 @@ pub(super) struct PollScheduler {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
     board: Arc<FeedBoard>,
-    feeds: HashMap<FeedName, ScheduledFeed>,
+    feeds: HashMap<FeedName, Box<ScheduledFeed>>,
     /// What is to stand in its host's line from then on.
     due: BTreeSet<(Time, Errand)>,
     polite: Politeness,
@@ -204,7 +207,10 @@ impl PollScheduler {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => break,
-                Some(done) = self.running.join_next_with_id() => self.finish(done),
+                Some(done) = self.running.join_next_with_id() => {
+                    self.finish(done);
+                    self.finish_others();
+                }
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
@@ -217,7 +223,7 @@ impl PollScheduler {
         self.stop().await;
     }
 
-    fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, due: Time, reason: &str) {
+    fn insert(&mut self, record: Arc<FeedRecord>, mut memory: Memory, next: PlannedPoll) {
         let name = record.name.clone();
         let host = self.settings.host(hosts::read_from(&memory.poll).unwrap_or(&record.url));
         self.forget(&Errand::Probe(name.clone()));
@@ -225,12 +231,14 @@ impl PollScheduler {
         self.leave_hub(&name);
         self.board.remove(&name);
         let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
-        let walk = memory.poll.backfill.clone();
-        let subscription = memory.poll.subscription.clone();
+        // These are written down with what polling remembers, and kept here.
+        let walk = memory.poll.backfill.take();
+        let subscription = memory.poll.subscription.take();
         let feed = ScheduledFeed {
             record,
             host,
-            memory: Some(memory),
+            host_of_address: None,
+            memory: Some(Box::new(memory)),
             due: None,
             offset: Duration::ZERO,
             pending: None,
@@ -241,7 +249,7 @@ impl PollScheduler {
             leaving: false,
             left: Vec::new(),
             asked: Allowance::default(),
-            doubts_looked: Allowance::default(),
+            doubts_looked: None,
             probe_plan: None,
             probing: ErrandState::None,
             walk,
@@ -253,16 +261,16 @@ impl PollScheduler {
             hearing: PushTriggers::default(),
         };
         self.announced.detach(&name);
-        self.feeds.insert(name.clone(), feed);
-        self.schedule(&name, ScheduledPoll { at: due, reason: reason.to_owned() });
+        self.feeds.insert(name.clone(), Box::new(feed));
+        self.schedule(&name, next);
         self.resume_walk(&name);
         self.resume_hub(&name);
     }
 
-    fn schedule(&mut self, name: &FeedName, next: ScheduledPoll) {
+    fn schedule(&mut self, name: &FeedName, next: PlannedPoll) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Some(failure) = self.bench.attempts.stopped(name) {
-            return self.board.change(name, |status| status.failure = Some(failure));
+            return self.board.change(name, |status| status.fail(failure));
         }
         if let Some(old) = feed.due.replace(next.at) {
             self.due.remove(&(old, Errand::Poll(name.clone())));

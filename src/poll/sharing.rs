@@ -2,9 +2,11 @@
 //! (SSE 1.0 section 4.1), and whether another feed of this gateway knows what bears its name.
 
 use super::backfill::with_credentials;
+use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
-use super::polling::{self, CommitProgress, PollContext};
+use super::ledger::LedgerReader;
+use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
@@ -66,10 +68,12 @@ async fn judged(
     if let Some(complete) = complete.filter(|complete| complete.bytes.len() > document.len()) {
         document = complete.bytes.clone();
     }
-    let decide = move |judge: &dyn DocumentJudge, round: &Observation<'_>| {
-        judge.take_in(round, &seen, &beside)
-    };
-    polling::decide_and_commit(bench, feed, now, (document, names), decide).await
+    let decide =
+        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &dyn LedgerReader| {
+            judge.take_in(round, &seen, &beside, ledger)
+        };
+    let basis = DecisionBasis { document, names, is_unsettled: true };
+    decide_and_commit(bench, feed, now, basis, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.

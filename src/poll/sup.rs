@@ -62,6 +62,7 @@ impl Question {
             validators: self.validators.clone(),
             known_wire: self.wire,
             deltas: false,
+            soon: true,
             now,
         };
         let fetched = fetch.clone().oneshot(request).await?;

@@ -2,6 +2,7 @@
 
 mod announced;
 mod double;
+mod gaps;
 mod gateway;
 mod leaps;
 mod pauses;

@@ -36,15 +36,29 @@ pub enum JudgeCost {
 }
 
 impl JudgeCost {
-    /// Of a document and of the feed that it is compared with.
-    pub fn estimate(state: Option<&FeedState>, document: &[u8]) -> Self {
+    /// Of a document and of the feed that it is compared with. `has_index`: of the feed's ledger only what
+    /// the document needs is read.
+    pub fn estimate(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Self {
         let entries = entries(document);
-        let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+        let items = state.map_or(0, |state| match has_index {
+            true => u64::from(state.current),
+            false => ledger_size(state),
+        });
         let is_large = document.len() > LARGE_BYTES
             || entries > LARGE_ENTRIES
             || items > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX);
         if is_large { Self::Large(entries) } else { Self::Usual }
     }
+}
+
+/// How many items the ledger of a feed has.
+fn ledger_size(state: &FeedState) -> u64 {
+    u64::from(state.living) + u64::from(state.tombstones)
+}
+
+/// Whether reading the whole ledger of a feed is much.
+pub(super) fn is_large_ledger(state: &FeedState) -> bool {
+    ledger_size(state) > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX)
 }
 
 /// About how many entries a document has; rather too many than too few.
@@ -110,6 +124,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Format, Time};
     use futures_util::FutureExt;
     use std::future::pending;
     use tokio::time::timeout;
@@ -120,16 +135,25 @@ mod tests {
     fn entries_are_counted_in_every_format() {
         let many = LARGE_ENTRIES + 1;
         for entry in ["<item>a</item>", "<a:entry/>", "{\"id\":1},", "<outline text='a'/>"] {
-            let large = JudgeCost::estimate(None, entry.repeat(many).as_bytes());
+            let estimate = |count| JudgeCost::estimate(None, entry.repeat(count).as_bytes(), false);
+            let large = estimate(many);
             assert!(matches!(large, JudgeCost::Large(entries) if entries >= many), "{entry}");
-            assert_eq!(
-                JudgeCost::estimate(None, entry.repeat(many / 2).as_bytes()),
-                JudgeCost::Usual
-            );
+            assert_eq!(estimate(many / 2), JudgeCost::Usual);
         }
         let wide: Vec<u8> = "<item/>".repeat(many * 5).bytes().flat_map(|byte| [byte, 0]).collect();
-        assert!(matches!(JudgeCost::estimate(None, &wide), JudgeCost::Large(_)));
-        assert!(matches!(JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1]), JudgeCost::Large(0)));
+        assert!(matches!(JudgeCost::estimate(None, &wide, false), JudgeCost::Large(_)));
+        let long = JudgeCost::estimate(None, &[b' '; LARGE_BYTES + 1], false);
+        assert!(matches!(long, JudgeCost::Large(0)));
+    }
+
+    #[test]
+    fn of_a_ledger_with_an_index_only_what_is_listed_is_read() {
+        let mut state = FeedState::untouched(Format::Atom10, Time::from_unix(0));
+        state.living = u32::MAX;
+        state.current = 20;
+        assert!(is_large_ledger(&state));
+        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", true), JudgeCost::Usual);
+        assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", false), JudgeCost::Large(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -217,7 +217,7 @@ impl<'a> Ignored<'a> {
     ) {
         let (entry, known) = beside;
         let whole = || self.list.iter().filter(|ignore| ignore.regex().is_none());
-        for field in &entry.fields {
+        for field in entry.fields() {
             if whole().any(|ignore| ignore.covers(&field.path)) {
                 changed.remove(&diff::path_print(&field.path));
             }

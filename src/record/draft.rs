@@ -1,7 +1,7 @@
 //! A commit while it is being made.
 
 use super::updates::{count_on, updated};
-use super::{Observation, Verdict, head, last_changed, rate_limited, window};
+use super::{Observation, Verdict, head, last_changed, rate_limited, settled, window};
 use crate::model::{
     Change, Conflicting, Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry,
     Markup, NewVersion, Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
@@ -370,7 +370,9 @@ impl<'a> ChangeDraft<'a> {
 
     pub(super) fn advance_window(&mut self) -> bool {
         let mut state = self.state.clone();
-        let moved = window::advance(&mut state, self.ledger(), self.round.aged, self.round.window);
+        let left = self.snapshot.settled.and_then(|settled| settled.left_window);
+        let (aged, window) = (self.round.aged, self.round.window);
+        let moved = window::advance(&mut state, self.ledger(), left, aged, window);
         self.state = state;
         moved
     }
@@ -431,6 +433,7 @@ impl<'a> ChangeDraft<'a> {
         let shown = now.max(self.state.updated_at);
         self.state.evictions.note(evicted.len(), reinstated.len(), shown);
         self.count(&evicted);
+        let index = settled::index(&self, &evicted);
         let change = Change {
             feed: self.round.feed.clone(),
             base: self.snapshot.state.revision,
@@ -440,6 +443,7 @@ impl<'a> ChangeDraft<'a> {
             skeleton: self.skeleton,
             order: self.order,
             known: self.known.into_values().collect(),
+            index,
             versions: self.versions,
             latest: self.latest.into_iter().collect(),
             conflicts: self

@@ -67,8 +67,7 @@ pub fn unknown_names(
             continue;
         }
         // What would be made of it, where it is new.
-        let id = mint::sync_id(round.endpoint, round.feed, &name, &HashSet::new());
-        names.extend(id.ok().map(|id| id.to_string()));
+        names.extend(mint::first_sync_id(round, &name).map(|id| id.to_string()));
         names.push(name);
     }
     names.sort_unstable();
@@ -86,9 +85,7 @@ pub fn minted_names(
 ) -> Vec<String> {
     let snapshot = round.snapshot.filter(|snapshot| snapshot.state.evictions.count > 0);
     let (Some(snapshot), Some(change)) = (snapshot, &verdict.change) else { return Vec::new() };
-    let is_new = |known: &&LedgerEntry| {
-        snapshot.known.binary_search_by(|there| there.id.cmp(&known.id)).is_err()
-    };
+    let is_new = |known: &&LedgerEntry| snapshot.find(&known.id).is_none();
     let minted = change.known.iter().filter(is_new).map(|known| known.id.to_string());
     minted.filter(|name| !asked.contains(name)).collect()
 }
@@ -123,11 +120,18 @@ impl ChangeDraft<'_> {
         if self.state.hold.is_some() || self.round.options.sharing.local {
             return Vec::new();
         }
+        let settled = self.snapshot.settled;
+        let unread = settled.map_or(0, |s| s.living.saturating_add(s.tombstones));
         let all = self.ledger().filter(|known| !known.is_hidden()).count();
+        let all = all.saturating_add(usize::try_from(unread).unwrap_or(usize::MAX));
         let over = all.saturating_sub(self.round.items).min(EVICTED_AT_ONCE);
         let cut = Tick::at(self.round.aged.minus(self.round.tombstones));
         let is_old = |known: &LedgerEntry| {
             matches!(known.standing, ItemStatus::Deleted { .. }) && known.tick < cut
+        };
+        // Of items that were not all read, those leave that are known to be the oldest.
+        let is_among_oldest = |known: &LedgerEntry| {
+            settled.is_none_or(|settled| settled.after.is_some_and(|after| known.tick <= after))
         };
         if over == 0 && !self.snapshot.known.iter().any(is_old) {
             return Vec::new();
@@ -140,6 +144,7 @@ impl ChangeDraft<'_> {
             let goes =
                 matches!(known.standing, ItemStatus::Retired { .. } | ItemStatus::Deleted { .. });
             (is_old(known) || (goes && chain.is_sealed(known.tick)))
+                && is_among_oldest(known)
                 && known.conflicts == 0
                 && known.origin != Origin::Local
                 && known.noise.waiting.is_none()
@@ -233,7 +238,8 @@ impl ChangeDraft<'_> {
 
     /// Counts what lives and what is a tombstone, without what leaves.
     pub(super) fn count(&mut self, evicted: &[Stub]) {
-        let (mut living, mut tombstones) = (0_u32, 0_u32);
+        let settled = self.snapshot.settled;
+        let (mut living, mut tombstones) = settled.map_or((0, 0), |s| (s.living, s.tombstones));
         for known in self.ledger().filter(|known| !known.is_hidden()) {
             let count = if known.is_deleted() { &mut tombstones } else { &mut living };
             *count = count.saturating_add(1);

@@ -93,10 +93,12 @@ pub(super) fn hold(
     let is_overdue =
         |hold: &Hold| scene.now.since(hold.since) >= judge::hold_terms(braked.kind).most;
     let seen = same.or(first.filter(|hold| is_overdue(hold)));
+    let row = scene.snapshot.state.hold.as_ref();
     let hold = Hold {
         reason: braked.reason,
         kind: braked.kind.to_owned(),
         since: first.map_or(scene.now, |hold| hold.since),
+        row_since: row.map_or(scene.now, |hold| hold.row_since),
         observations: seen.map_or(0, |hold| hold.observations).saturating_add(1),
         documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
         body,

@@ -99,7 +99,7 @@ fn judge_plain<'a>(
 ) -> Result<Verdict, ObservationError> {
     let names = identity::natives(document);
     let matching = identity::matching(snapshot, document, &names, &round.options.without);
-    let found = whole.known.len() + matching.fresh.len();
+    let found = whole.size() + matching.fresh.len();
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }

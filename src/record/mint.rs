@@ -1,5 +1,6 @@
 //! New sync ids and published ids.
 
+use super::Observation;
 use crate::model::{EndpointId, Entry, FeedName, IdError, SyncId};
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
@@ -26,6 +27,11 @@ pub(super) fn sync_id(
         }
         ordinal += 1;
     }
+}
+
+/// The sync id that a new item of this native identity gets where none of the feed has it.
+pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<SyncId> {
+    sync_id(round.endpoint, round.feed, native, &HashSet::new()).ok()
 }
 
 fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {

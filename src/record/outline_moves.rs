@@ -56,7 +56,7 @@ pub(super) fn moved(
 }
 
 fn parent<'e>(entry: &'e Entry<'_>) -> Option<&'e str> {
-    let field = entry.fields.iter().find(|field| field.path == PARENT);
+    let field = entry.fields().iter().find(|field| field.path == PARENT);
     field.map(|field| field.value.as_ref())
 }
 

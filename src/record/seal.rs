@@ -21,7 +21,8 @@ impl<'a> ChangeDraft<'a> {
         }
         let mut seals = Vec::new();
         let left = self.left(&chain);
-        let again = self.is_over(&chain) && {
+        // What lives is sealed anew by maintenance where only a part of it was read.
+        let again = self.snapshot.settled.is_none() && self.is_over(&chain) && {
             let sealed = self.sealed(&chain, first_new);
             archive::is_worth_it(&chain, &sealed, &policy, self.round.aged)
         };
@@ -55,7 +56,8 @@ impl<'a> ChangeDraft<'a> {
     /// Drops the archives that need not be kept; `end` is the number of the first one that this
     /// commit seals. Says whether any is dropped.
     pub(super) fn drop_archives(&mut self, end: u64) -> bool {
-        if !self.is_over(&self.state.archives) {
+        // Which archives have nothing that lives is told from the whole ledger: maintenance drops them.
+        if self.snapshot.settled.is_some() || !self.is_over(&self.state.archives) {
             return false;
         }
         // What was sealed before this commit.

@@ -6,15 +6,17 @@ use crate::model::{FeedState, LedgerEntry, Tick};
 use std::time::Duration;
 
 /// Moves the window's start to the greatest tick that has left it; says whether it moved. The
-/// last tick never leaves, so that `since` never passes `until`.
+/// last tick never leaves, so that `since` never passes `until`. `settled`: the greatest tick of the items
+/// that were not read which has left it.
 pub(super) fn advance<'a>(
     state: &mut FeedState,
     known: impl Iterator<Item = &'a LedgerEntry>,
+    settled: Option<Tick>,
     now: crate::model::Time,
     window: Duration,
 ) -> bool {
     let cutoff = Tick::at(now.minus(window));
-    let left = known.map(|k| k.tick).filter(|t| *t < cutoff).max();
+    let left = known.map(|k| k.tick).chain(settled).filter(|t| *t < cutoff).max();
     match (left, state.window_start) {
         (Some(left), Some(start)) if left > start => {
             state.window_start = Some(left);

@@ -5,12 +5,14 @@ use super::source::{Recorded, Series};
 use crate::archive;
 use crate::judge::{self, PENDING_SHOWN};
 use crate::model::{
-    BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Time, Warning,
+    BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Tick, Time,
+    Warning,
 };
 use crate::parse::{self, Limits, ParseError};
 use crate::record::{self, Observation, ObservationError, Verdict};
-use crate::store::{Claim, CommitError, Store, StoreError};
+use crate::store::{Claim, CommitError, PinnedFeed, Store, StoreError};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -173,9 +175,7 @@ impl Replayed<'_> {
         if state.next_decision_at.is_none() {
             return Ok(());
         }
-        let Some(snapshot) = self.stage.store.snapshot(&self.stage.feed).await? else {
-            return Ok(());
-        };
+        let Some((snapshot, _)) = self.unsettled(Time::from_unix(0)).await? else { return Ok(()) };
         let options = &self.stage.options;
         let (pending, all) = judge::pending(&snapshot, options, self.same, PENDING_SHOWN);
         if all > pending.len() {
@@ -216,7 +216,7 @@ impl Replayed<'_> {
         (now, unchanged): (Time, bool),
         line: &mut DocumentReport,
     ) -> Result<Result<Verdict, ParseError>, ReplayError> {
-        let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
+        let (snapshot, reader) = self.unsettled(now).await?.unzip();
         let limits = Limits::default();
         let before = record::read_before(snapshot.as_ref(), prints);
         let text = match parse::decode_as(bytes, None, before, &limits) {
@@ -235,6 +235,15 @@ impl Replayed<'_> {
                 text.warnings.iter().chain(&document.warnings),
             );
         }
+        if unchanged {
+            self.same += 1;
+            return Ok(Ok(self.look_again(now).await?));
+        }
+        let mut snapshot = snapshot;
+        if let (Some(reader), Some(part)) = (&reader, &snapshot) {
+            let wanted = record::ledger_query(&self.round(Some(part), now), &document);
+            snapshot = Arc::clone(reader).read_more(part, wanted).await?.or(snapshot);
+        }
         let names = record::unknown_names(
             &self.round(snapshot.as_ref(), now),
             &[&document],
@@ -242,10 +251,6 @@ impl Replayed<'_> {
         );
         let stubs = self.stage.store.stubs(&self.stage.feed, &names).await?;
         let snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
-        if unchanged {
-            self.same += 1;
-            return Ok(Ok(self.look_again(now).await?));
-        }
         let mut kept = HashMap::new();
         for id in record::outdated(snapshot.as_ref(), &document, &self.stage.options.without) {
             if let Some(item) = self.stage.store.item(&self.stage.feed, &id).await? {
@@ -253,11 +258,23 @@ impl Replayed<'_> {
             }
         }
         let ignore = &self.stage.options.ignore;
-        let snapshot = snapshot.map(|snapshot| match kept.is_empty() {
+        let mut snapshot = snapshot.map(|snapshot| match kept.is_empty() {
             true => snapshot,
             false => record::refreshed(&snapshot, &kept, ignore),
         });
         let mut verdict = record::take_in(&self.round(snapshot.as_ref(), now), &document, prints)?;
+        let mut looks = 1;
+        // Ends with the whole ledger, which lacks nothing.
+        while let (Some(reader), Some(part)) = (&reader, &snapshot) {
+            let wanted = record::wanted_after(&self.round(Some(part), now), &verdict, looks);
+            let Some(wanted) = wanted else { break };
+            let Some(more) = Arc::clone(reader).read_more(part, wanted).await? else { break };
+            verdict = record::take_in(&self.round(Some(&more), now), &document, prints)?;
+            snapshot = Some(more);
+            looks += 1;
+        }
+        // A pinned feed keeps what a commit takes the place of.
+        drop(reader);
         if let Some(doubt) = &verdict.doubt {
             line.note(doubt.clone());
         }
@@ -265,8 +282,19 @@ impl Replayed<'_> {
         Ok(Ok(verdict))
     }
 
+    /// The feed without its settled items, and what reads these.
+    async fn unsettled(
+        &self,
+        now: Time,
+    ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, ReplayError> {
+        let Some(reader) = self.stage.store.pin(&self.stage.feed).await? else { return Ok(None) };
+        let cutoff = Tick::at(now.minus(self.stage.window));
+        let snapshot = Arc::clone(&reader).unsettled(cutoff).await?;
+        Ok(snapshot.map(|snapshot| (snapshot, reader)))
+    }
+
     async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
-        let snapshot = self.stage.store.snapshot(&self.stage.feed).await?;
+        let snapshot = self.unsettled(now).await?.map(|(snapshot, _)| snapshot);
         Ok(record::look_again(&self.round(snapshot.as_ref(), now), self.same)?)
     }
 

@@ -15,7 +15,7 @@ use super::{SharedState, discarded, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
-use crate::status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote};
+use crate::status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
@@ -112,6 +112,12 @@ fn content(
             a href={ "/feeds/" (status.name) } { "feed" } ": " (origin(status))
             @if let Some(next) = &status.polling.next {
                 "; polled next at " (moment(next.at)) ": " (text(&next.reason))
+            }
+        }
+        @if let PollGaps { count, last: Some(last) } = status.polling.gaps {
+            p.bad {
+                "Items may have been missed: two documents in a row had nothing in common "
+                @if count == 1 { "once" } @else { (count) " times" } ", last at " (moment(last)) "."
             }
         }
         @if contested > 0 {

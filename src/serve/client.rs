@@ -71,14 +71,14 @@ pub(super) async fn identify(
 
 /// Tells the operator of a peer that seems to be a proxy and is not named as one.
 pub(super) fn note_unnamed_proxy(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) {
-    if says_for_whom(headers) && !room.proxies.are_trusted(peer) {
+    if headers.keys().any(says_for_whom) && !room.proxies.are_trusted(peer) {
         room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
     }
 }
 
-/// Whether a request says for whom it was sent on.
-fn says_for_whom(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::FORWARDED) || headers.contains_key(X_FORWARDED_FOR)
+/// Whether a header says for whom a request was sent on.
+pub(super) fn says_for_whom(name: &HeaderName) -> bool {
+    *name == header::FORWARDED || *name == X_FORWARDED_FOR
 }
 
 /// The proxies whose word is taken.

@@ -5,17 +5,20 @@
 //! comes from a trusted proxy is of many clients: it has no share of its own, and its requests are let
 //! finish.
 
+mod activity;
+mod limits;
+
+pub(super) use activity::{Activity, Busy, Ending, EndingWatch};
+pub(super) use limits::ConnectionLimits;
+
 use super::client::Client;
-use axum::body::{Body, Bytes};
-use http_body::{Frame, SizeHint};
+use activity::SweepClock;
 use std::collections::HashMap;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
 /// Connections at once.
 pub(super) const CONNECTION_LIMIT: usize = 1024;
@@ -38,119 +41,11 @@ impl ConnectionShares {
     pub(super) const USUAL: Self = Self { all: CONNECTION_LIMIT, each: PEER_LIMIT };
 }
 
-/// What a connection is doing.
-#[derive(Debug, Default)]
-pub(super) struct Activity {
-    requests: AtomicUsize,
-    is_stalled: AtomicBool,
-    /// Its place among those that came to rest, the first one lowest.
-    rested: AtomicU64,
-    order: Arc<AtomicU64>,
-}
-
-impl Activity {
-    fn new(order: Arc<AtomicU64>) -> Self {
-        let activity = Self { order, ..Self::default() };
-        activity.rest();
-        activity
-    }
-
-    fn rest(&self) {
-        self.rested.store(self.order.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    /// A request is in flight until what this returns is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        self.requests.fetch_add(1, Ordering::AcqRel);
-        Busy(Arc::clone(self))
-    }
-
-    /// Whether bytes of an answer wait for the client to take them.
-    pub(super) fn stalls(&self, is_stalled: bool) {
-        self.is_stalled.store(is_stalled, Ordering::Release);
-    }
-
-    fn is_idle(&self) -> bool {
-        self.requests.load(Ordering::Acquire) == 0 && !self.is_stalled.load(Ordering::Acquire)
-    }
-}
-
-/// A request in flight, until its answer has gone out.
-#[derive(Debug)]
-pub(super) struct Busy(Arc<Activity>);
-
-impl Busy {
-    /// The body of the answer, which has gone out when it is dropped.
-    pub(super) const fn until_sent(self, body: Body) -> Answered {
-        Answered { body: AnswerBody::Streamed(body), _busy: self }
-    }
-
-    /// The same of a body that is handed over whole.
-    pub(super) const fn until_whole_sent(self, body: Bytes) -> Answered {
-        Answered { body: AnswerBody::Whole(body), _busy: self }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.rest();
-        }
-    }
-}
-
-/// The body of an answer of a connection that is busy with it.
-#[derive(Debug)]
-pub(super) struct Answered {
-    body: AnswerBody,
-    _busy: Busy,
-}
-
-#[derive(Debug)]
-enum AnswerBody {
-    Streamed(Body),
-    /// Empty once it was handed over.
-    Whole(Bytes),
-}
-
-impl http_body::Body for Answered {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        match &mut self.body {
-            AnswerBody::Streamed(body) => Pin::new(body).poll_frame(context),
-            AnswerBody::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            AnswerBody::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.body {
-            AnswerBody::Streamed(body) => body.is_end_stream(),
-            AnswerBody::Whole(bytes) => bytes.is_empty(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.body {
-            AnswerBody::Streamed(body) => body.size_hint(),
-            AnswerBody::Whole(bytes) => {
-                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
-            }
-        }
-    }
-}
-
 #[derive(Debug)]
 struct OpenConnection {
     peer: Client,
     is_proxy: bool,
     activity: Arc<Activity>,
-    cut: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -183,11 +78,11 @@ impl ConnectionTable {
     fn idle(&self, of: Option<Client>) -> Option<u64> {
         let wanted = |open: &OpenConnection| of.is_none_or(|of| !open.is_proxy && open.peer == of);
         let idle = self.open.iter().filter(|(_, open)| wanted(open) && open.activity.is_idle());
-        let rank = |open: &OpenConnection| {
+        let rank = |id: u64, open: &OpenConnection| {
             let count = if open.is_proxy { 0 } else { self.count(open.peer) };
-            (std::cmp::Reverse(count), open.activity.rested.load(Ordering::Relaxed))
+            (std::cmp::Reverse(count), open.activity.rested(), id)
         };
-        idle.min_by_key(|(_, open)| rank(open)).map(|(id, _)| *id)
+        idle.min_by_key(|(id, open)| rank(**id, open)).map(|(id, _)| *id)
     }
 
     /// The oldest connection of the peer that has most, where that is more than `fewer` will have.
@@ -206,7 +101,8 @@ impl ConnectionTable {
 pub(super) struct Connections {
     shares: ConnectionShares,
     table: Mutex<ConnectionTable>,
-    order: Arc<AtomicU64>,
+    begun: Instant,
+    clock: SweepClock,
     left: Notify,
 }
 
@@ -222,8 +118,8 @@ enum Admittance {
 impl Connections {
     /// None yet.
     pub(super) fn new(shares: ConnectionShares) -> Arc<Self> {
-        let (table, order) = (Mutex::default(), Arc::default());
-        Arc::new(Self { shares, table, order, left: Notify::new() })
+        let (table, clock) = (Mutex::default(), SweepClock::default());
+        Arc::new(Self { shares, table, begun: Instant::now(), clock, left: Notify::new() })
     }
 
     fn table(&self) -> MutexGuard<'_, ConnectionTable> {
@@ -276,23 +172,28 @@ impl Connections {
             None
         };
         if let Some(open) = goes.and_then(|id| table.remove(id)) {
-            open.cut.cancel();
+            open.activity.end(Ending::Now);
         }
         let id = table.next;
         table.next += 1;
-        let activity = Arc::new(Activity::new(Arc::clone(&self.order)));
-        let cut = CancellationToken::new();
+        let activity = Arc::new(Activity::new(Arc::clone(&self.clock)));
         if !is_proxy {
             *table.peers.entry(peer).or_default() += 1;
         }
-        let place = ConnectionSlot {
-            id,
-            activity: Arc::clone(&activity),
-            cut: cut.clone(),
-            all: Arc::clone(self),
-        };
-        table.open.insert(id, OpenConnection { peer, is_proxy, activity, cut });
+        let place = ConnectionSlot { id, activity: Arc::clone(&activity), all: Arc::clone(self) };
+        table.open.insert(id, OpenConnection { peer, is_proxy, activity });
         Admittance::Here(place)
+    }
+
+    /// Ends the connections that have come to a limit, and where the server `is_closing` all others when
+    /// their answers have gone out. To be called every [`ConnectionLimits::pace`].
+    pub(super) fn sweep(&self, limits: &ConnectionLimits, is_closing: bool) {
+        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.clock.store(now, Ordering::Relaxed);
+        let least = if is_closing { Ending::Graceful } else { Ending::No };
+        for open in self.table().open.values() {
+            open.activity.end(limits.ending(&open.activity.age(now)).max(least));
+        }
     }
 }
 
@@ -300,25 +201,30 @@ impl Connections {
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     id: u64,
-    cut: CancellationToken,
+    activity: Arc<Activity>,
 }
 
 impl Connection {
+    /// A request is in flight on it until what this returns is dropped.
+    pub(super) fn begin(&self, is_http_1: bool) -> Busy {
+        self.activity.begin(is_http_1)
+    }
+
     /// Ends it.
     pub(super) fn cut(&self) {
-        self.cut.cancel();
+        self.activity.end(Ending::Now);
     }
 
     /// One of a test.
     #[cfg(test)]
     pub(super) fn new(id: u64) -> Self {
-        Self { id, cut: CancellationToken::new() }
+        Self { id, activity: Arc::new(Activity::new(SweepClock::default())) }
     }
 
     /// Whether it was ended.
     #[cfg(test)]
     pub(super) fn is_cut(&self) -> bool {
-        self.cut.is_cancelled()
+        self.activity.ending() == Ending::Now
     }
 }
 
@@ -339,7 +245,12 @@ impl std::hash::Hash for Connection {
 impl ConnectionSlot {
     /// The connection that has this place.
     pub(super) fn connection(&self) -> Connection {
-        Connection { id: self.id, cut: self.cut.clone() }
+        Connection { id: self.id, activity: Arc::clone(&self.activity) }
+    }
+
+    #[cfg(test)]
+    fn is_cut(&self) -> bool {
+        self.activity.ending() == Ending::Now
     }
 }
 
@@ -349,8 +260,6 @@ pub(super) struct ConnectionSlot {
     id: u64,
     /// What the connection is doing.
     pub(super) activity: Arc<Activity>,
-    /// Says when it has to go.
-    pub(super) cut: CancellationToken,
     all: Arc<Connections>,
 }
 
@@ -378,10 +287,10 @@ mod tests {
         let connections = connections(8, 2);
         let first = connections.place(peer(1), false).await.unwrap();
         let second = connections.place(peer(1), false).await.unwrap();
-        let busy = first.activity.begin();
+        let busy = first.activity.begin(true);
         let third = connections.place(peer(1), false).await.unwrap();
-        assert!(!first.cut.is_cancelled() && second.cut.is_cancelled());
-        let also_busy = third.activity.begin();
+        assert!(!first.is_cut() && second.is_cut());
+        let also_busy = third.activity.begin(true);
         assert!(connections.has_its_share(peer(1)) && !connections.has_its_share(peer(2)));
         assert!(connections.place(peer(1), false).await.is_none(), "all of its own are busy");
         let other = connections.place(peer(2), false).await;
@@ -389,7 +298,7 @@ mod tests {
         drop((busy, also_busy));
         // What came to rest first goes first.
         assert!(connections.place(peer(1), false).await.is_some());
-        assert!(first.cut.is_cancelled() && !third.cut.is_cancelled());
+        assert!(first.is_cut() && !third.is_cut());
     }
 
     #[tokio::test(start_paused = true)]
@@ -398,17 +307,17 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..3 {
             let place = connections.place(peer(1), false).await.unwrap();
-            held.push((place.activity.begin(), place));
+            held.push((place.activity.begin(true), place));
         }
         let idle = connections.place(peer(2), false).await.unwrap();
         let third = connections.place(peer(3), false).await.unwrap();
-        assert!(idle.cut.is_cancelled(), "the only one at rest");
-        let busy = third.activity.begin();
+        assert!(idle.is_cut(), "the only one at rest");
+        let busy = third.activity.begin(true);
         let fourth = connections.place(peer(4), false).await.unwrap();
-        assert!(held[0].1.cut.is_cancelled(), "the greatest has more than the newcomer");
-        let also_busy = fourth.activity.begin();
+        assert!(held[0].1.is_cut(), "the greatest has more than the newcomer");
+        let also_busy = fourth.activity.begin(true);
         let fifth = connections.place(peer(5), false).await;
-        assert!(fifth.is_some() == held[1].1.cut.is_cancelled());
+        assert!(fifth.is_some() == held[1].1.is_cut());
         drop((busy, also_busy));
     }
 
@@ -418,7 +327,7 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..4 {
             let place = connections.place(peer(9), true).await.unwrap();
-            held.push((place.activity.begin(), place));
+            held.push((place.activity.begin(true), place));
         }
         assert!(connections.place(peer(1), false).await.is_none(), "nobody can give way");
         let waiting = {

@@ -228,11 +228,11 @@ pub(super) fn lasting(
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     let sup = room.site.sup(feed);
-    let mut add = |name, value: String| add(&mut headers, name, &value);
     let media_type = rendition.media_type;
     let media_type = media_type.split(';').next().unwrap_or(media_type);
-    let mut link = |address: &str, rel: &str, media_type: &str| {
-        add(header::LINK, format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
+    let mut links = Vec::new();
+    let mut link = |address: &str, rel: &str| {
+        links.push(format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
     let form = rendition.form;
     let at = |kind| room.site.view(feed, kind, form);
@@ -240,28 +240,30 @@ pub(super) fn lasting(
         Resource::View { kind, .. } => (at(kind), Some(kind)),
         Resource::Archive(place) => (room.site.archive(feed, &place.note.id, form), None),
     };
-    link(&own, "self", media_type);
+    link(&own, "self");
     if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {
-        link(&at(ViewKind::Sync), "related", media_type);
+        link(&at(ViewKind::Sync), "related");
     }
     if kind != Some(ViewKind::Complete) {
-        link(&at(ViewKind::Complete), "complete", media_type);
+        link(&at(ViewKind::Complete), "complete");
     }
     for (relation, address) in &rendition.links {
-        link(address, relation, media_type);
+        link(address, relation);
     }
     if room.site.sup
         && let Some(sup) = &sup
     {
         let parameters = "type=\"application/json\"; title=\"Updates Feed\"";
-        add(header::LINK, format!("<{sup}>; rel=\"{RELATION}\"; {parameters}"));
+        links.push(format!("<{sup}>; rel=\"{RELATION}\"; {parameters}"));
     }
     // An archive is nothing to subscribe to.
     if room.site.hub && kind.is_some() {
-        add(header::LINK, format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
+        links.push(format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
     }
+    // One field for all (RFC 8288 section 3): each field more costs every answer.
+    add(&mut headers, header::LINK, &links.join(", "));
     if let Some(sup) = sup {
-        add(X_SUP_ID, sup);
+        add(&mut headers, X_SUP_ID, &sup);
     }
     headers
 }

@@ -1,56 +1,26 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
 use super::client::{Client, Peer};
-use super::connections::{ConnectionShares, ConnectionSlot, Connections};
+use super::connections::{
+    ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
+};
+use super::site_service::SiteService;
 use super::stall::Unstalled;
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
-use super::{AppState, ServerConfig, SharedState, ready, routes};
-use axum::Router;
+use super::{AppState, ServerConfig, SharedState, routes};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
-use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 
-/// The limits of one connection; tests take shorter times.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionLimits {
-    /// From the accept until the head of the first request is there.
-    pub(super) first_request: Duration,
-    /// Within which the head of a later request must come (HTTP/1.1).
-    pub(super) head: Duration,
-    /// How long a client may take nothing of an answer (HTTP/1.1, and whole HTTP/2 connections).
-    pub(super) stall: Duration,
-    /// How long a client may take nothing of one body (streams of HTTP/2 as well).
-    pub(super) untaken: Duration,
-    /// After which a connection is asked to end; a client opens a new one.
-    pub(super) lifetime: Duration,
-    /// How long a connection that was asked to end may take for the answers in flight.
-    pub(super) drain: Duration,
-}
-
-impl ConnectionLimits {
-    /// The limits of a running gateway.
-    pub(super) const USUAL: Self = Self {
-        first_request: Duration::from_secs(15),
-        head: Duration::from_secs(30),
-        stall: Duration::from_secs(30),
-        untaken: Duration::from_secs(60),
-        lifetime: Duration::from_secs(15 * 60),
-        drain: Duration::from_secs(10),
-    };
-}
-
-/// Header fields of one request.
-const HEADERS: usize = 64;
 /// Bytes of the head of an HTTP/1.1 request.
 const HEAD_BYTES: usize = 32 * 1024;
 /// Bytes of the header list of an HTTP/2 request.
@@ -63,8 +33,6 @@ const STREAM_BUFFER: usize = 64 * 1024;
 /// more, and says that it has room again when a third of that is free: who reads slowly all the while would
 /// be seen to take nothing for minutes.
 const SEND_BUFFER: usize = 256 * 1024;
-/// How many times bodies are looked at within the time in which something of them must be taken.
-const LOOKS: u32 = 4;
 /// How often an HTTP/2 connection that is silent is asked whether it is still there.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long it may take to answer that.
@@ -119,21 +87,12 @@ pub(super) async fn serve(
 ) -> Result<(), ServeError> {
     let router = routes(Arc::clone(&room));
     let open = Connections::new(shares);
+    let builder = Arc::new(builder());
     let connections = TaskTracker::new();
     let (following, ending) = (Arc::clone(&room), shutdown.clone());
     connections.spawn(async move { following.sup.keep(&ending).await });
-    let (looking, ending) = (Arc::clone(&room), shutdown.clone());
-    connections.spawn(async move {
-        loop {
-            tokio::select! {
-                () = ending.cancelled() => return,
-                () = tokio::time::sleep(limits.untaken / LOOKS) => {}
-            }
-            for bodies in [&looking.bodies, &looking.file_bodies] {
-                bodies.cut_untaken(limits.untaken);
-            }
-        }
-    });
+    let watching = watch_limits(Arc::clone(&room), Arc::clone(&open), limits, shutdown.clone());
+    let watching = tokio::spawn(watching);
     let ended = loop {
         let accepted = tokio::select! {
             biased;
@@ -144,11 +103,12 @@ pub(super) async fn serve(
             // Closed without a word: a stream of events would take a refusal for the end.
             Ok(None) => tracing::debug!("a connection was closed; there are too many"),
             Ok(Some((stream, peer, place))) => {
-                let (room, router) = (Arc::clone(&room), router.clone());
-                let closing = shutdown.clone();
+                let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
+                let (room, router, connection) =
+                    (Arc::clone(&room), router.clone(), place.connection());
+                let service = SiteService { room, router, peer, connection };
                 connections.spawn(async move {
-                    let counted = room.metrics.connection();
-                    connection(stream, (peer, &place), (room, router), limits, closing).await;
+                    serve_connection(stream, &place, (&builder, service), limits.stall).await;
                     drop((counted, place));
                 });
             }
@@ -167,7 +127,28 @@ pub(super) async fn serve(
     shutdown.cancel();
     connections.close();
     connections.wait().await;
+    watching.abort();
     ended
+}
+
+/// Ends what comes to a limit, for as long as it runs.
+async fn watch_limits(
+    room: SharedState,
+    open: Arc<Connections>,
+    limits: ConnectionLimits,
+    shutdown: CancellationToken,
+) {
+    loop {
+        let is_closing = shutdown.is_cancelled();
+        tokio::select! {
+            () = shutdown.cancelled(), if !is_closing => {}
+            () = tokio::time::sleep(limits.pace()) => {}
+        }
+        open.sweep(&limits, shutdown.is_cancelled());
+        for bodies in [&room.bodies, &room.file_bodies] {
+            bodies.cut_untaken(limits.untaken);
+        }
+    }
 }
 
 /// Takes a connection; `None` where there is no place for it.
@@ -191,12 +172,11 @@ fn passes(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
-    (peer, place): (Peer, &ConnectionSlot),
-    (room, router): (SharedState, Router),
-    limits: ConnectionLimits,
-    closing: CancellationToken,
+    place: &ConnectionSlot,
+    (builder, service): (&Builder<TokioExecutor>, SiteService),
+    stall: Duration,
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
     let set = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
@@ -204,67 +184,25 @@ async fn connection(
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
-    let asked = Arc::new(AtomicBool::new(false));
-    let (seen, activity) = (Arc::clone(&asked), Arc::clone(&place.activity));
-    let own = place.connection();
-    let service =
-        hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-            seen.store(true, Ordering::Release);
-            let busy = activity.begin();
-            let answer = match ready::answer(&room, peer, &request) {
-                Some(answer) => Ok(answer.map(|body| busy.until_whole_sent(body))),
-                None => {
-                    request.extensions_mut().insert(peer);
-                    request.extensions_mut().insert(own.clone());
-                    let (room, router) = (Arc::clone(&room), router.clone());
-                    // In a box, so that an answer that is ready has not to be moved with the room of this.
-                    Err(Box::pin(async move {
-                        let mut answer = router.oneshot(request).await?;
-                        room.ready.keep(&mut answer);
-                        Ok::<_, Infallible>(answer.map(|body| busy.until_sent(body)))
-                    }))
-                }
-            };
-            async move {
-                match answer {
-                    Ok(answer) => Ok(answer),
-                    Err(asking) => asking.await,
-                }
-            }
-        });
-    let builder = builder(limits);
-    let stream = Unstalled::new(stream, limits.stall).telling(Arc::clone(&place.activity));
+    let stream = Unstalled::new(stream, stall).telling(Arc::clone(&place.activity));
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-
-    // hyper's own limit on heads begins when it knows the protocol: a client that sends nothing,
-    // or the beginning of the HTTP/2 preface, must be cut off here.
-    let first = tokio::time::sleep(limits.first_request);
-    let lifetime = tokio::time::sleep(limits.lifetime);
-    let (mut first, mut lifetime) = (std::pin::pin!(first), std::pin::pin!(lifetime));
-    let mut waiting = true;
-    loop {
-        tokio::select! {
-            ended = serving.as_mut() => return log(ended),
-            () = first.as_mut(), if waiting => {
-                waiting = false;
-                if !asked.load(Ordering::Acquire) {
-                    tracing::debug!("a connection without a request was cut");
-                    return;
-                }
+    let mut watch = EndingWatch::new(Arc::clone(&place.activity));
+    let mut is_ending = false;
+    let ended = poll_fn(|context| {
+        match watch.poll_ending(context) {
+            Ending::Now => {
+                tracing::debug!("a connection came to a limit or gave way to another, and was cut");
+                return Poll::Ready(Ok(()));
             }
-            () = place.cut.cancelled() => {
-                tracing::debug!("a connection gave way to another");
-                return;
+            Ending::Graceful if !is_ending => {
+                is_ending = true;
+                serving.as_mut().graceful_shutdown();
             }
-            () = closing.cancelled() => break,
-            () = lifetime.as_mut() => break,
+            Ending::Graceful | Ending::No => {}
         }
-    }
-    serving.as_mut().graceful_shutdown();
-    match tokio::time::timeout(limits.drain, serving.as_mut()).await {
-        Ok(ended) => log(ended),
-        Err(_) => tracing::debug!("a connection that did not end was cut"),
-    }
+        serving.as_mut().poll(context)
+    });
+    log(ended.await);
 }
 
 fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
@@ -274,13 +212,13 @@ fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     }
 }
 
-fn builder(limits: ConnectionLimits) -> Builder<TokioExecutor> {
+fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head)
-        .max_headers(HEADERS)
+        // A limit of ours ([`ConnectionLimits::head`]): hyper's takes a timer for each request.
+        .header_read_timeout(None)
+        // The fields of a head are 100 at most: another number is held in memory that is moved about.
         .max_buf_size(HEAD_BYTES);
     builder
         .http2()

@@ -28,6 +28,7 @@ pub(super) enum LogAfter {
 
 pub(super) struct ChangeLog {
     store: Arc<dyn Store>,
+    newest: watch::Receiver<Epoch>,
     /// The newest epochs, without a gap.
     recent: Mutex<VecDeque<Arc<ClosedEpoch>>>,
     /// One reader of what is new at a time; the others find it in memory.
@@ -37,7 +38,8 @@ pub(super) struct ChangeLog {
 impl ChangeLog {
     /// The log of this store.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
+        let newest = store.watch_epochs();
+        Self { store, newest, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
     }
 
     /// The newest epoch, and a wake-up for each new one.
@@ -64,7 +66,7 @@ impl ChangeLog {
 
     /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
-        *self.store.watch_epochs().borrow()
+        *self.newest.borrow()
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).

@@ -45,6 +45,7 @@ struct Meters {
     polls: Family<OutcomeLabel, Counter>,
     commits: Counter,
     fetched: Counter,
+    gaps: Counter,
     subscriptions: Family<FeedGauges, Gauge>,
     deliveries: Family<OutcomeLabel, Counter>,
     contested: Gauge,
@@ -97,6 +98,11 @@ impl Metrics {
         registry.register("feeds", "Feeds by standing", m.feeds);
         registry.register("polls", "Polls by outcome", m.polls);
         registry.register("commits", "Commits to the store", m.commits);
+        registry.register(
+            "feed_gaps",
+            "Documents that had no item in common with the one before: items may have been missed",
+            m.gaps,
+        );
         registry.register_with_unit(
             "fetched",
             "Bytes read from upstreams, as they came over the wire",
@@ -267,6 +273,7 @@ impl Metrics {
         }
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
+        self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);
     }
 
     /// Takes over what the hub counted.

@@ -28,6 +28,9 @@ impl Encoding {
 
 /// A weight in thousandths (RFC 9110 section 12.4.2); what cannot be read weighs 1.
 fn weight(parameters: &str) -> u16 {
+    if parameters.is_empty() {
+        return 1000;
+    }
     let value = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
@@ -66,16 +69,23 @@ fn weight_of<'h>(mut members: impl Iterator<Item = (&'h str, u16)>, names: &[&st
 /// that names none gets none, and one that refuses everything gets identity all the same
 /// (section 12.5.3 leaves that to the server).
 pub(super) fn encoding(headers: &HeaderMap, has_brotli: bool) -> Encoding {
-    if !headers.contains_key(header::ACCEPT_ENCODING) {
-        return Encoding::Identity;
+    let (mut brotli, mut gzip, mut identity, mut any) = (None, None, None, None);
+    for (token, weight) in members(headers, &header::ACCEPT_ENCODING) {
+        let is = |name: &str| token.eq_ignore_ascii_case(name);
+        let named = match token.len() {
+            1 if is("*") => &mut any,
+            2 if is("br") => &mut brotli,
+            4 | 6 if is("gzip") || is("x-gzip") => &mut gzip,
+            8 if is("identity") => &mut identity,
+            _ => continue,
+        };
+        named.get_or_insert(weight);
     }
-    let find = |names: &[&str]| weight_of(members(headers, &header::ACCEPT_ENCODING), names);
-    let any = find(&["*"]);
-    let brotli = find(&["br"]).or(any).filter(|_| has_brotli).unwrap_or(0);
-    let gzip = find(&["gzip", "x-gzip"]).or(any).unwrap_or(0);
+    let brotli = brotli.or(any).filter(|_| has_brotli).unwrap_or(0);
+    let gzip = gzip.or(any).unwrap_or(0);
     // Identity is acceptable unless it is refused; where it is not named, anything that is
     // named comes before it.
-    let identity = find(&["identity"]).unwrap_or(0);
+    let identity = identity.unwrap_or(0);
     if brotli > 0 && brotli >= gzip && brotli >= identity {
         Encoding::Brotli
     } else if gzip > 0 && gzip >= identity {

@@ -19,7 +19,7 @@ use crate::render::Container;
 use crate::store::StateWatch;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use prometheus_client::metrics::counter::Counter;
 use std::sync::{Arc, OnceLock, Weak};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -107,10 +107,45 @@ impl ReadyAnswers {
         let not_modified = headers.clone().into();
         let body = rendition.body(read.encoding);
         describe(&mut headers, body, rendition.media_type, read.encoding);
+        // hyper writes it, which is less than to copy it each time.
+        headers.remove(header::CONTENT_LENGTH);
         if let Some(place) = self.place(&read.target, read.encoding) {
             let whole = headers.into();
             place.store(Some(Arc::new(ReadyAnswer { read, whole, not_modified })));
         }
+    }
+}
+
+/// What of the headers of a request decides about an answer that is ready.
+#[derive(Default)]
+struct AskedHeaders<'r> {
+    /// How many name a host, and the last one.
+    hosts: (usize, Option<&'r HeaderValue>),
+    has_codings: bool,
+    has_accept: bool,
+    has_condition: bool,
+    wants_delta: bool,
+    says_for_whom: bool,
+}
+
+impl<'r> AskedHeaders<'r> {
+    fn read(headers: &'r HeaderMap) -> Self {
+        let mut asked = Self::default();
+        for (name, value) in headers {
+            match *name {
+                header::HOST => asked.hosts = (asked.hosts.0 + 1, Some(value)),
+                header::ACCEPT_ENCODING => asked.has_codings = true,
+                header::ACCEPT => asked.has_accept = true,
+                header::IF_NONE_MATCH | header::IF_MODIFIED_SINCE => asked.has_condition = true,
+                _ if *name == A_IM => asked.wants_delta = true,
+                _ => asked.says_for_whom |= client::says_for_whom(name),
+            }
+        }
+        asked
+    }
+
+    fn names_one_host(&self) -> bool {
+        matches!(self.hosts, (1, Some(host)) if request_rules::is_host(host))
     }
 }
 
@@ -120,7 +155,7 @@ pub(super) fn answer<B: http_body::Body>(
     peer: Peer,
     request: &Request<B>,
 ) -> Option<Response<Bytes>> {
-    let (version, asked) = (request.version(), request.headers());
+    let (version, headers) = (request.version(), request.headers());
     let is_http_1 = version == Version::HTTP_11 || version == Version::HTTP_10;
     if request.method() != Method::GET || !is_http_1 || !request.body().is_end_stream() {
         return None;
@@ -128,7 +163,8 @@ pub(super) fn answer<B: http_body::Body>(
     // Where the whole address was written, the router looks at it.
     let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
     let target = target.as_str();
-    let encoding = encoding(asked, true);
+    let asked = AskedHeaders::read(headers);
+    let encoding = if asked.has_codings { encoding(headers, true) } else { Encoding::Identity };
     let ready = room.ready.place(target, encoding)?.load();
     let ready = ready.as_ref()?;
     if ready.read.target != target || ready.read.encoding != encoding {
@@ -136,14 +172,16 @@ pub(super) fn answer<B: http_body::Body>(
     }
     // Each answer has a line in the log, or what the router says of the request.
     if observe::logs_every_answer()
-        || asked.contains_key(A_IM)
-        || (version == Version::HTTP_11 && !request_rules::names_one_host(asked))
+        || asked.wants_delta
+        || (version == Version::HTTP_11 && !asked.names_one_host())
     {
         return None;
     }
-    let (rendition, modified) = ready.read.standing(room, asked)?;
+    let accept = if asked.has_accept { Some(headers) } else { None };
+    let (rendition, modified) = ready.read.standing(room, accept)?;
     let body = rendition.body(encoding);
-    let (status, head, bytes) = if is_not_modified(asked, &body.etag, modified) {
+    let is_known = asked.has_condition && is_not_modified(headers, &body.etag, modified);
+    let (status, head, bytes) = if is_known {
         (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
     } else {
         let BodyContent::Memory(bytes) = &body.content else { return None };
@@ -152,7 +190,9 @@ pub(super) fn answer<B: http_body::Body>(
         }
         (StatusCode::OK, &ready.whole, bytes.clone())
     };
-    client::note_unnamed_proxy(room, peer, asked);
+    if asked.says_for_whom {
+        client::note_unnamed_proxy(room, peer, headers);
+    }
     if modified.is_some() {
         room.metrics.cache_hit();
     }
@@ -166,21 +206,24 @@ pub(super) fn answer<B: http_body::Body>(
 }
 
 impl PlainRead {
-    /// The document, where the router would answer with it, and the date that stands for it.
+    /// The document, where the router would answer with it, and the date that stands for it. `accept`: the
+    /// headers of a request that names containers.
     fn standing(
         &self,
         room: &AppState,
-        asked: &HeaderMap,
+        accept: Option<&HeaderMap>,
     ) -> Option<(Arc<Rendition>, Option<Time>)> {
         match &self.basis {
             AnswerBasis::View { state, directory, forgotten, own, shown } => {
-                let is_own = own.is_none_or(|own| {
-                    !asked.contains_key(header::ACCEPT) || container(asked, own) == own
-                });
+                let is_own = match (own, accept) {
+                    (Some(own), Some(accept)) => container(accept, *own) == *own,
+                    _ => true,
+                };
                 let stands = is_own
                     && state.is_current()
                     && room.directory.is_still(directory)
                     && room.shelf.forgotten() == *forgotten
+                    // No date is in the future, also where the clock was set back.
                     && *shown <= room.clock.now();
                 let rendition = self.rendition.upgrade().filter(|_| stands)?;
                 Some((rendition, Some(*shown)))

@@ -33,10 +33,15 @@ pub(super) async fn one_host(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-pub(super) fn names_one_host(headers: &HeaderMap) -> bool {
+fn names_one_host(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let Ok(host) = host.to_str() else { return false };
+    is_host(host)
+}
+
+/// Whether a value names a host, with or without a port.
+pub(super) fn is_host(value: &HeaderValue) -> bool {
+    let Ok(host) = value.to_str() else { return false };
     is_plain_host(host) || (!host.contains('@') && host.parse::<Authority>().is_ok())
 }
 

@@ -36,7 +36,9 @@ impl<S> Unstalled<S> {
         done: Poll<io::Result<T>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
-        if let Some(activity) = &self.activity {
+        if done.is_pending() == self.waiting.is_none()
+            && let Some(activity) = &self.activity
+        {
             activity.stalls(done.is_pending());
         }
         if done.is_ready() {

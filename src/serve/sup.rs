@@ -58,12 +58,26 @@ struct PeriodDocument {
     built: Arc<RwLock<Option<Arc<Built>>>>,
     /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
     building: Arc<tokio::sync::Mutex<()>>,
+    /// Whether it was asked for since that was looked at, and when it was last seen to be.
+    is_asked: AtomicBool,
     asked: Mutex<Option<Instant>>,
 }
 
 impl PeriodDocument {
     fn note_asked(&self) {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        // Whoever comes first writes, so that the others do not take turns with the cache line.
+        if !self.is_asked.load(Ordering::Relaxed) {
+            self.is_asked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// When it was last asked for, as far as was looked; to be called every [`FOLLOW`] at least.
+    fn last_asked(&self) -> Option<Instant> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_asked.swap(false, Ordering::Relaxed) {
+            *asked = Some(Instant::now());
+        }
+        *asked
     }
 }
 
@@ -95,6 +109,7 @@ impl SupDocuments {
             period: *period,
             built: Arc::default(),
             building: Arc::default(),
+            is_asked: AtomicBool::new(false),
             asked: Mutex::default(),
         };
         Self {
@@ -232,8 +247,7 @@ impl SupDocuments {
                 tracing::warn!(%error, "the change log could not be followed");
             }
             for slot in &self.slots {
-                let asked = *slot.asked.lock().unwrap_or_else(PoisonError::into_inner);
-                if asked.is_some_and(|asked| asked.elapsed() < ASKED)
+                if slot.last_asked().is_some_and(|asked| asked.elapsed() < ASKED)
                     && self.document(slot).await.is_err()
                 {
                     tracing::warn!(period = slot.period, "a SUP document could not be made");

@@ -107,6 +107,9 @@ pub struct FinishedPoll {
     /// Whether anything was committed.
     #[serde(skip)]
     pub committed: bool,
+    /// Whether its document had no item in common with the one before.
+    #[serde(skip)]
+    pub is_apart: bool,
     /// Entries in the document, where one was read.
     pub entries: Option<usize>,
     /// Items whose bytes changed in nothing that a reader would see: shown, but no version.
@@ -166,6 +169,8 @@ pub struct PollTotals {
     pub not_modified: u64,
     /// Polls that failed.
     pub failed: u64,
+    /// Documents that had no item in common with the one before.
+    pub apart: u64,
     /// Bytes of bodies over the wire.
     pub bytes: u64,
     /// Events of all kinds.
@@ -186,23 +191,12 @@ impl PollTotals {
             PollEnding::Failed => &mut self.failed,
         };
         *count += 1;
+        self.apart += u64::from(note.is_apart);
         self.bytes = self.bytes.saturating_add(note.bytes);
         self.commits += u64::from(note.committed);
         self.events += note.counts.values().copied().map(u64::from).sum::<u64>();
         let millis = u64::try_from(note.took.as_millis()).unwrap_or(u64::MAX);
         self.millis = self.millis.saturating_add(millis);
-    }
-
-    /// Adds the sums of another feed.
-    pub const fn join(&mut self, other: &Self) {
-        self.changed += other.changed;
-        self.unchanged += other.unchanged;
-        self.not_modified += other.not_modified;
-        self.failed += other.failed;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.events += other.events;
-        self.commits += other.commits;
-        self.millis = self.millis.saturating_add(other.millis);
     }
 
     /// All polls.
@@ -242,6 +236,15 @@ pub enum PushResult {
     Busy,
 }
 
+/// How often two whole documents of a feed in a row had no item in common: items that came between them
+/// may have been missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+pub struct PollGaps {
+    pub count: u32,
+    /// When that was found last.
+    pub last: Option<Time>,
+}
+
 /// How a feed's polling stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PollStatus {
@@ -271,9 +274,8 @@ pub struct PollStatus {
     pub failure: Option<PollFailure>,
     /// Where permanent redirects lead.
     pub moved_to: Option<String>,
-    /// The address that last answered.
-    #[serde(skip)]
-    pub answered_by: Option<String>,
+    /// Where items may have been missed.
+    pub gaps: PollGaps,
     /// Why a document is held back, if one is.
     #[serde(skip)]
     pub held: Option<String>,
@@ -303,64 +305,5 @@ impl PollStatus {
     /// Whether evidence or a held document waits to be decided.
     pub const fn pending(&self) -> bool {
         self.held.is_some() || self.look_again.is_some()
-    }
-
-    /// Takes in a round of asking for missing items.
-    pub fn add_probe(&mut self, note: FinishedProbe) {
-        if note.counts.values().any(|count| *count > 0) {
-            self.last_change = Some(note.at);
-        }
-        self.probes.truncate(PROBES_KEPT - 1);
-        self.probes.push_front(note);
-    }
-
-    /// Takes in a poll.
-    pub fn add(&mut self, note: FinishedPoll) {
-        self.totals.add(&note);
-        self.failure.clone_from(&note.failure);
-        if note.failure.is_none() {
-            self.last_read = Some(note.at);
-        }
-        if note.outcome == PollEnding::Changed {
-            self.last_change = Some(note.at);
-        }
-        self.polls.truncate(POLLS_KEPT - 1);
-        // Of thousands of feeds, only the newest remarks are kept.
-        if let Some(last) = self.polls.front_mut() {
-            last.notes = Vec::new();
-        }
-        self.polls.push_front(note);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_polls_are_kept_and_all_are_counted() {
-        let mut status = PollStatus::default();
-        for n in 0..50u32 {
-            status.add(FinishedPoll {
-                at: Time::from_unix(i64::from(n)),
-                took: Duration::from_millis(3),
-                outcome: if n % 2 == 0 { PollEnding::Changed } else { PollEnding::NotModified },
-                asked_for: false,
-                bytes: 10,
-                committed: false,
-                entries: None,
-                rewritten: 0,
-                counts: BTreeMap::from([(EventKind::Created, 2)]),
-                failure: None,
-                notes: vec![format!("note {n}")],
-            });
-        }
-        assert_eq!(status.polls.len(), POLLS_KEPT);
-        assert_eq!(status.polls[0].at, Time::from_unix(49));
-        assert_eq!(status.last_change, Some(Time::from_unix(48)));
-        assert_eq!(status.polls.iter().map(|poll| poll.notes.len()).sum::<usize>(), 1);
-        let totals = status.totals;
-        assert_eq!((totals.polls(), totals.changed, totals.bytes), (50, 25, 500));
-        assert_eq!((totals.events, totals.millis), (100, 150));
     }
 }

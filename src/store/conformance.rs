@@ -8,6 +8,7 @@ mod conflicts;
 mod evicted;
 mod holder;
 mod incarnations;
+mod indexed;
 mod kept;
 mod limits;
 pub(in crate::store) mod make;

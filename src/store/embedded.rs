@@ -15,6 +15,7 @@ mod committer;
 mod conflicts;
 mod health;
 mod keys;
+mod ledger;
 mod life;
 mod open;
 mod operations;

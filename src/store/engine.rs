@@ -80,6 +80,10 @@ classes! {
     Stubs stubs 29
     /// These by the hashes of their names; the values are empty.
     StubNames stub_names 30
+    /// The items of feeds outside the order that are not settled.
+    Unsettled unsettled 32
+    /// Items by the keys of the index of their ledger; the values are their ids.
+    LedgerIndex ledger_index 33
     /// Subscriptions of the hub, by id.
     Subscriptions subscriptions 24
     /// Since when the present orders and skeletons are in force.
@@ -115,6 +119,8 @@ impl Class {
         Self::Conflicts,
         Self::Stubs,
         Self::StubNames,
+        Self::Unsettled,
+        Self::LedgerIndex,
         Self::Events,
         Self::Kept,
         Self::Histories,

@@ -1,7 +1,7 @@
 //! A feed that is read at one revision, a portion at a time.
 
 use super::{Select, StoreError, View};
-use crate::model::{FeedState, Item, Snapshot, SyncId};
+use crate::model::{FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -37,6 +37,36 @@ pub trait PinnedFeed: Send + Sync {
     }
     /// The ledger and the order; `None` where the feed was purged meanwhile.
     async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError>;
+    /// Whether the ledger has an index, so that it need not be read whole.
+    async fn has_index(self: Arc<Self>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+    /// The order, and of the ledger what is not settled ([`Snapshot::settled`]); the whole ledger where it has
+    /// no index. `cutoff`: what changed at an earlier tick has left the sync view's window.
+    async fn unsettled(self: Arc<Self>, _cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
+        self.snapshot().await
+    }
+    /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
+    /// that it has may be among them.
+    async fn find_items(self: Arc<Self>, _query: LedgerQuery) -> Result<FoundItems, StoreError> {
+        Ok(FoundItems::default())
+    }
+    /// A snapshot of this feed with the items that are wanted besides; `None` where it has them already,
+    /// there are none, or the feed was purged meanwhile. What had left the ledger stays in it.
+    async fn read_more(
+        self: Arc<Self>,
+        snapshot: &Snapshot,
+        wanted: WantedItems,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        match wanted {
+            WantedItems::Whole => {
+                let whole = self.snapshot().await?;
+                Ok(whole.map(|whole| whole.with_evicted(snapshot)))
+            }
+            WantedItems::Found(query) if query.is_empty() => Ok(None),
+            WantedItems::Found(query) => Ok(snapshot.with_found(self.find_items(query).await?)),
+        }
+    }
 }
 
 /// Items of a view that were not read yet.

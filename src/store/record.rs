@@ -16,6 +16,7 @@ pub(super) mod specimen;
 mod state;
 mod stored;
 mod version;
+mod zstd_contexts;
 
 pub(super) use self::archive::{ArchiveNumber, ArchiveRecord, SegmentRecord};
 pub(super) use self::history::HistoryRecord;
@@ -41,14 +42,21 @@ const ZSTD: u8 = 1;
 pub(super) trait Record: Serialize + DeserializeOwned {
     /// The version of its layout.
     const VERSION: u8 = 1;
+    /// What the version before it lacks at its end, encoded; empty where that cannot be read.
+    const ADDED: &[u8] = &[];
 }
 
 /// Reads the fields of a layout to the last byte.
 fn fields<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
-    if version != T::VERSION {
+    let is_before = !T::ADDED.is_empty() && version.checked_add(1) == Some(T::VERSION);
+    if version != T::VERSION && !is_before {
         return Err(RecordError::Version { found: version, known: T::VERSION });
     }
-    let (record, rest) = postcard::take_from_bytes(payload)?;
+    let payload = match is_before {
+        true => Cow::Owned([payload, T::ADDED].concat()),
+        false => Cow::Borrowed(payload),
+    };
+    let (record, rest) = postcard::take_from_bytes(&payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
 }
 
@@ -93,7 +101,7 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
     let mut packing = PLAIN;
     let mut packed = Cow::Borrowed(payload.as_slice());
     if payload.len() >= PACK_FROM {
-        let smaller = zstd::bulk::compress(&payload, PACK_LEVEL).map_err(RecordError::Zstd)?;
+        let smaller = zstd_contexts::compress(&payload).map_err(RecordError::Zstd)?;
         if smaller.len() + size_of::<u32>() < payload.len() {
             let mut with_size = u32::try_from(payload.len())?.to_le_bytes().to_vec();
             with_size.extend_from_slice(&smaller);
@@ -126,7 +134,7 @@ pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
             if size > VALUE_LIMIT {
                 return Err(RecordError::TooLarge { size, limit: VALUE_LIMIT });
             }
-            Cow::Owned(zstd::bulk::decompress(packed, size).map_err(RecordError::Zstd)?)
+            Cow::Owned(zstd_contexts::decompress(packed, size).map_err(RecordError::Zstd)?)
         }
         other => return Err(RecordError::Packing(other)),
     };

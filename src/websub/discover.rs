@@ -22,6 +22,10 @@ impl HubLinks {
     /// Reads the values of `Link` headers of an answer from `base`.
     pub fn in_headers<'a>(values: impl IntoIterator<Item = &'a str>, base: &str) -> Self {
         let mut found = Self::default();
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return found;
+        }
         let Ok(base) = Url::parse(base) else { return found };
         // An absolute address stays as it is written: a hub compares topics as texts.
         let absolute = |target: &str| {
@@ -29,7 +33,7 @@ impl HubLinks {
             let joined = if is_absolute { None } else { base.join(target).ok().map(String::from) };
             joined.unwrap_or_else(|| target.to_owned())
         };
-        for link in values.into_iter().flat_map(links) {
+        for link in values.flat_map(links) {
             if link.is("hub") && found.hubs.len() < HUBS_LIMIT {
                 found.hubs.push(absolute(link.target.trim()));
             }

@@ -196,9 +196,9 @@ impl<'a> NamespaceScope<'a> {
     }
 
     /// Enters a declaration.
-    pub fn declare(&mut self, prefix: &'a str, uri: Cow<'a, str>) {
+    pub fn declare(&mut self, prefix: impl Into<Cow<'a, str>>, uri: Cow<'a, str>) {
         let ns = self.classify(&uri);
-        self.bindings.push(Binding { prefix: Cow::Borrowed(prefix), uri, ns, used: 0 });
+        self.bindings.push(Binding { prefix: prefix.into(), uri, ns, used: 0 });
     }
 
     /// What a namespace is.

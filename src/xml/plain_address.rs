@@ -8,8 +8,12 @@ const TRACKING: [&str; 14] = [
 
 /// Whether a query parameter only tracks.
 fn tracks(name: &str) -> bool {
-    let name = name.trim_start_matches("amp;").to_ascii_lowercase();
-    name.starts_with("utm_") || name.starts_with("at_") || TRACKING.contains(&name.as_str())
+    let name = name.trim_start_matches("amp;");
+    let starts_with =
+        |start: &str| name.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start));
+    starts_with("utm_")
+        || starts_with("at_")
+        || TRACKING.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
 /// The part of an address behind its scheme: `//host/path…`, or nothing where it has none.
@@ -81,9 +85,11 @@ pub fn path_without_query(id: &str, link: Option<&str>) -> Option<String> {
     let (rest, fragment) = plain.split_once('#').unwrap_or((&plain, ""));
     let path = rest.split('?').next()?.trim_end_matches('/');
     let (_, named) = path.split_once('/')?;
-    let is_script = named
-        .split('/')
-        .any(|part| SCRIPTS.iter().any(|end| part.to_ascii_lowercase().ends_with(end)));
+    let ends_with = |part: &str, end: &str| {
+        let at = part.len().checked_sub(end.len());
+        at.and_then(|at| part.get(at..)).is_some_and(|own| own.eq_ignore_ascii_case(end))
+    };
+    let is_script = named.split('/').any(|part| SCRIPTS.iter().any(|end| ends_with(part, end)));
     let has_number =
         named.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() >= TELLING_DIGITS);
     let names_a_page = !is_script && (has_number || slug(address).is_some());

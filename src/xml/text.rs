@@ -39,12 +39,17 @@ pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
     if clean {
         return text;
     }
+    let (bytes, mut at) = (text.as_bytes(), 0);
     let mut out = String::with_capacity(text.len());
-    for word in text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+    // Each turn adds a word.
+    while let Some(gap) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| !is_space(*b))) {
+        let word = at + gap;
+        let rest = bytes.get(word..).unwrap_or_default();
+        at = word + rest.iter().position(|b| is_space(*b)).unwrap_or(rest.len());
         if !out.is_empty() {
             out.push(' ');
         }
-        out.push_str(word);
+        out.push_str(cut(&text, word..at));
     }
     Cow::Owned(out)
 }
@@ -57,10 +62,24 @@ pub fn is_blank(text: &str) -> bool {
 /// How much a text says: one unit for each letter or digit, two where a character stands for a
 /// syllable or a word (CJK, kana, hangul).
 pub fn units(text: &str) -> usize {
+    units_of(text).sum()
+}
+
+/// Whether a text has so many [`units`] or more.
+pub fn has_units(text: &str, least: usize) -> bool {
+    let mut found = 0;
+    least == 0
+        || units_of(text).any(|units| {
+            found += units;
+            found >= least
+        })
+}
+
+fn units_of(text: &str) -> impl Iterator<Item = usize> {
     /// Where the scripts begin of which a character is a syllable or a word.
     const SYLLABLES: char = '\u{2E80}';
     let letters = text.chars().filter(|c| c.is_alphanumeric());
-    letters.map(|c| if c >= SYLLABLES { 2 } else { 1 }).sum()
+    letters.map(|c| if c >= SYLLABLES { 2 } else { 1 })
 }
 
 /// The first bytes of a text, at most `limit`, cut between characters.
@@ -117,6 +136,10 @@ pub fn is_name(name: &str) -> bool {
             | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
             && !matches!(c, '\u{D7}' | '\u{F7}')
     }
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.as_bytes().iter().all(plain) {
+        return true;
+    }
     match name.split_once(':') {
         None => part(name),
         Some((prefix, local)) => part(prefix) && part(local),
@@ -133,6 +156,16 @@ mod tests {
         assert_eq!(collapsed(Cow::Borrowed("a \n\t b\r\nc")), "a b c");
         assert_eq!(collapsed(Cow::Owned(" \n ".to_owned())), "");
         assert_eq!(collapsed(Cow::Borrowed("a\u{A0}\u{A0}b")), "a\u{A0}\u{A0}b");
+    }
+
+    #[test]
+    fn units_are_letters_and_syllables() {
+        for (text, found) in [("", 0), ("a-1 é", 3), ("日本 x", 5)] {
+            assert_eq!(units(text), found, "{text}");
+            for least in 0..8 {
+                assert_eq!(has_units(text, least), found >= least, "{text} {least}");
+            }
+        }
     }
 
     #[test]

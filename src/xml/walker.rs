@@ -6,7 +6,9 @@
 
 mod names;
 mod recover;
+mod skim;
 mod tokens;
+mod unescape;
 
 use super::edits::Edit;
 use super::namespaces::{NamespaceScope, Ns};
@@ -14,6 +16,8 @@ use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::attributes::WrittenAttribute;
 use crate::xml::split_name;
 use quick_xml::Reader;
+use skim::SkimBuffers;
+pub use skim::{Interest, SkimLimits, SkimReader, Skimmed};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
@@ -150,6 +154,9 @@ pub struct Walker<'a> {
     pub entry_name: Option<&'static str>,
     /// How many elements are open around and with the entry; 0 outside of entries.
     pub fence: usize,
+    /// Whether text comes in one piece up to the next tag where nothing is to be said of it, and not in as
+    /// many as it has references.
+    pub joins_text: bool,
     limits: WalkLimits,
     reader: Reader<&'a [u8]>,
     offset: usize,
@@ -167,6 +174,7 @@ pub struct Walker<'a> {
     begin: usize,
     /// Whether each end tag closes what opened last, once somebody asked.
     balanced: Option<bool>,
+    skim: SkimBuffers<'a>,
 }
 
 /// A token that was read but belongs to a later step.
@@ -222,6 +230,7 @@ impl<'a> Walker<'a> {
             is_cut: false,
             entry_name: None,
             fence: 0,
+            joins_text: false,
             limits: *limits,
             reader: tokens::reader(text, start),
             offset: start,
@@ -237,6 +246,7 @@ impl<'a> Walker<'a> {
             seen: false,
             begin: start,
             balanced: None,
+            skim: SkimBuffers::default(),
         }
     }
 
@@ -353,7 +363,10 @@ impl<'a> Walker<'a> {
             }
             let Pending { span, token } = match self.pending.take() {
                 Some(pending) => pending,
-                None => self.read()?,
+                None => match self.joined_text() {
+                    Some(text) => return Ok(WalkStep::Text(text)),
+                    None => self.read()?,
+                },
             };
             let step = match token {
                 Token::Start { name, empty } => self.start(span, name, empty)?,

@@ -160,10 +160,10 @@ fn first_columns(text: &str) -> Vec<String> {
 
 #[test]
 fn every_rule_of_judgement_is_described_in_its_order() {
-    let text = read("docs/design/judgement.md");
-    let described = first_columns(&text);
     let defined: Vec<&str> = tidegate::app::rule_names().collect();
-    assert_eq!(described, defined);
+    for page in ["docs/design/judgement.md", "docs/design/rule-worth.md"] {
+        assert_eq!(first_columns(&read(page)), defined, "{page}");
+    }
 }
 
 #[test]

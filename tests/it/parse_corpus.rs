@@ -53,7 +53,7 @@ fn spliced(path: &Path, parsed: &FeedDocument<'_>) {
     assert_eq!(again.completeness, Completeness::Full, "{name}");
     assert_eq!(again.entries.len(), parsed.entries.len(), "{name}");
     for (one, other) in again.entries.iter().zip(&parsed.entries) {
-        assert_eq!(one.fields, other.fields, "{name}");
+        assert_eq!(one.fields(), other.fields(), "{name}");
         assert_eq!(one.markup, other.markup, "{name}");
         assert_eq!(one.native_id, other.native_id, "{name}");
     }

@@ -18,7 +18,7 @@ fn fixture(name: &str) -> String {
 }
 
 fn fields<'e>(entry: &'e Entry<'_>) -> Vec<(&'e str, &'e str)> {
-    entry.fields.iter().map(|f| (f.path.as_ref(), f.value.as_ref())).collect()
+    entry.fields().iter().map(|f| (f.path.as_ref(), f.value.as_ref())).collect()
 }
 
 fn date(time: Option<tidegate::model::Time>) -> String {

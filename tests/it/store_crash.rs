@@ -170,6 +170,7 @@ fn change(number: u64, revision: u64) -> Change {
         skeleton: Some(skeleton(revision)),
         order: Some(order(revision)),
         known: vec![known(revision)],
+        index: IndexUpdate::NONE,
         versions: vec![NewVersion {
             id: id(revision % ITEMS),
             markup: Some(markup(number, revision)),
@@ -204,6 +205,7 @@ fn poll(number: u64, revision: u64) -> PollState {
         schedule: None,
         gone: 0,
         pause: None,
+        overlap: Overlap::default(),
     }
 }
 

@@ -63,6 +63,7 @@ impl FeedNames {
             validators: Validators::default(),
             known_wire: None,
             deltas: false,
+            soon: false,
             now: SystemClock.now(),
         };
         let fetched = fetch.clone().oneshot(request).await;

@@ -68,14 +68,7 @@ fn snapshot(others: Vec<LedgerEntry>) -> Snapshot {
     known.push(listed);
     let mut state = FeedState::untouched(Format::Atom10, at(0));
     state.next_decision_at = Some(at(60));
-    Snapshot {
-        state,
-        known,
-        order,
-        kept: Vec::new(),
-        archives: Vec::new(),
-        conflicts: Default::default(),
-    }
+    Snapshot { state, known, order, ..Snapshot::untouched(Format::Atom10, at(0)) }
 }
 
 fn asking() -> FeedOptions {

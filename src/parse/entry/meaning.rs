@@ -4,7 +4,7 @@
 #![allow(clippy::ptr_arg)]
 
 use super::super::dialect::{FeedDialect, plain, relation};
-use crate::model::{Context, Entry, Field, Slots, Time};
+use crate::model::{Context, Entry, Projection, Slots, Time};
 use crate::xml::address::{is_web, resolve};
 use crate::xml::date;
 use crate::xml::html::{plain_text, plain_text_if_html};
@@ -199,7 +199,7 @@ impl<'a> Meaning<'a> {
         markup: Cow<'a, str>,
         slots: Slots,
         context: Arc<Context>,
-        fields: Vec<Field<'a>>,
+        projection: Projection<'a>,
     ) -> Entry<'a> {
         let about = self.about.map(xml::trimmed).filter(|about| !about.is_empty());
         let guid_is_permalink =
@@ -234,7 +234,7 @@ impl<'a> Meaning<'a> {
             published,
             updated,
             enclosures: self.enclosures,
-            fields,
+            projection,
             sync: None,
         }
     }

@@ -91,10 +91,11 @@ pub(super) fn entry<'a>(
         published: None,
         updated: None,
         enclosures: Vec::new(),
-        fields: Vec::new(),
+        projection: Vec::new().into(),
         sync: None,
     };
     let mut external = None;
+    let mut fields = Vec::new();
     let mut members = members(value);
     if members.iter().any(|(name, _)| name == SHARING) {
         members.retain(|(name, _)| name != SHARING);
@@ -103,10 +104,11 @@ pub(super) fn entry<'a>(
     for (name, value) in members {
         member(&mut entry, &mut external, &name, value, url);
         let mut path = name;
-        project(value, &mut path, 0, limits, &mut entry.fields)?;
+        project(value, &mut path, 0, limits, &mut fields)?;
     }
     entry.link = entry.link.or(external);
-    let cost = entry.fields.iter().map(|field| FIELD_COST + field.path.len()).sum();
+    let cost = fields.iter().map(|field| FIELD_COST + field.path.len()).sum();
+    entry.projection = fields.into();
     Ok((entry, cost))
 }
 
@@ -206,7 +208,7 @@ mod tests {
         let value: &RawValue = serde_json::from_str(text).unwrap();
         let (read, _) = entry(value, 0..text.len(), None, &Limits::default()).unwrap();
         assert_eq!(read.markup, r#"{"id":"1","title":"a \"b\"","_x":[1.0]}"#);
-        assert!(read.fields.iter().all(|field| !field.path.contains("_sharing")));
-        assert_eq!(read.fields.len(), 3);
+        assert!(read.fields().iter().all(|field| !field.path.contains("_sharing")));
+        assert_eq!(read.fields().len(), 3);
     }
 }

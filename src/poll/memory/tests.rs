@@ -87,7 +87,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     }
     memory.answered(&fetched(), true);
     assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
-    assert_eq!(memory.to_save(false), None, "a refresh alone is not written down");
+    assert!(!memory.must_be_written(false), "a refresh alone is not written down");
 }
 
 #[test]
@@ -153,11 +153,11 @@ fn equal_observations_are_counted_since_the_last_commit() {
 fn only_what_a_restart_should_know_is_written() {
     let mut memory = Memory::new(&record(), NOW);
     memory.answered(&fetched(), true);
-    assert_eq!(memory.to_save(false), None);
+    assert!(!memory.must_be_written(false));
     let save = |memory: &mut Memory, committed: bool| {
-        let state = memory.to_save(committed);
-        state.clone().into_iter().for_each(|state| memory.saved(state));
-        state.is_some()
+        let must = memory.must_be_written(committed);
+        must.then(|| memory.write());
+        must
     };
     assert!(save(&mut memory, true));
     assert!(!save(&mut memory, true));
@@ -196,4 +196,39 @@ fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
     assert_eq!((memory.poll.gone, memory.poll.failures), (1, 47));
     memory.succeeded();
     assert_eq!((memory.poll.gone, memory.poll.failures), (0, 0));
+}
+
+#[test]
+fn a_restart_goes_on_with_what_was_written_last() {
+    let (feed, later) = (record(), |minutes: u64| NOW.plus(Duration::from_secs(60 * minutes)));
+    let mut memory = Memory::new(&feed, NOW);
+    assert_eq!(memory.schedule(), None);
+    memory.observed(true, None, NOW);
+    memory.planned(None, NOW);
+    assert!(memory.must_be_written(false), "the first poll");
+    let written = memory.write();
+    // Polls that find nothing move the schedule on, and what is written leads there.
+    memory.planned(None, later(5));
+    assert!(!memory.must_be_written(false));
+    assert_eq!(memory.schedule().unwrap().polled, later(5));
+    let bounds = Bounds::new(Duration::from_secs(300), Duration::from_secs(86_400));
+    assert!(!memory.strays(&feed.name, bounds, None, (later(10), later(6))));
+    // What asks for another interval is written, and so is what is missed.
+    let hints = UpdateHints { ttl: Some(Duration::from_secs(7200)), ..UpdateHints::default() };
+    memory.asked_by_document(hints.clone());
+    assert!(memory.must_be_written(false));
+    assert!(memory.strays(&feed.name, bounds, None, (later(125), later(6))));
+    let before = memory.write();
+    assert_eq!(before.schedule.as_ref().map(|kept| &kept.hints), Some(&hints));
+    memory.turned_over(Turnover { came: 10, items: 10 }, later(10));
+    assert!(memory.must_be_written(false));
+    let now = memory.write();
+    assert_eq!((now.overlap.missed, now.overlap.last_missed), (1, Some(later(10))));
+    // What comes back is what was written, whatever that was.
+    for state in [written, before, now] {
+        let mut back = Memory::from_saved(state.clone(), later(20));
+        assert!(!back.must_be_written(true), "{state:?}");
+        let again = back.write();
+        assert_eq!((again.schedule, again.overlap), (state.schedule, state.overlap));
+    }
 }

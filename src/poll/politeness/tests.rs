@@ -9,8 +9,16 @@ fn poll(text: &str) -> Errand {
 }
 
 fn host(text: &str) -> PoliteHost {
-    let (name, domain, full) = (text.to_owned(), text.to_owned(), text.to_owned());
-    PoliteHost { name, domain, full, spacing: SECOND, listed: LISTED_SPACING, parallel: 1 }
+    let (name, domain, full) = (text.into(), text.into(), text.into());
+    let (spacing, listed, parallel) = (SECOND, LISTED_SPACING, 1);
+    PoliteHost(Arc::new(PolitePace { name, domain, full, spacing, listed, parallel }))
+}
+
+/// The same host at another pace, or in another line.
+fn with(host: &PoliteHost, change: impl FnOnce(&mut PolitePace)) -> PoliteHost {
+    let mut pace = PolitePace::clone(&host.0);
+    change(&mut pace);
+    PoliteHost(Arc::new(pace))
 }
 
 /// The next errand that is run; nothing is put off.
@@ -100,8 +108,8 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
     let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-    let none = Duration::ZERO;
-    assert_eq!(own, PoliteHost { spacing: none, listed: none, ..host("127.0.0.1:8081") });
+    let unpaced = |pace: &mut PolitePace| (pace.spacing, pace.listed) = Default::default();
+    assert_eq!(own, with(&host("127.0.0.1:8081"), unpaced));
     let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
     assert_eq!(stranger, host("example.org"));
     assert_eq!(of("http://127.0.0.1/", &AllowPrivate::No), host("127.0.0.1"));
@@ -160,11 +168,14 @@ fn an_operator_may_say_how_a_host_is_asked() {
     ]);
     let of = |url: &str| PoliteHost::from_url(url, &AllowPrivate::No, SECOND).with(&paces);
     let own = of("https://feeds.news.co.uk/");
-    assert_eq!((own.name(), own.spacing(), own.parallel), ("feeds.news.co.uk", Duration::ZERO, 2));
+    assert_eq!(
+        (own.name(), own.spacing(), own.0.parallel),
+        ("feeds.news.co.uk", Duration::ZERO, 2)
+    );
     assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (other.name(), other.spacing(), other.listed),
+        (other.name(), other.spacing(), other.0.listed),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");
@@ -256,15 +267,15 @@ fn a_host_with_a_pace_of_its_own_speaks_for_its_domain_too() {
 #[test]
 fn lines_take_another_pace_while_they_wait() {
     let (mut polite, start) = (Politeness::new(9, SharedPauses::default()), Instant::now());
-    let slow = PoliteHost { spacing: 3600 * SECOND, ..host("a") };
+    let slow = with(&host("a"), |pace| pace.spacing = 3600 * SECOND);
     for feed in ["one", "two", "three", "four", "five"] {
         polite.enqueue(poll(feed), &slow, start);
     }
     assert_eq!(next(&mut polite, start), Some(poll("one")));
     polite.finish(&slow, start);
     assert_eq!(next(&mut polite, start + 60 * SECOND), None);
-    let quick = PoliteHost { spacing: 10 * SECOND, parallel: 2, ..host("a") };
-    let own = PoliteHost { name: "own.a".to_owned(), ..quick.clone() };
+    let quick = with(&host("a"), |pace| (pace.spacing, pace.parallel) = (10 * SECOND, 2));
+    let own = with(&quick, |pace| pace.name = "own.a".into());
     polite.rearrange(
         |errand| match errand.feed().as_str() {
             "two" | "three" => Some(quick.clone()),

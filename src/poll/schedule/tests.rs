@@ -15,14 +15,14 @@ fn standard() -> Bounds {
     Bounds::new(5 * MINUTE, DAY)
 }
 
-fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> ScheduledPoll {
+fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
     let feed = feed();
     let plan = FeedSchedule { feed: &feed, bounds: standard(), rhythm, hints, freshness: None };
     plan.next(after, NOW)
 }
 
 /// An interval without the feed's own share of the spread.
-fn about(next: &ScheduledPoll, expected: Duration) -> bool {
+fn about(next: &PlannedPoll, expected: Duration) -> bool {
     let interval = next.at.since(NOW);
     interval >= expected && interval <= expected + expected / 10
 }
@@ -50,7 +50,7 @@ fn the_usual_time_between_changes_counts_right_after_a_change() {
     rhythm.changed(NOW);
     let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
     assert!(about(&next, HOUR), "{next:?}");
-    assert_eq!(next.reason, "it takes about 4 h to change: every 1 h");
+    assert_eq!(next.reason.to_string(), "it takes about 4 h to change: every 1 h");
 }
 
 #[test]
@@ -67,12 +67,12 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
     let ttl = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
     let found = next(quiet, &ttl, LastResult::Read(None));
     assert!(about(&found, HOUR), "{found:?}");
-    assert_eq!(found.reason, "the publisher asks for 1 h between polls (ttl)");
+    assert_eq!(found.reason.to_string(), "the publisher asks for 1 h between polls (ttl)");
 
     let period = UpdateHints { period: Some(400 * DAY), ttl: Some(HOUR), ..UpdateHints::default() };
     let found = next(quiet, &period, LastResult::Read(None));
     assert_eq!(found.at, NOW.plus(DAY));
-    assert!(found.reason.contains("sy:updatePeriod"), "{found:?}");
+    assert!(found.reason.to_string().contains("sy:updatePeriod"), "{found:?}");
 
     // A publisher that allows more does not make the gateway ask more.
     let short = UpdateHints { ttl: Some(MINUTE), ..UpdateHints::default() };
@@ -87,7 +87,10 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
         freshness: Some(2 * HOUR),
     };
     let found = plan.next(LastResult::Read(None), NOW);
-    assert!(about(&found, 2 * HOUR) && found.reason.contains("Cache-Control"), "{found:?}");
+    assert!(
+        about(&found, 2 * HOUR) && found.reason.to_string().contains("Cache-Control"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn skipped_hours_put_a_poll_off() {
     let hints = UpdateHints { skip_hours: vec![16, 17], ..UpdateHints::default() };
     let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(None));
     assert_eq!(found.at.to_string(), "2026-11-20T18:00:00Z");
-    assert!(found.reason.ends_with("; put off by skipHours or skipDays"), "{found:?}");
+    assert!(found.reason.to_string().ends_with("; put off by skipHours or skipDays"), "{found:?}");
 }
 
 #[test]
@@ -104,7 +107,10 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
         UpdateHints { ttl: Some(DAY), skip_hours: (0..23).collect(), ..UpdateHints::default() };
     let soon = NOW.plus(10 * MINUTE);
     let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(soon)));
-    assert_eq!((found.at, found.reason.as_str()), (soon, "something pending can be decided then"));
+    assert_eq!(
+        (found.at, found.reason.to_string().as_str()),
+        (soon, "something pending can be decided then")
+    );
     let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.plus(FLOOR))));
     assert_eq!(found.at, NOW.plus(LOOK_AGAIN_FLOOR));
     // What could have been decided already does not bring a poll every half minute.
@@ -141,7 +147,7 @@ fn failures_are_met_with_patience_and_never_with_giving_up() {
         assert!(found.at <= NOW.plus(DAY), "{failures} {retry:?}: {found:?}");
     }
     let found = next(quiet, &hints, LastResult::Failed(3, Retry::Seldom));
-    assert!(found.reason.starts_with("it failed 3 times in a row; "), "{found:?}");
+    assert!(found.reason.to_string().starts_with("it failed 3 times in a row; "), "{found:?}");
 }
 
 #[test]
@@ -215,7 +221,7 @@ proptest! {
         let read = plan.next(LastResult::Read(None), NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
         prop_assert!(read.at <= NOW.plus(bounds.max()).plus(super::super::skip::MAX_SKIP));
-        prop_assert!(!read.reason.is_empty());
+        prop_assert!(!read.reason.to_string().is_empty());
         prop_assert_eq!(&plan.next(LastResult::Read(None), NOW), &read);
 
         let look_again = look_again.map(|later| NOW.plus(later));
@@ -225,7 +231,7 @@ proptest! {
 
         let failed = plan.next(LastResult::Failed(failures, retry), NOW);
         prop_assert!(failed.at >= NOW.plus(bounds.min()) && failed.at <= NOW.plus(bounds.max()));
-        prop_assert!(!failed.reason.is_empty());
+        prop_assert!(!failed.reason.to_string().is_empty());
 
         let gone = plan.next(LastResult::Gone { failures, row: failures }, NOW);
         let most = bounds.max().max(SELDOM_EVERY);
@@ -238,10 +244,16 @@ fn a_feed_that_is_left_to_its_sup_document_is_looked_at_now_and_then() {
     let hints = UpdateHints::default();
     let often = next(UpdateRate::since(NOW), &hints, LastResult::Announced(PushSource::Sup, None));
     assert!(about(&often, SAFETY_EVERY), "{often:?}");
-    assert_eq!(often.reason, "its SUP document tells of changes; polled every 6 h all the same");
+    assert_eq!(
+        often.reason.to_string(),
+        "its SUP document tells of changes; polled every 6 h all the same"
+    );
     let by_hub = next(UpdateRate::since(NOW), &hints, LastResult::Announced(PushSource::Hub, None));
     assert_eq!(by_hub.at, often.at);
-    assert_eq!(by_hub.reason, "its hub tells of changes; polled every 6 h all the same");
+    assert_eq!(
+        by_hub.reason.to_string(),
+        "its hub tells of changes; polled every 6 h all the same"
+    );
     // It is never sooner than without the document, and what it waits for is told.
     let seldom = next(
         UpdateRate::since(NOW.minus(30 * DAY)),
@@ -249,7 +261,10 @@ fn a_feed_that_is_left_to_its_sup_document_is_looked_at_now_and_then() {
         LastResult::Announced(PushSource::Sup, None),
     );
     assert!(about(&seldom, DAY), "{seldom:?}");
-    assert_eq!(seldom.reason, "its SUP document tells of changes; polled every 1 d all the same");
+    assert_eq!(
+        seldom.reason.to_string(),
+        "its SUP document tells of changes; polled every 1 d all the same"
+    );
     // Where something is pending, it is as ever.
     let pending = next(
         UpdateRate::since(NOW),
@@ -272,7 +287,7 @@ fn a_feed_is_read_before_it_expires() {
         let hints = UpdateHints { expires: Some(expires), ..UpdateHints::default() };
         let next = next(rhythm, &hints, LastResult::Read(None));
         assert!(about(&next, expected), "{expires}: {next:?}");
-        assert_eq!(next.reason.contains("expires"), expected < DAY, "{next:?}");
+        assert_eq!(next.reason.to_string().contains("expires"), expected < DAY, "{next:?}");
     }
 }
 

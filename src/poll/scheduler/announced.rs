@@ -4,9 +4,9 @@ use super::{PollScheduler, RunningErrand, ScheduledFeed};
 use crate::model::{EventKind, FeedName, Time};
 use crate::poll::announced::{AnnouncedFeed, Looked};
 use crate::poll::polling::PollResult;
+use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::{PushSource, phase};
 use crate::status::PollEnding;
-use crate::status::ScheduledPoll;
 use crate::websub::subscriber::Polled;
 use std::time::Duration;
 use tokio::task::{Id, JoinError};
@@ -126,7 +126,7 @@ impl PollScheduler {
         name: &FeedName,
         pause: Duration,
         spread: Duration,
-        reason: &str,
+        reason: &'static str,
     ) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
@@ -142,7 +142,7 @@ impl PollScheduler {
         let earliest = feed.hearing.polled.map_or(now, |polled| polled.min(now).plus(pause));
         let at = earliest.max(now.plus(spread));
         if feed.due.is_none_or(|due| due > at) {
-            self.schedule(name, ScheduledPoll { at, reason: reason.to_owned() });
+            self.schedule(name, PlannedPoll::new(at, reason));
         }
     }
 
@@ -190,10 +190,10 @@ impl ScheduledFeed {
     /// The poll that its SUP document or its hub makes of the one that was planned after a success.
     pub(super) fn replan(
         &mut self,
-        planned: ScheduledPoll,
+        planned: PlannedPoll,
         least: Duration,
         now: Time,
-    ) -> ScheduledPoll {
+    ) -> PlannedPoll {
         let polled = self.hearing.polled.map_or(now, |polled| polled.min(now));
         let (at, reason) = if self.hearing.pushed {
             let pause = self.push_pause(least);
@@ -211,6 +211,6 @@ impl ScheduledFeed {
         } else {
             return planned;
         };
-        if at < planned.at { ScheduledPoll { at, reason: reason.to_owned() } } else { planned }
+        if at < planned.at { PlannedPoll::new(at, reason) } else { planned }
     }
 }

@@ -8,8 +8,8 @@ use crate::poll::error::PollError;
 use crate::poll::memory::Memory;
 use crate::poll::poller::PollCommand;
 use crate::poll::polling::PollContext;
+use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::phase;
-use crate::status::ScheduledPoll;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ impl PollScheduler {
         }
         let now = self.clock.now();
         if self.bench.attempts.lift(&name) {
-            self.schedule(&name, ScheduledPoll { at: now, reason: "it was put again".to_owned() });
+            self.schedule(&name, PlannedPoll::new(now, "it was put again"));
         }
         match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() => {
@@ -70,14 +70,14 @@ impl PollScheduler {
                 self.unschedule(&name);
                 self.unsaved.remove(&name);
                 let memory = Memory::new(&record, now);
-                self.insert(record, memory, now, "it was added or changed");
+                self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
             }
         }
         let _ = reply.send(());
     }
 
     fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
-        match self.feeds.get_mut(name) {
+        match self.feeds.get_mut(name).map(Box::as_mut) {
             Some(ScheduledFeed { running: Some(running), leaving, left, .. }) => {
                 running.cancel.cancel();
                 *leaving = true;
@@ -136,13 +136,13 @@ impl PollScheduler {
     /// Polls a feed at once whose failure was the operator's: an upstream that was not allowed,
     /// say, may be allowed now.
     fn try_what_was_mended(&mut self, name: &FeedName) {
-        let mendable = self.board.status_matches(name, |status| {
-            status.failure.as_ref().is_some_and(|failure| failure.blame == FetchBlame::Operator)
+        let mendable = self.board.matches(name, |status| {
+            status.failure().is_some_and(|failure| failure.blame == FetchBlame::Operator)
         });
         let waits = self.feeds.get(name).is_some_and(|feed| feed.due.is_some());
         if mendable && waits {
             let reason = "its last failure was one of configuration, which was read again";
-            self.schedule(name, ScheduledPoll { at: self.clock.now(), reason: reason.to_owned() });
+            self.schedule(name, PlannedPoll::new(self.clock.now(), reason));
         }
     }
 
@@ -153,10 +153,7 @@ impl PollScheduler {
         let max = self.settings.bounds(&feed.record.options).max();
         if feed.due.is_some_and(|due| due > now.plus(max)) {
             let at = now.plus(Duration::from_secs(phase(name) % max.as_secs().max(1)));
-            self.schedule(
-                name,
-                ScheduledPoll { at, reason: "the longest interval was lowered".into() },
-            );
+            self.schedule(name, PlannedPoll::new(at, "the longest interval was lowered"));
         }
     }
 }

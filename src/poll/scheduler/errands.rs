@@ -12,6 +12,9 @@ use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// How many errands that are over are taken in before commands and the clock are looked at again.
+const FINISHED_AT_ONCE: usize = 64;
+
 /// Where the next errand of a kind is, of a feed.
 pub(super) enum ErrandState {
     /// There is none to come.
@@ -127,6 +130,14 @@ impl PollScheduler {
             ErrandState::Due(at) => drop(self.due.remove(&(at, errand.clone()))),
             ErrandState::InLine(host) => self.polite.forget(errand, &host),
             ErrandState::Running(_, cancel) => cancel.cancel(),
+        }
+    }
+
+    /// Takes in what came of the errands that are over already, so many at most.
+    pub(super) fn finish_others(&mut self) {
+        for _ in 0..FINISHED_AT_ONCE {
+            let Some(done) = self.running.try_join_next_with_id() else { return };
+            self.finish(done);
         }
     }
 

@@ -7,9 +7,9 @@ use crate::fetch::PauseRequest;
 use crate::model::{FeedName, PollState, Time};
 use crate::poll::PollSettings;
 use crate::poll::politeness::{Dispatch, Errand, PoliteHost};
+use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::describe_duration;
 use crate::status::FinishedProbe;
-use crate::status::ScheduledPoll;
 use crate::websub::subscriber;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl PollScheduler {
                 feed.in_line = false;
                 let reason =
                     "its host asked for a pause in answer to another request (Retry-After)";
-                self.schedule(name, ScheduledPoll { at, reason: reason.to_owned() });
+                self.schedule(name, PlannedPoll::new(at, reason));
             }
             Errand::Walk(_) => {
                 let note = "it waits, because the host asked for a pause (Retry-After)";
@@ -129,7 +129,7 @@ impl PollScheduler {
             if matches!(errand, Errand::Probe(_))
                 && self.polite.paused(host, now).is_some()
                 && let Some(ScheduledFeed { probing: ErrandState::Running(_, cancel), .. }) =
-                    self.feeds.get(errand.feed())
+                    self.feeds.get(errand.feed()).map(Box::as_ref)
             {
                 cancel.cancel();
             }
@@ -140,7 +140,11 @@ impl PollScheduler {
     /// that it began in.
     pub(super) fn rearrange_lines(&mut self) {
         let (settings, feeds) = (&self.settings, &mut self.feeds);
-        for (name, feed) in feeds.iter_mut().filter(|(_, feed)| feed.running.is_none()) {
+        for (name, feed) in feeds.iter_mut() {
+            feed.host_of_address = None;
+            if feed.running.is_some() {
+                continue;
+            }
             if let Some(host) = feed.host_of(&Errand::Poll(name.clone()), settings) {
                 feed.host = host;
             }

@@ -65,7 +65,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         self.callbacks.open(name, &keys);
         let (base, before) = (&reach.callbacks, feed.hub_requests);
-        feed.subscription = Some(subscriber::begin(found, keys, base, before, now));
+        feed.subscription = Some(Box::new(subscriber::begin(found, keys, base, before, now)));
     }
 
     /// Moves what is to be asked along with a clock that was set back.
@@ -117,7 +117,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let begun = feed.hearing.polled.unwrap_or(now);
         let covers = |it: &HubSubscription| subscriber::covers(it, begun, now);
-        if feed.hearing.by_hub && !feed.subscription.as_ref().is_some_and(covers) {
+        if feed.hearing.by_hub && !feed.subscription.as_deref().is_some_and(covers) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
             self.want(&AnnouncedFeed { feed: name.clone(), listed: false, reason });
@@ -133,8 +133,8 @@ impl PollScheduler {
             self.plan_errand(Errand::Hub(name.clone()), next);
         }
         self.board.change(name, |status| {
-            let before = status.hub.take();
-            status.hub = note.map(|subscription| HubReport::new(subscription, before));
+            let before = status.hub.take().map(|hub| *hub);
+            status.hub = note.map(|subscription| Box::new(HubReport::new(*subscription, before)));
         });
     }
 
@@ -278,7 +278,7 @@ impl PollScheduler {
     /// Ends the subscriptions to hubs that other settings do not allow.
     pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
         let is_beyond = |feed: &ScheduledFeed| {
-            let hub = feed.subscription.as_ref().map(HubSubscription::address);
+            let hub = feed.subscription.as_ref().map(|it| it.address());
             hub.is_some_and(|hub| !is_reached(settings.reach.as_ref(), settings, hub))
         };
         let beyond = self.feeds.iter().filter(|(_, feed)| is_beyond(feed));

@@ -2,13 +2,14 @@
 //! then.
 
 use super::{PollScheduler, START_STEP};
-use crate::model::{FeedName, FeedStanding, PollState, Time};
+use crate::model::{FeedName, FeedStanding, Overlap, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
+use crate::poll::reason::PlannedPoll;
 use crate::poll::resume::NOTE_EVERY;
 use crate::poll::schedule::phase;
-use crate::status::ScheduledPoll;
+use crate::status::PollGaps;
 use crate::websub::subscriber;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,10 +57,10 @@ impl PollScheduler {
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
             let next = memory.resume(&record.name, bounds, pending, (alive, now));
-            let mut next = next.unwrap_or_else(|| ScheduledPoll {
+            let mut next = next.unwrap_or_else(|| {
                 // The pause that was asked for, of a store of an earlier version.
-                at: memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max())),
-                reason: "polling has just begun".to_owned(),
+                let at = memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max()));
+                PlannedPoll::new(at, "polling has just begun")
             });
             let mut offset = Duration::ZERO;
             let later = Duration::from_millis(phase(&record.name) % spread);
@@ -67,16 +68,20 @@ impl PollScheduler {
             if next.at <= now {
                 (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
                 if known {
-                    "it was due when polling began".clone_into(&mut next.reason);
+                    next.reason = "it was due when polling began".into();
                 }
             }
             let (name, failures) = (record.name.clone(), memory.poll.failures);
-            self.insert(Arc::new(record), memory, next.at, &next.reason);
+            let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
+            self.insert(Arc::new(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);
             }
-            self.board.change(&name, |status| status.failures = failures);
+            self.board.change(&name, |status| {
+                status.failures = failures;
+                status.gaps = PollGaps { count, last };
+            });
         }
         Ok(())
     }
@@ -89,7 +94,7 @@ impl PollScheduler {
         let mut strayed: Vec<FeedName> = Vec::new();
         let mut any = None;
         for (name, feed) in &self.feeds {
-            let Some(memory) = feed.memory.as_ref().filter(|it| it.poll.schedule.is_some()) else {
+            let Some(memory) = feed.memory.as_ref().filter(|it| it.was_polled()) else {
                 continue;
             };
             any.get_or_insert(name);
@@ -110,8 +115,7 @@ impl PollScheduler {
             else {
                 continue;
             };
-            let state = memory.poll.clone();
-            memory.saved(state.clone());
+            let state = memory.write();
             self.remember(&name, state);
         }
     }

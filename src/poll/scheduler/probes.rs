@@ -10,7 +10,11 @@ use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::probe::{self, ProbeResult};
 use crate::status::FinishedProbe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How often a feed is looked through for items that have long been in doubt.
+const DOUBTS_EVERY: Duration = Duration::from_secs(3600);
 
 impl PollScheduler {
     /// How many items of a feed may be asked about after its next poll.
@@ -23,9 +27,11 @@ impl PollScheduler {
                 Probing::All => feed.asked.room(FEED_ASKS_PER_HOUR, now),
                 // Doubts last for days: to look for them once an hour is enough.
                 Probing::Doubts => {
-                    let room = feed.doubts_looked.room(1, now);
-                    feed.doubts_looked.record_requests(room, now);
-                    room
+                    // A clock that went back must not forbid for longer than an hour.
+                    let looked = feed.doubts_looked.map(|at| at.min(now));
+                    let is_free = looked.is_none_or(|at| now.since(at) >= DOUBTS_EVERY);
+                    feed.doubts_looked = if is_free { Some(now) } else { looked };
+                    usize::from(is_free)
                 }
             },
             _ => 0,

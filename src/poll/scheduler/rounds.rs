@@ -4,20 +4,21 @@ use super::errands::FinishedErrand;
 use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
 use crate::fetch::{FetchBlame, Retry};
-use crate::model::{FeedName, FeedRecord, HostPause, Time};
+use crate::model::{FeedName, FeedRecord, HostPause, Overlap, Time};
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::politeness::{Errand, PoliteHost};
 use crate::poll::polling::{PollResult, round};
 use crate::poll::probe;
+use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
-use crate::status::ScheduledPoll;
-use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
+use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
 use crate::store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// How soon a poll is repeated that the store could not take in; it waits longer where the store does.
 const STORE_REST: Duration = Duration::from_secs(10);
@@ -42,20 +43,14 @@ impl PollScheduler {
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
-                plan = probe::plan(&bench, &record, room).await;
+                plan = Box::pin(probe::plan(&bench, &record, room)).await;
             }
             FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
         });
         self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), feed.host.clone()));
-        feed.running = Some(RunningErrand {
-            cancel,
-            answers,
-            in_turn,
-            at,
-            since: Instant::now(),
-            listed,
-            pushed,
-        });
+        let since = Instant::now();
+        let running = RunningErrand { cancel, answers, in_turn, at, since, listed, pushed };
+        feed.running = Some(Box::new(running));
         self.board.change(name, |status| {
             status.in_flight = true;
             status.next = None;
@@ -78,11 +73,11 @@ impl PollScheduler {
             self.polite.asked(host, Instant::now());
         }
         let done = done.map(|done| *done).unwrap_or_else(|error| Done {
-            memory: Memory::new(&feed.record, now),
+            memory: Box::new(Memory::new(&feed.record, now)),
             result: Err(RoundError::Defect(error)),
             plan: None,
         });
-        self.conclude(name, running, done, now);
+        self.conclude(name, *running, done, now);
         self.go_on(name, now);
     }
 
@@ -97,10 +92,7 @@ impl PollScheduler {
             feed.hearing.listed |= running.listed;
             feed.hearing.pushed |= running.pushed;
             self.board.change(name, |status| status.in_flight = false);
-            self.schedule(
-                name,
-                ScheduledPoll { at: now, reason: "its last poll was given up".into() },
-            );
+            self.schedule(name, PlannedPoll::new(now, "its last poll was given up"));
             return;
         }
         let failed_before = memory.poll.failures;
@@ -118,8 +110,7 @@ impl PollScheduler {
             }
             // The publisher has no part in it, and what it sent is asked for again.
             Err(RoundError::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. })) => {
-                let reason = "its last poll could not be stored".to_owned();
-                ScheduledPoll { at: now.plus(STORE_REST), reason }
+                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
             Err(error) => {
                 let words = hidden(&feed.record, &error.describe());
@@ -154,32 +145,33 @@ impl PollScheduler {
         // What the operator has to mend is tried after a restart, which may be the mending.
         let retry = result.as_ref().err().map(|error| {
             let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
-            (at, next.reason.clone())
+            (at, next.reason.to_string())
         });
         memory.planned(retry, now);
         if matches!(result, Err(RoundError::Fenced)) {
             self.claim_at = Instant::now();
         }
         let committed = result.as_ref().is_ok_and(|found| found.committed);
-        let state = memory.to_save(committed);
-        let state = state.or_else(|| feed.aside_is_unsaved.then(|| memory.poll.clone()));
-        if let Some(state) = &state {
-            memory.saved(state.clone());
-        }
+        let is_unsaved = memory.must_be_written(committed) || feed.aside_is_unsaved;
+        let state = is_unsaved.then(|| memory.write());
         let mut note = note(&running, &result);
         if let Some(failure) = &mut note.failure {
             failure.error = hidden(&feed.record, &failure.error);
         }
         let as_before = failed_before > 0
-            && self.board.status_matches(name, |status| {
+            && self.board.matches(name, |status| {
                 let kind = |failure: &PollFailure| (failure.blame, failure.status);
-                status.failure.as_ref().map(kind) == note.failure.as_ref().map(kind)
+                status.failure().map(kind) == note.failure.as_ref().map(kind)
             });
         log(name, &note, failed_before, as_before);
-        let mut report = report(&result);
-        report.error = report.error.map(|error| hidden(&feed.record, &error));
-        let poll = memory.poll.clone();
-        let same = memory.agreed();
+        let report = (!running.answers.is_empty()).then(|| {
+            let report = report(&result);
+            let error = report.error.map(|error| hidden(&feed.record, &error));
+            PollResponse { error, ..report }
+        });
+        let (same, failures) = (memory.agreed(), memory.poll.failures);
+        let moved_to = memory.poll.moved_to.clone();
+        let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
         let document = document.map(|read| ParsedNote {
             at: running.at,
@@ -187,7 +179,11 @@ impl PollScheduler {
             partial: read.partial.clone(),
             warnings: read.warnings.clone(),
         });
-        feed.host = self.settings.host(read_from(&memory.poll).unwrap_or(&feed.record.url));
+        let address = read_from(&memory.poll).unwrap_or(&feed.record.url);
+        let host_of = xxh3_64(address.as_bytes());
+        if feed.host_of_address != Some(host_of) {
+            (feed.host, feed.host_of_address) = (self.settings.host(address), Some(host_of));
+        }
         feed.memory = Some(memory);
         if let Ok(found) = &result {
             feed.pending = found.look_again;
@@ -195,20 +191,16 @@ impl PollScheduler {
         if let Some(state) = state {
             self.remember(name, state);
         }
-        self.board.change(name, |status| {
+        self.board.add(name, note, document, |status| {
             status.in_flight = false;
-            status.failures = poll.failures;
-            status.moved_to = poll.moved_to;
-            status.answered_by = poll.answered_by;
+            status.failures = failures;
+            status.moved_to = moved_to;
+            status.gaps = PollGaps { count, last };
             status.same = same;
             if let Ok(found) = &result {
                 status.held.clone_from(&found.held);
                 status.look_again = found.look_again;
             }
-            if let Some(document) = document {
-                status.document = Some(document);
-            }
-            status.add(note);
         });
         self.schedule(name, next);
         if let Some(pause) = pause {
@@ -220,6 +212,7 @@ impl PollScheduler {
         if let Some(plan) = plan {
             self.line_up(name, plan);
         }
+        let Some(report) = report else { return };
         for answer in running.answers {
             // Who asked may have gone away.
             let _ = answer.send(Ok(report.clone()));
@@ -238,7 +231,7 @@ impl PollScheduler {
             self.unschedule(name);
             self.unsaved.remove(name);
             let memory = Memory::new(&record, now);
-            self.insert(record, memory, now, "its address changed");
+            self.insert(record, memory, PlannedPoll::new(now, "its address changed"));
         }
         for waiter in left {
             let _ = waiter.send(());
@@ -273,6 +266,7 @@ fn note(running: &RunningErrand, result: &Result<PollResult, RoundError>) -> Fin
         asked_for: !running.in_turn,
         bytes: found.map_or(0, |found| found.bytes),
         committed: found.is_some_and(|found| found.committed),
+        is_apart: found.is_some_and(|found| found.is_apart),
         entries: found.and_then(|found| found.document.as_ref()).map(|read| read.entries),
         rewritten: found.map_or(0, |found| found.rewritten),
         counts: found.map(|found| found.counts.clone()).unwrap_or_default(),
@@ -296,6 +290,9 @@ fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
 /// way, and when it is read again; not each time.
 fn log(feed: &FeedName, note: &FinishedPoll, failed_before: u32, as_before: bool) {
     let (outcome, took) = (note.outcome.name(), note.took);
+    if note.is_apart {
+        tracing::warn!(%feed, "its document has nothing of the last one: items may have been missed");
+    }
     match &note.failure {
         Some(failure) if failure.blame == FetchBlame::Gateway => {
             tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");

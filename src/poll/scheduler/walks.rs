@@ -24,10 +24,10 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if feed.walk.is_none() && feed.record.options.backfill {
-            feed.walk = Some(Backfill::begin(now));
+            feed.walk = Some(Box::new(Backfill::begin(now)));
         }
         let walk = feed.walk.clone();
-        if walk.as_ref().is_some_and(Backfill::is_walking)
+        if walk.as_ref().is_some_and(|walk| walk.is_walking())
             && matches!(feed.walking, ErrandState::None)
         {
             self.next_step(name, now);
@@ -47,7 +47,8 @@ impl PollScheduler {
         };
         match order {
             WalkOrder::Start => {
-                feed.walk = Some(walk::asked_for(feed.walk.take(), now));
+                let walk = feed.walk.take().map(|walk| *walk);
+                feed.walk = Some(Box::new(walk::asked_for(walk, now)));
                 self.resume_walk(name);
             }
             WalkOrder::Stop => {
@@ -99,7 +100,7 @@ impl PollScheduler {
         let Some(walk) = feed.walk.clone() else { return };
         let cancel = self.cancel.child_token();
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let step = backfill::step(bench, record, walk, cancel.clone());
+        let step = backfill::step(bench, record, *walk, cancel.clone());
         let task = async move { FinishedErrand::Step(Ok(step.await)) };
         self.run_errand(Errand::Walk(name.clone()), host, task, cancel);
     }
@@ -121,7 +122,7 @@ impl PollScheduler {
                     memory.moved_on(revision);
                 }
                 tell(name, &stepped.walk);
-                feed.walk = Some(stepped.walk);
+                feed.walk = Some(Box::new(stepped.walk));
                 if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
             }
             Err(error) => {
@@ -130,7 +131,7 @@ impl PollScheduler {
             }
         };
         let walk = feed.walk.clone();
-        if walk.as_ref().is_some_and(Backfill::is_walking) {
+        if walk.as_ref().is_some_and(|walk| walk.is_walking()) {
             self.next_step(name, now.plus(wait));
         }
         self.board.change(name, |status| status.backfill = walk);
@@ -146,8 +147,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         feed.aside_is_unsaved = true;
         let Some(memory) = &mut feed.memory else { return };
-        let state = memory.poll.clone();
-        memory.saved(state.clone());
+        let state = memory.write();
         self.remember(name, state);
         self.checkpoint_at = Some(Instant::now());
     }

@@ -82,19 +82,42 @@ impl StoreDouble {
     }
 }
 
+/// A feed of which nothing but the ledger is read.
+struct PinnedSnapshot(Snapshot);
+
+#[async_trait]
+impl PinnedFeed for PinnedSnapshot {
+    fn state(&self) -> &FeedState {
+        &self.0.state
+    }
+    async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {
+        Ok(Some(self.0.clone()))
+    }
+    async fn begin_view(
+        self: Arc<Self>,
+        _: Select,
+    ) -> Result<Option<(View, RemainingItems)>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn next_items(
+        self: Arc<Self>,
+        _: RemainingItems,
+    ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
+        Err(StoreError::Closed)
+    }
+}
+
 impl Shelf {
     fn apply(&mut self, change: Change) -> Revision {
         self.commits += 1;
         let revision = Revision(change.base.0 + 1);
         let mut state = change.state;
         state.revision = revision;
+        let format = state.format;
         let order = change.order.unwrap_or_default();
-        let (kept, archives) = (Vec::new(), Vec::new());
+        let nothing = Snapshot { state, ..Snapshot::untouched(format, change.at) };
         let known = change.known;
-        self.snapshots.insert(
-            change.feed,
-            Snapshot { state, known, order, kept, archives, conflicts: Default::default() },
-        );
+        self.snapshots.insert(change.feed, Snapshot { known, order, ..nothing });
         revision
     }
 }
@@ -144,8 +167,9 @@ impl Store for StoreDouble {
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
         Ok(self.shelf.lock().unwrap().snapshots.get(feed).cloned())
     }
-    async fn pin(&self, _: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
-        Err(StoreError::Closed)
+    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
+        let snapshot = self.snapshot(feed).await?;
+        Ok(snapshot.map(|snapshot| Arc::new(PinnedSnapshot(snapshot)) as Arc<dyn PinnedFeed>))
     }
     async fn item(&self, _: &FeedName, _: &SyncId) -> Result<Option<Item>, StoreError> {
         Err(StoreError::Closed)
@@ -329,6 +353,7 @@ impl DocumentJudge for JudgeDouble {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         _beside: &SharingContext,
+        _ledger: &dyn LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let text = String::from_utf8_lossy(&seen.bytes).into_owned();
         assert!(!text.contains("panic"), "as the document says");
@@ -349,6 +374,7 @@ impl DocumentJudge for JudgeDouble {
                 reason: "it is empty".into(),
                 kind: "empty".into(),
                 since: round.now,
+                row_since: round.now,
                 observations: 1,
                 documents: 1,
                 body: 0,

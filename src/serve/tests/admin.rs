@@ -114,6 +114,7 @@ async fn a_feed_says_why_it_is_as_it_is() {
             reason: "the document is empty".to_owned(),
             kind: "empty".to_owned(),
             since: at(-60),
+            row_since: at(-60),
             observations: 2,
             documents: 1,
             body: 1,

@@ -28,6 +28,7 @@ fn full() -> Site {
             reason: "the document is empty".to_owned(),
             kind: "empty".to_owned(),
             since: at(-60),
+            row_since: at(-60),
             observations: 2,
             documents: 1,
             body: 1,

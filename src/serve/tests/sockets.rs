@@ -1,8 +1,8 @@
 //! The sockets, over real connections. Times are limits of the server, never of the test.
 
 use super::*;
-use crate::serve::connections::ConnectionShares;
-use crate::serve::listen::{ConnectionLimits, ServeError, serve};
+use crate::serve::connections::{ConnectionLimits, ConnectionShares};
+use crate::serve::listen::{ServeError, serve};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

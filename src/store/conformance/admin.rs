@@ -24,7 +24,12 @@ async fn records_and_poll_states_are_kept(bench: impl Bench) {
     store.put_feed(&paused).await.unwrap();
     store.checkpoint(&claim, &[poll_state("b"), poll_state("a")]).await.unwrap();
     let subscription = Some(subscription());
-    let failed = PollState { failures: 3, etag: None, subscription, ..poll_state("a") };
+    let failed = PollState {
+        failures: 3,
+        etag: None,
+        subscription: subscription.map(Box::new),
+        ..poll_state("a")
+    };
     store.checkpoint(&claim, std::slice::from_ref(&failed)).await.unwrap();
     store.checkpoint(&claim, &[]).await.unwrap();
     drop(store);

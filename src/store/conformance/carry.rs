@@ -154,7 +154,7 @@ async fn full(bench: &impl Bench) {
         store.put_feed(&record(name)).await.unwrap();
     }
     let mut polled = poll_state("news");
-    polled.subscription = Some(subscription());
+    polled.subscription = Some(Box::new(subscription()));
     store.checkpoint(&claim, &[polled]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a")]).await.unwrap();
     // A feed that was purged leaves its marks.

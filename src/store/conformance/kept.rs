@@ -16,6 +16,7 @@ fn hold() -> Hold {
         reason: "the document is empty".to_owned(),
         kind: "empty".to_owned(),
         since: time(1),
+        row_since: time(1),
         observations: 1,
         documents: 1,
         body: 2,
@@ -39,7 +40,7 @@ fn kept(text: &str) -> HeldEntry {
         published: Some(time(0)),
         updated: None,
         enclosures: Vec::new(),
-        fields: vec![Field { path: "title".into(), value: text.to_owned().into() }],
+        projection: vec![Field { path: "title".into(), value: text.to_owned().into() }].into(),
         sync: None,
     };
     HeldEntry { entry, format: Format::Atom10, since: time(1), foreign: false }

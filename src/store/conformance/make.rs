@@ -109,8 +109,9 @@ pub(in crate::store) fn poll_state(name: &str) -> PollState {
         refreshed: None,
         not_before: Some(time(9)),
         backfill: None,
+        overlap: Overlap::default(),
         subscription: None,
-        schedule: Some(PollSchedule {
+        schedule: Some(Box::new(PollSchedule {
             noted: time(8),
             polled: time(7),
             hints: UpdateHints { skip_hours: vec![3], ..UpdateHints::default() },
@@ -118,7 +119,7 @@ pub(in crate::store) fn poll_state(name: &str) -> PollState {
             last_change: time(5),
             gap: None,
             retry: Some((time(9), "it failed once".to_owned())),
-        }),
+        })),
         gone: 2,
         pause: Some(HostPause { address: "https://example.org/".to_owned(), until: time(9) }),
     }

@@ -419,6 +419,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     refreshed: None,
                     not_before: None,
                     backfill: None,
+                    overlap: Overlap::default(),
                     subscription: None,
                     schedule: None,
                     gone: 0,

@@ -170,6 +170,7 @@ pub(in crate::store) async fn change(store: &EmbeddedStore, text: &str) -> Chang
         skeleton: Some(skeleton),
         order: Some(vec![id.clone()]),
         known: vec![known],
+        index: IndexUpdate::NONE,
         versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
         latest: Vec::new(),
         conflicts: Vec::new(),

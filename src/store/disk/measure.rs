@@ -141,6 +141,7 @@ impl Shape {
             evicted: Vec::new(),
             reinstated: Vec::new(),
             events: vec![event],
+            index: IndexUpdate::NONE,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
-use crate::model::{ArchiveId, FeedName, SyncId, Tick, Time};
+use crate::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
 use crate::store::engine::Class;
 use crate::websub::SubscriptionId;
 
@@ -145,6 +145,32 @@ const HASH: usize = size_of::<u64>();
 
 fn hash(text: &str) -> [u8; HASH] {
     xxhash_rust::xxh3::xxh3_64(text.as_bytes()).to_be_bytes()
+}
+
+/// What the keys of the items in the index of a ledger begin with that have this key there.
+pub(super) fn indexed(name: &FeedName, key: IndexKey) -> Vec<u8> {
+    let mut prefix = feed(name);
+    prefix.extend_from_slice(&key.0.to_be_bytes());
+    prefix
+}
+
+/// The key of an item in the index of its ledger: short, for the index has several of each item.
+pub(super) fn indexed_item(name: &FeedName, key: IndexKey, id: &SyncId) -> Vec<u8> {
+    let mut place = indexed(name, key);
+    place.extend_from_slice(&hash(id.as_str()));
+    place
+}
+
+/// The tick in a key of the index by tick.
+pub(super) fn by_tick_tick(name: &FeedName, key: &[u8]) -> Option<Tick> {
+    key.get(feed(name).len()..)?.first_chunk().map(|bytes| tick(*bytes))
+}
+
+/// The first key of the index by tick that can belong to this tick.
+pub(super) fn from_tick(name: &FeedName, tick: Tick) -> Vec<u8> {
+    let mut key = feed(name);
+    key.extend_from_slice(&tick_bytes(tick));
+    key
 }
 
 /// The key of an event.

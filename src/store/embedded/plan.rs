@@ -2,7 +2,7 @@
 
 use super::records::Records;
 use super::undo::{PORTION, Sink};
-use super::{archives, conflicts, keys, redact, stubs, supersede};
+use super::{archives, conflicts, keys, ledger, redact, stubs, supersede};
 use crate::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
 };
@@ -72,6 +72,7 @@ pub(super) fn plan(
     let next_event = before.map_or(0, |head| head.next_event);
     let next_event = events(records, &feed, &change.events, next_event, &mut portions.writes)?;
     items(records, change, &mut portions)?;
+    ledger::plan(records, change, &mut portions)?;
     redact::redact(records, change, &mut portions.writes)?;
     stubs::plan(records, change, &mut portions)?;
     let write = before.map_or(0, |head| head.write);

@@ -3,6 +3,7 @@
 use super::archives;
 use super::conflicts;
 use super::keys;
+use super::ledger;
 use super::records::Records;
 use crate::model::{
     Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
@@ -83,6 +84,8 @@ pub(super) fn snapshot(
         kept: if state.hold.is_some() { kept(records, feed)? } else { Vec::new() },
         archives: archives::oldest(records, feed, state)?,
         conflicts: conflicts::all(records, feed, &known)?,
+        settled: None,
+        unsettled: ledger::unsettled_ids(records, feed)?,
         known,
     }))
 }
@@ -98,7 +101,7 @@ pub(super) fn skeleton(records: &Records, feed: &FeedName) -> Result<Option<Skel
     records.record(Class::Skeletons, &key)
 }
 
-fn order(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+pub(super) fn order(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
     let key = keys::feed(feed);
     Ok(records.record(Class::Orders, &key)?.unwrap_or_default())
 }

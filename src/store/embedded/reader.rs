@@ -1,8 +1,8 @@
 //! A feed as it was when it was asked for.
 
 use super::pins::Pin;
-use super::{StoreInner, read};
-use crate::model::{FeedName, FeedState, Item, Snapshot};
+use super::{StoreInner, ledger, read};
+use crate::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
 use crate::store::{PinnedFeed, RemainingItems, Select, StoreError, View};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -63,5 +63,18 @@ impl PinnedFeed for EmbeddedReader {
 
     async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {
         self.read(|records, of| read::snapshot(records, &of.feed, of.state())).await
+    }
+    async fn has_index(self: Arc<Self>) -> Result<bool, StoreError> {
+        let found = self.read(|records, of| ledger::has_index(records, &of.feed).map(Some));
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn unsettled(self: Arc<Self>, cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
+        self.read(move |records, of| ledger::unsettled(records, &of.feed, of.state(), cutoff)).await
+    }
+
+    async fn find_items(self: Arc<Self>, query: LedgerQuery) -> Result<FoundItems, StoreError> {
+        let found = self.read(move |records, of| ledger::find(records, &of.feed, &query).map(Some));
+        Ok(found.await?.unwrap_or_default())
     }
 }

@@ -35,7 +35,7 @@ impl Published {
 
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
-    feeds: RwLock<HashMap<FeedName, Published>>,
+    feeds: RwLock<HashMap<FeedName, Box<Published>>>,
     /// Who changes which feed.
     writers: Mutex<HashMap<FeedName, Arc<tokio::sync::Mutex<()>>>>,
     /// The gate of what is read over all feeds: records and poll states.
@@ -81,8 +81,9 @@ impl StoreShared {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let Opening { fence, mark, lineage } = opening;
+        let feeds = feeds.into_iter().map(|(feed, published)| (feed, Box::new(published)));
         Self {
-            feeds: RwLock::new(feeds),
+            feeds: RwLock::new(feeds.collect()),
             writers: Mutex::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
@@ -125,7 +126,7 @@ impl StoreShared {
         epoch: Epoch,
     ) {
         let Opening { fence, mark, lineage } = opening;
-        let found = heads.into_iter().map(|(feed, head)| (feed, Published::new(head)));
+        let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(head))));
         let before = {
             let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *feeds, found.collect())
@@ -164,7 +165,8 @@ impl StoreShared {
 
     /// A feed, where anything was committed to it.
     pub(super) fn published(&self, feed: &FeedName) -> Option<Published> {
-        self.feeds.read().unwrap_or_else(PoisonError::into_inner).get(feed).cloned()
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        feeds.get(feed).map(|published| Published::clone(published))
     }
 
     /// A feed's state, where anything was committed to it.
@@ -197,7 +199,7 @@ impl StoreShared {
                 published.head = head;
             }
             (Some(head), None) => {
-                feeds.insert(feed.clone(), Published::new(head));
+                feeds.insert(feed.clone(), Box::new(Published::new(head)));
             }
             (None, _) => {
                 if let Some(purged) = feeds.remove(feed) {

@@ -62,7 +62,8 @@ impl Keyspaces {
             | Class::Floors
             | Class::Subscriptions
             | Class::Histories
-            | Class::Unfinished => &self.feeds,
+            | Class::Unfinished
+            | Class::Unsettled => &self.feeds,
             Class::Bodies
             | Class::Latest
             | Class::Kept
@@ -71,7 +72,17 @@ impl Keyspaces {
             | Class::PastSkeletons
             | Class::Segments
             | Class::Undo => &self.texts,
-            _ => &self.items,
+            Class::Ledger
+            | Class::Heads
+            | Class::ByTick
+            | Class::Versions
+            | Class::Events
+            | Class::Log
+            | Class::Stubs
+            | Class::StubNames
+            | Class::LedgerIndex
+            | Class::Archives
+            | Class::ArchiveIds => &self.items,
         }
     }
 

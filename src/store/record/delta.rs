@@ -66,7 +66,7 @@ pub(in crate::store) fn payload<'a>(
 ) -> Result<Cow<'a, [u8]>, RecordError> {
     let opened = match open(bytes)?.1 {
         Packed::Plain(payload) => return Ok(Cow::Borrowed(payload)),
-        Packed::Zstd(size, packed) => zstd::bulk::decompress(packed, size),
+        Packed::Zstd(size, packed) => super::zstd_contexts::decompress(packed, size),
         Packed::Delta(_, size, packed) => {
             let base = base.ok_or(RecordError::NoBase)?;
             zstd::bulk::Decompressor::with_dictionary(base)

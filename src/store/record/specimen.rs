@@ -195,17 +195,23 @@ pub(in crate::store) fn any_state() -> impl Strategy<Value = FeedState> {
     let seen = (format(), any::<bool>(), any::<u128>(), any::<u128>(), any::<u64>(), of(text()));
     let decision = of(select(&[Decision::Release, Decision::Drop][..]));
     let prints = (any::<u64>(), any::<u64>(), any::<u32>());
-    let hold = (text(), text(), time(), any::<u32>(), any::<u32>(), prints, decision).prop_map(
-        |(reason, kind, since, observations, documents, (body, source, kept), decision)| Hold {
-            reason,
-            kind,
-            since,
-            observations,
-            documents,
-            body,
-            source,
-            kept,
-            decision,
+    let times = (time(), time());
+    let looks = (any::<u32>(), any::<u32>());
+    let hold = (text(), text(), times, looks, prints, decision).prop_map(
+        |(reason, kind, (since, row_since), (observations, documents), prints, decision)| {
+            let (body, source, kept) = prints;
+            Hold {
+                reason,
+                kind,
+                since,
+                row_since,
+                observations,
+                documents,
+                body,
+                source,
+                kept,
+                decision,
+            }
         },
     );
     let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
@@ -427,7 +433,7 @@ pub(in crate::store) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
                 published,
                 updated,
                 enclosures: enclosures.into_iter().map(Into::into).collect(),
-                fields: fields.into_iter().map(field).collect(),
+                projection: fields.into_iter().map(field).collect::<Vec<_>>().into(),
                 sync: None,
             }
         },

@@ -13,9 +13,15 @@ impl Record for Event {}
 impl Record for FeedRecord {}
 impl Record for LedgerEntry {}
 impl Record for Markup {}
-impl Record for PollState {}
+/// Version 2 says how documents overlap, of which nothing was known before.
+impl Record for PollState {
+    const VERSION: u8 = 2;
+    const ADDED: &[u8] = &[0, 0, 0];
+}
 impl Record for Skeleton {}
 impl Record for Stub {}
+/// Of an item in the index of a ledger.
+impl Record for SyncId {}
 impl Record for Subscription {}
 impl Record for VersionNote {}
 /// What is kept of a feed's held documents.

@@ -176,7 +176,7 @@ impl<'a> Walker<'a> {
 
     /// The value of an attribute: references resolved, white space as spaces (XML 1.0 section
     /// 3.3.3).
-    fn value(&mut self, place: &Range<usize>) -> Result<Cow<'a, str>, LimitReached> {
+    pub(super) fn value(&mut self, place: &Range<usize>) -> Result<Cow<'a, str>, LimitReached> {
         let raw = self.cleaned(place);
         let written = cut(self.text, place.clone());
         if memchr::memchr(b'&', written.as_bytes()).is_none() {

@@ -1,6 +1,6 @@
 //! From text to tokens, and what tokens without structure mean.
 
-use super::{LimitReached, Pending, Token, Walker};
+use super::{LimitReached, Pending, Token, Walker, unescape};
 use crate::model::Flaw;
 use crate::xml;
 use crate::xml::cut;
@@ -80,6 +80,17 @@ impl<'a> Walker<'a> {
     fn position(&self) -> usize {
         let read = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
         self.offset.saturating_add(read).min(self.text.len())
+    }
+
+    /// Reads all text up to the next tag, where it is plain.
+    pub(super) fn joined_text(&mut self) -> Option<Cow<'a, str>> {
+        if !self.joins_text || self.open.is_empty() || !self.forbidden.is_empty() {
+            return None;
+        }
+        let start = self.position();
+        let end = unescape::end_of_text(self.text.as_bytes(), start).filter(|end| *end > start)?;
+        self.restart(end);
+        Some(unescape::unescaped(cut(self.text, start..end)))
     }
 
     /// Reads a token.

@@ -4,9 +4,10 @@ use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::clock::ManualClock;
+use tidegate::identity;
 use tidegate::model::{
-    BodyPrints, Change, Completeness, EndpointId, FeedName, FeedOptions, FeedState, Item, Snapshot,
-    Time, VERSIONS_PER_DAY, Without,
+    BodyPrints, Change, Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, FeedState,
+    IndexUpdate, Item, LedgerEntry, ReindexedItem, Snapshot, Tick, Time, VERSIONS_PER_DAY, Without,
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Observation, Verdict};
@@ -14,6 +15,8 @@ use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+/// A verdict over a part of the ledger is made no more often.
+const LOOKS_MOST: usize = 5;
 
 /// One feed in a store in memory.
 pub struct Gate {
@@ -74,14 +77,13 @@ impl Gate {
         view.map(|view| view.items).unwrap_or_default()
     }
 
-    fn decide(&mut self, now: Time, decide: impl FnOnce(&Observation<'_>) -> Verdict) -> Seen {
-        let snapshot = self.snapshot();
-        let mut verdict = decide(&Observation {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Observation<'a> {
+        Observation {
             feed: &self.feed,
             url: "",
             endpoint: self.store.endpoint(),
             options: &self.options,
-            snapshot: snapshot.as_ref(),
+            snapshot,
             now,
             aged: now,
             tombstones: tidegate::record::TOMBSTONES_KEPT,
@@ -89,7 +91,65 @@ impl Gate {
             versions_per_day: VERSIONS_PER_DAY,
             items: tidegate::record::ITEMS_KEPT,
             archives: tidegate::archive::Policy::default(),
-        });
+        }
+    }
+
+    /// What is decided over the items that are not settled, and those that the document asks for. Of the
+    /// whole ledger the same must be decided.
+    fn decided(
+        &self,
+        now: Time,
+        document: Option<&FeedDocument<'_>>,
+        decide: impl Fn(&Observation<'_>) -> Verdict,
+    ) -> Verdict {
+        let whole = self.snapshot();
+        let mut verdict = decide(&self.round(whole.as_ref(), now));
+        let Some(reader) = ready(self.store.pin(&self.feed)).unwrap() else {
+            // All items have keys from the beginning, however few there are.
+            if let Some(change) = &mut verdict.change {
+                let keys = |known: &LedgerEntry| ReindexedItem {
+                    id: known.id.clone(),
+                    added: identity::item_keys(known),
+                    removed: Vec::new(),
+                };
+                let items = change.known.iter().map(keys).collect();
+                let shown: &[_] = change.order.as_deref().unwrap_or_default();
+                let ids = change.known.iter().map(|known| known.id.clone());
+                let unsettled = ids.filter(|id| !shown.contains(id)).collect();
+                change.index = IndexUpdate { unsettled: Some(unsettled), items };
+            }
+            return verdict;
+        };
+        let cutoff = Tick::at(now.minus(30 * DAY));
+        let mut snapshot = ready(Arc::clone(&reader).unsettled(cutoff)).unwrap().unwrap();
+        let read = |snapshot: &Snapshot, wanted| {
+            ready(Arc::clone(&reader).read_more(snapshot, wanted)).unwrap()
+        };
+        if let Some(document) = document {
+            let wanted = record::ledger_query(&self.round(Some(&snapshot), now), document);
+            snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
+        }
+        for looks in 1..=LOOKS_MOST {
+            let round = self.round(Some(&snapshot), now);
+            let of_part = decide(&round);
+            let more = record::wanted_after(&round, &of_part, looks);
+            if let Some(more) = more.and_then(|wanted| read(&snapshot, wanted)) {
+                snapshot = more;
+                continue;
+            }
+            assert_eq!(of_part, verdict, "over {} items", snapshot.known.len());
+            return of_part;
+        }
+        panic!("a verdict over a part of the ledger never ends");
+    }
+
+    fn decide(
+        &mut self,
+        now: Time,
+        document: Option<&FeedDocument<'_>>,
+        decide: impl Fn(&Observation<'_>) -> Verdict,
+    ) -> Seen {
+        let mut verdict = self.decided(now, document, decide);
         let change = verdict.change.take();
         if let Some(change) = change.clone() {
             ready(self.store.commit(&self.claim, change)).unwrap();
@@ -112,7 +172,8 @@ impl Gate {
         };
         let completeness = document.completeness.clone();
         let prints = BodyPrints { wire: body, body };
-        let seen = self.decide(now, |round| record::take_in(round, &document, prints).unwrap());
+        let take_in = |round: &Observation<'_>| record::take_in(round, &document, prints).unwrap();
+        let seen = self.decide(now, Some(&document), take_in);
         let full = completeness == Completeness::Full;
         self.last = seen.held.is_none().then_some((body, full));
         Some(Seen { taken: Some(completeness), ..seen })
@@ -123,6 +184,6 @@ impl Gate {
         self.same += 1;
         let ripe = self.state()?.next_decision_at.is_some_and(|at| at <= now);
         let same = self.same;
-        ripe.then(|| self.decide(now, |round| record::look_again(round, same).unwrap()))
+        ripe.then(|| self.decide(now, None, |round| record::look_again(round, same).unwrap()))
     }
 }

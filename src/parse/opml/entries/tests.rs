@@ -21,7 +21,7 @@ fn of<T>(text: &str, look: impl FnOnce(&FeedDocument<'_>, &[Warning]) -> T) -> T
 }
 
 fn said(document: &FeedDocument<'_>, at: usize) -> Vec<String> {
-    let fields = document.entries[at].fields.iter();
+    let fields = document.entries[at].fields().iter();
     fields.map(|field| format!("{}={}", field.path, field.value)).collect()
 }
 
@@ -227,7 +227,7 @@ proptest::proptest! {
 fn ids_and_parents(text: &str) -> Vec<(String, String)> {
     of(text, |document, _| {
         let entries = document.entries.iter().map(|entry| {
-            let parent = entry.fields.iter().find(|field| field.path == "outline:parent@ref");
+            let parent = entry.fields().iter().find(|field| field.path == "outline:parent@ref");
             let id = entry.native_id.clone().unwrap().into_owned();
             (id, parent.unwrap().value.clone().into_owned())
         });

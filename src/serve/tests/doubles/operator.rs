@@ -53,6 +53,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
                 asked_for: false,
                 bytes: 99,
                 committed: false,
+                is_apart: false,
                 entries: None,
                 rewritten: 1,
                 counts: [(EventKind::Created, 2)].into(),
@@ -81,6 +82,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
                 warnings: vec!["at byte 7: <q>odd</q>".to_owned()],
             }),
             same: 2,
+            gaps: PollGaps { count: 2, last: Some(at(-7200)) },
             backfill: Some(Backfill {
                 trail: Some(ArchiveLayout::Pages),
                 next: Some("https://me:secret@upstream.example/?page=3".to_owned()),

@@ -39,6 +39,8 @@ impl PinnedFeed for TestReader {
         Ok(Some(Snapshot {
             state: feed.state,
             known,
+            settled: None,
+            unsettled: None,
             order: feed.order,
             kept: Vec::new(),
             archives: Vec::new(),

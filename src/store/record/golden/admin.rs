@@ -1,9 +1,10 @@
 //! Specimens of feeds and of what polling remembers of them.
 
-use super::files::{URL, at};
+use super::files::{URL, at, golden};
 use super::*;
 use crate::store::MovedAway;
 use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
+use std::time::Duration;
 
 fn schedule() -> PollSchedule {
     let span = |seconds| Some(std::time::Duration::from_secs(seconds));
@@ -38,11 +39,16 @@ pub(super) fn poll() -> PollState {
         last_error: Some("timeout".to_owned()),
         refreshed: Some(at(4)),
         not_before: Some(at(5)),
-        backfill: Some(walk()),
-        subscription: Some(hub()),
-        schedule: Some(schedule()),
+        backfill: Some(Box::new(walk())),
+        subscription: Some(Box::new(hub())),
+        schedule: Some(Box::new(schedule())),
         gone: 2,
         pause: Some(HostPause { address: URL.to_owned(), until: at(5) }),
+        overlap: Overlap {
+            half_life: Some(Duration::from_secs(7200)),
+            missed: 2,
+            last_missed: Some(at(6)),
+        },
     }
 }
 
@@ -197,4 +203,13 @@ pub(super) fn identity() -> IdentityRecord {
         Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
     let running = Some(Time::from_unix(1_795_191_600));
     IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running, moved }
+}
+
+#[test]
+fn poll_states_of_the_layout_before_are_read() {
+    let stored = golden("poll-1.hex", &[]);
+    let before = PollState { overlap: Overlap::default(), ..poll() };
+    assert_eq!(decode::<PollState>(&stored).unwrap(), before);
+    let cut = stored.len() - 1;
+    assert!(decode::<PollState>(&stored[..cut]).is_err());
 }

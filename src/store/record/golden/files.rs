@@ -216,6 +216,7 @@ fn state() -> StateRecord {
             reason: "empty".to_owned(),
             kind: "empty".to_owned(),
             since: at(31),
+            row_since: at(30),
             observations: 2,
             documents: 2,
             body: 3,
@@ -283,7 +284,7 @@ fn kept() -> Vec<HeldEntry> {
         published: Some(at(2)),
         updated: Some(at(3)),
         enclosures: vec!["https://example.org/a.mp3".into()],
-        fields: vec![Field { path: "title".into(), value: "Über".into() }],
+        projection: vec![Field { path: "title".into(), value: "Über".into() }].into(),
         sync: None,
     };
     vec![HeldEntry { entry, format: Format::Atom03, since: at(31), foreign: true }]
@@ -327,7 +328,7 @@ fn log() -> (Time, LoggedChange) {
 }
 
 /// The bytes in a file: hexadecimal, white space ignored.
-fn golden(name: &str, written: &[u8]) -> Vec<u8> {
+pub(super) fn golden(name: &str, written: &[u8]) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store").join(name);
     if std::env::var_os("TIDEGATE_GOLDEN").is_some() && !path.exists() {
         let digits = data_encoding::HEXLOWER.encode(written);
@@ -373,7 +374,7 @@ specimens! {
     state_1: "state-1.hex", state(), StateRecord;
     event_1: "event-1.hex", event(), Event;
     note_1: "note-1.hex", note(), VersionNote;
-    poll_1: "poll-1.hex", poll(), PollState;
+    poll_2: "poll-2.hex", poll(), PollState;
     feed_1: "feed-1.hex", feed_record(), FeedRecord;
     subscription_1: "subscription-1.hex", subscription(), Subscription;
     log_1: "log-1.hex", log(), (Time, LoggedChange);

@@ -7,8 +7,10 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let about = (feed(), text(), of(any::<u128>()));
     let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
     let rows = (any::<u32>(), any::<u32>(), of((text(), time())));
-    (about, validators, rows, of(text()), times, of(subscription::any_schedule())).prop_map(
-        |((feed, url, body), validators, (failures, gone, pause), last_error, times, schedule)| {
+    let rest = (of(subscription::any_schedule()), of(any::<Duration>()), any::<u32>(), of(time()));
+    (about, validators, rows, of(text()), times, rest).prop_map(
+        |((feed, url, body), validators, (failures, gone, pause), last_error, times, rest)| {
+            let (schedule, half_life, missed, last_missed) = rest;
             let (etag, last_modified, answered_by, moved_to) = validators;
             let (refreshed, not_before, backfill, subscription) = times;
             PollState {
@@ -23,11 +25,12 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
                 last_error,
                 refreshed,
                 not_before,
-                backfill,
-                subscription,
-                schedule,
+                backfill: backfill.map(Box::new),
+                subscription: subscription.map(Box::new),
+                schedule: schedule.map(Box::new),
                 gone,
                 pause: pause.map(|(address, until)| HostPause { address, until }),
+                overlap: Overlap { half_life, missed, last_missed },
             }
         },
     )

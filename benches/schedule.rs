@@ -1,0 +1,246 @@
+//! A million feeds in compressed time: the real scheduler and store over a publisher that answers at
+//! once.
+//!
+//! Time goes on when nothing is left to do, so that an hour takes as long as its work. What is measured:
+//! how long the start takes, the memory of a feed (in polling, and in the store, which is in memory here
+//! and holds what else is on disk), and the processor time of a poll, nearly all of them answered 304.
+//!
+//!     cargo bench --bench schedule -- 1000000
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use bytes::Bytes;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::clock::Clock;
+use tidegate::fetch::{
+    AllowPrivate, AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
+    FetchedDocument, PageFetch, Services, Validators,
+};
+use tidegate::judge::probe::Replies;
+use tidegate::model::*;
+use tidegate::poll::*;
+use tidegate::record::{Observation, Verdict};
+use tidegate::store::{EmbeddedStore, Store};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+#[cfg(unix)]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const START: Time = Time::from_unix(1_795_191_605);
+const INTERVAL: Duration = Duration::from_secs(600);
+/// How long polling is looked at once every feed was read.
+const SPAN: Duration = Duration::from_secs(1800);
+/// One poll in so many finds another document.
+const CHANGES: u64 = 1000;
+const DOCUMENT: Bytes = Bytes::from_static(b"<feed/>");
+
+/// A clock that goes with the runtime's.
+struct CompressedClock(Instant);
+
+impl Clock for CompressedClock {
+    fn now(&self) -> Time {
+        START.plus(self.0.elapsed())
+    }
+
+    fn running(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Takes every document for one of ten items.
+struct Taken;
+
+impl DocumentJudge for Taken {
+    fn take_in(
+        &self,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
+        _: &SharingContext,
+        _: &dyn LedgerReader,
+    ) -> Result<Judged, JudgeError> {
+        let before = round.snapshot.map(|snapshot| snapshot.state.clone());
+        let base = before.as_ref().map_or(Revision(0), |state| state.revision);
+        let before = before.unwrap_or_else(|| FeedState::untouched(Format::Atom10, round.now));
+        let state = FeedState {
+            render_revision: before.render_revision + 1,
+            updated_at: round.now,
+            wire: seen.prints.wire,
+            body: seen.prints.body,
+            site: Some("https://example.org/".to_owned()),
+            current: 10,
+            ..before
+        };
+        let change = Change::of_state(round.feed.clone(), base, round.now, state);
+        let verdict = Verdict { change: Some(change), ..Verdict::default() };
+        Ok(Judged { verdict, full: true, entries: 10, ..Judged::default() })
+    }
+
+    fn look_again(&self, _: &Observation<'_>, _: u32) -> Result<Verdict, JudgeError> {
+        Ok(Verdict::default())
+    }
+
+    fn backfill(
+        &self,
+        _: &Observation<'_>,
+        _: &ReceivedDocument,
+        _: &Backfill,
+        _: &HashSet<String>,
+    ) -> Result<Judged, JudgeError> {
+        Ok(Judged::default())
+    }
+
+    fn answered(&self, _: &Observation<'_>, _: &Replies, _: u32) -> Result<Judged, JudgeError> {
+        Ok(Judged::default())
+    }
+}
+
+fn services() -> Services {
+    let asked = Arc::new(std::sync::atomic::AtomicU64::new(1));
+    let fetch = tower::service_fn(move |request: FetchRequest| {
+        let number = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async move {
+            let known = request.validators.etag.is_some() && !number.is_multiple_of(CHANGES);
+            let print = u128::from(number);
+            let document = FetchedDocument {
+                bytes: DOCUMENT,
+                content_type: None,
+                prints: BodyPrints { wire: print, body: print },
+                delta: false,
+            };
+            let answer =
+                if known { FetchAnswer::NotModified } else { FetchAnswer::Document(document) };
+            Ok(Fetched {
+                answer,
+                status: if known { 304 } else { 200 },
+                validators: Validators {
+                    etag: Some("W/\"5f3c-61a8e0c2\"".to_owned()),
+                    last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
+                    answered_by: Some(request.url.clone()),
+                },
+                freshness: None,
+                final_url: request.url,
+                moved_to: None,
+                wire_bytes: 0,
+                notes: Vec::new(),
+                announced: None,
+                links: tidegate::websub::HubLinks::default(),
+            })
+        }
+    });
+    let ask = tower::service_fn(|request: AskRequest| async move { panic!("{request:?}") });
+    let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
+    Services { fetch: Fetch::new(fetch), ask: PageFetch::new(ask), call: Call::new(call) }
+}
+
+/// Resident memory in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// Processor time of this process.
+fn processor() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    Duration::from_millis(ticks * 10)
+}
+
+async fn polling(
+    store: &Arc<dyn Store>,
+    clock: &Arc<CompressedClock>,
+) -> (Poller, CancellationToken, tokio::task::JoinHandle<()>) {
+    let cancel = CancellationToken::new();
+    let parts = PollerConfig {
+        settings: PollSettings {
+            min_interval: INTERVAL,
+            max_interval: INTERVAL,
+            allow_private: AllowPrivate::No,
+            ..PollSettings::default()
+        },
+        store: Arc::clone(store),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        running: Arc::clone(clock) as Arc<dyn Clock>,
+        services: services(),
+        judge: Arc::new(Taken),
+        cancel: cancel.clone(),
+    };
+    let (poller, task) = Poller::start(parts).await.unwrap();
+    (poller, cancel, task)
+}
+
+async fn until(poller: &Poller, polls: u64) {
+    while poller.totals().polls() < polls {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn simulate(feeds: u64) {
+    let clock = Arc::new(CompressedClock(Instant::now()));
+    let endpoint = EndpointId::own("gate").unwrap();
+    let store = EmbeddedStore::in_memory(Some(endpoint), Arc::clone(&clock) as Arc<dyn Clock>);
+    let store: Arc<dyn Store> = Arc::new(store.unwrap());
+    let empty = resident();
+    for n in 0..feeds {
+        let record = FeedRecord {
+            name: FeedName::new(&format!("feed-of-some-name-{n}")).unwrap(),
+            url: format!("https://host{n}.example/blog/feed.xml"),
+            source: FeedSource::File,
+            standing: FeedStanding::Active,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+        };
+        store.put_feed(&record).await.unwrap();
+    }
+    let (poller, cancel, task) = polling(&store, &clock).await;
+    until(&poller, feeds).await;
+    cancel.cancel();
+    task.await.unwrap();
+    drop(poller);
+    // What was freed goes back to the system.
+    std::thread::sleep(Duration::from_secs(12));
+    let stored = resident();
+    let began = processor();
+    let (poller, cancel, task) = polling(&store, &clock).await;
+    let start = processor() - began;
+    until(&poller, feeds * 2).await;
+    let (before, begun, at) = (poller.totals(), processor(), clock.running());
+    let goal = at + SPAN;
+    while clock.running() < goal {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let (after, used, took) = (poller.totals(), processor() - begun, clock.running() - at);
+    std::thread::sleep(Duration::from_secs(12));
+    let polled = resident();
+    let polls = after.polls() - before.polls();
+    let each = |bytes: u64| bytes as f64 / feeds as f64;
+    println!("{feeds} feeds, one poll in {CHANGES} finds a change");
+    println!("start: {:.1} s of processor time", start.as_secs_f64());
+    println!("memory a feed: {:.0} B in the store (in memory)", each(stored - empty));
+    println!("               {:.0} B in polling", each(polled.saturating_sub(stored)));
+    println!(
+        "{polls} polls in {:.0} s: {:.1} a second",
+        took.as_secs_f64(),
+        polls as f64 / took.as_secs_f64()
+    );
+    println!(
+        "processor: {:.1} µs a poll, {:.3} of one",
+        used.as_secs_f64() * 1e6 / polls as f64,
+        used.as_secs_f64() / took.as_secs_f64()
+    );
+    println!("changed {}, failed {}", after.changed - before.changed, after.failed - before.failed);
+    cancel.cancel();
+    task.await.unwrap();
+}
+
+fn main() {
+    let feeds = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(simulate(feeds.unwrap_or(20_000)));
+}

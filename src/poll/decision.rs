@@ -1,0 +1,164 @@
+//! A decision over a feed's newest snapshot, from its turn to its commit.
+
+use super::decide::MAX_COMMIT_ATTEMPTS;
+use super::error::RoundError;
+use super::judge::{DocumentJudge, JudgeError, Judged};
+use super::ledger::{LedgerReader, NothingLeft, PinnedLedger};
+use super::memory::NO_PRINTS;
+use super::polling::{CommitProgress, PollContext};
+use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
+use crate::model::{FeedRecord, Snapshot, Time};
+use crate::record::Observation;
+use crate::store::PinnedFeed;
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The longest document whose entries are counted in passing, in bytes.
+const WEIGHED_IN_PASSING: usize = 64 * 1024;
+
+/// What is decided over a snapshot, and what it lacks of its ledger.
+type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &dyn LedgerReader) -> Result<Judged, JudgeError>
+    + Send
+    + Sync;
+
+/// What a decision is made over.
+#[derive(Default)]
+pub(super) struct DecisionBasis {
+    /// The bytes of what is decided on, where there are such.
+    pub(super) document: Bytes,
+    /// The names for which what left the ledger is looked up.
+    pub(super) names: Vec<String>,
+    /// Whether the settled items of the ledger are read only where the decision asks for them.
+    pub(super) is_unsettled: bool,
+}
+
+impl DecisionBasis {
+    /// The items that are not settled.
+    pub(super) fn unsettled() -> Self {
+        Self { is_unsettled: true, ..Self::default() }
+    }
+}
+
+/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
+pub(super) async fn decide_and_commit(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    basis: DecisionBasis,
+    decide: impl Fn(
+        &dyn DocumentJudge,
+        &Observation<'_>,
+        &dyn LedgerReader,
+    ) -> Result<Judged, JudgeError>
+    + Send
+    + Sync
+    + 'static,
+) -> Result<CommitProgress, RoundError> {
+    let decide: Arc<Decide> = Arc::new(decide);
+    let weight = weigh(bench, feed, &basis).await?;
+    let JudgeCost::Large(entries) = weight else {
+        return decided(bench, feed, now, &basis, None, decide).await;
+    };
+    let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
+    bench.attempts.begin(&feed.name, entries, now).await?;
+    let settled = decided(bench, feed, now, &basis, Some(turn), decide).await;
+    bench.attempts.end(&feed.name).await?;
+    settled
+}
+
+/// What judging takes. Where that takes its time, it is found out aside.
+async fn weigh(
+    bench: &PollContext,
+    feed: &FeedRecord,
+    basis: &DecisionBasis,
+) -> Result<JudgeCost, RoundError> {
+    let state = bench.store.state(&feed.name).await?;
+    let mut has_index = false;
+    if basis.is_unsettled && state.as_ref().is_some_and(is_large_ledger) {
+        let reader = bench.store.pin(&feed.name).await?;
+        has_index = match reader {
+            Some(reader) => reader.has_index().await?,
+            None => false,
+        };
+    }
+    let document = basis.document.clone();
+    let is_long = document.len() > WEIGHED_IN_PASSING;
+    let weigh = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
+    if !is_long {
+        return Ok(weigh());
+    }
+    let weight = tokio::task::spawn_blocking(weigh).await;
+    weight.map_err(|error| RoundError::Defect(error.to_string()))
+}
+
+/// The same in a turn that is held until the commit, or, without one, in one for each judgement.
+async fn decided(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    basis: &DecisionBasis,
+    mut turn: Option<JudgeTurn>,
+    decide: Arc<Decide>,
+) -> Result<CommitProgress, RoundError> {
+    for _ in 0..MAX_COMMIT_ATTEMPTS {
+        let (snapshot, reader) = if basis.is_unsettled {
+            bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
+        } else {
+            (bench.decisions.snapshot(&feed.name, &basis.names).await?, None)
+        };
+        let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
+        let read = (snapshot, reader);
+        let judged = judge(bench, feed, now, read, turn.as_mut(), Arc::clone(&decide)).await?;
+        let mut settled = CommitProgress::before(judged, before.as_ref());
+        let Some(mut change) = settled.judged.verdict.change.take() else {
+            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
+            return Ok(settled);
+        };
+        if !settled.judged.full {
+            (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
+        }
+        settled.after(&change.state, before.as_ref(), change.tick);
+        if let Some(revision) = bench.decisions.commit(change).await? {
+            settled.revision = revision;
+            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
+            return Ok(settled);
+        }
+    }
+    Err(RoundError::Contended)
+}
+
+/// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
+/// judge that panics costs one poll. A large ledger is let go of there as well.
+async fn judge(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+    (snapshot, reader): (Option<Snapshot>, Option<Arc<dyn PinnedFeed>>),
+    turn: Option<&mut JudgeTurn>,
+    decide: Arc<Decide>,
+) -> Result<Judged, RoundError> {
+    let turns = Arc::clone(&bench.turns);
+    let mut own = None;
+    let turn = match turn {
+        Some(turn) => turn,
+        None => {
+            own.insert(turns.acquire(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?)
+        }
+    };
+    let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
+    let runtime = Handle::current();
+    let work = move || {
+        let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
+        // The reader goes before the commit, which would keep what it might read.
+        let ledger: Box<dyn LedgerReader> = match reader {
+            Some(reader) => Box::new(PinnedLedger { reader, runtime }),
+            None => Box::new(NothingLeft),
+        };
+        decide(bench.judge.as_ref(), &round, ledger.as_ref())
+    };
+    match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
+        Ok(judged) => Ok(judged?),
+        Err(error) => Err(RoundError::Defect(error.to_string())),
+    }
+}

@@ -1,0 +1,116 @@
+//! The next poll of a feed, and why it comes then. Every feed has one, so that it is kept small and put
+//! into words only where somebody reads it.
+
+use super::schedule::describe_duration;
+use crate::model::Time;
+use crate::status::ScheduledPoll;
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+/// The next poll, and why then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedPoll {
+    pub at: Time,
+    pub reason: PollReason,
+}
+
+/// Why a poll comes when it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PollReason {
+    /// As a sentence says.
+    Words(Cow<'static, str>),
+    /// Because the feed has this interval.
+    Interval {
+        /// In seconds.
+        every: u32,
+        because: IntervalReason,
+        /// Whether `skipHours` or `skipDays` put it off.
+        is_put_off: bool,
+    },
+}
+
+/// What an interval comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalReason {
+    /// The publisher asks for so many seconds, in so many words.
+    Asked(u32, &'static str),
+    /// It is the shortest.
+    Shortest,
+    /// It is the longest.
+    Longest,
+    /// The feed takes about so many seconds to change.
+    Pace(u32),
+    /// In a longer one more than half of the document would be replaced.
+    Turnover,
+    /// Somebody tells of changes, in so many words.
+    Announced(&'static str),
+}
+
+impl PollReason {
+    /// Because of an interval.
+    pub fn interval(every: Duration, because: IntervalReason) -> Self {
+        Self::Interval { every: whole_seconds(every), because, is_put_off: false }
+    }
+}
+
+/// A duration in seconds, at most that of a lifetime.
+pub fn whole_seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
+}
+
+impl From<&'static str> for PollReason {
+    fn from(words: &'static str) -> Self {
+        Self::Words(Cow::Borrowed(words))
+    }
+}
+
+impl From<String> for PollReason {
+    fn from(words: String) -> Self {
+        Self::Words(Cow::Owned(words))
+    }
+}
+
+impl fmt::Display for PollReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (every, because, is_put_off) = match self {
+            Self::Words(words) => return f.write_str(words),
+            Self::Interval { every, because, is_put_off } => (*every, *because, *is_put_off),
+        };
+        let told = |seconds: u32| describe_duration(Duration::from_secs(u64::from(seconds)));
+        let every = told(every);
+        match because {
+            IntervalReason::Asked(wish, word) => {
+                write!(f, "the publisher asks for {} between polls ({word})", told(wish))?;
+            }
+            IntervalReason::Shortest => {
+                write!(f, "it changes often or is new: every {every}, the shortest interval")?;
+            }
+            IntervalReason::Longest => {
+                write!(f, "it changes seldom: every {every}, the longest interval")?;
+            }
+            IntervalReason::Pace(pace) => {
+                write!(f, "it takes about {} to change: every {every}", told(pace))?;
+            }
+            IntervalReason::Turnover => {
+                write!(f, "half of its document is replaced in about that time: every {every}")?;
+            }
+            IntervalReason::Announced(who) => {
+                write!(f, "{who}; polled every {every} all the same")?;
+            }
+        }
+        if is_put_off { f.write_str("; put off by skipHours or skipDays") } else { Ok(()) }
+    }
+}
+
+impl PlannedPoll {
+    /// A poll at a time, because of what a sentence says.
+    pub fn new(at: Time, reason: impl Into<PollReason>) -> Self {
+        Self { at, reason: reason.into() }
+    }
+
+    /// In words.
+    pub fn describe(&self) -> ScheduledPoll {
+        ScheduledPoll { at: self.at, reason: self.reason.to_string() }
+    }
+}

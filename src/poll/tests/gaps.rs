@@ -1,0 +1,26 @@
+//! Documents that have nothing in common with the ones before.
+
+use super::*;
+
+#[tokio::test]
+async fn a_document_apart_from_the_last_one_is_counted_and_dated_over_a_restart() {
+    let gateway = Gateway::with_news("one").await;
+    assert_eq!(gateway.status().gaps, PollGaps::default(), "a first document");
+    gateway.clock.set(later(600));
+    gateway.publisher.says("two", "2");
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    let gaps = PollGaps { count: 1, last: Some(later(600)) };
+    assert_eq!((gateway.status().gaps, gateway.poller.totals().apart), (gaps, 1));
+    gateway.clock.set(later(700));
+    assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
+    assert_eq!(gateway.status().gaps, gaps, "the same document again");
+    // A part of a document says nothing of what is not in it.
+    gateway.publisher.says("two and a delta", "3");
+    gateway.poll().await;
+    assert_eq!(gateway.status().gaps, gaps);
+
+    let publisher = Arc::clone(&gateway.publisher);
+    let store = gateway.stop().await;
+    let gateway = Gateway::start_later(&store, &publisher, 800).await;
+    assert_eq!((gateway.status().gaps, gateway.poller.totals().apart), (gaps, 0));
+}

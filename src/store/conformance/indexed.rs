@@ -1,0 +1,102 @@
+//! Of a ledger with an index only what is asked for is read.
+
+use super::make::*;
+use super::{Bench, on_every_store};
+use crate::model::*;
+use crate::store::*;
+use std::sync::Arc;
+
+on_every_store! {
+    a_ledger_without_an_index_is_read_whole
+    what_is_settled_is_read_where_it_is_asked_for
+}
+
+/// A feed with four items, of which `a` is in the order.
+async fn begun(bench: &impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut draft = Draft::on(&*store, "news", 1).await;
+    for name in ["a", "b", "c", "d"] {
+        draft = draft.item(name, name);
+    }
+    let mut change = draft.order(&["a"]).done();
+    change.state.living = 4;
+    store.commit(&claim, change).await.unwrap();
+}
+
+/// Gives all items keys, `b` and `c` one in common, and leaves `d` unsettled.
+async fn index(bench: &impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut change = Draft::on(&*store, "news", 2).await.touch("a", ItemStatus::Current).done();
+    let keys = [("a", vec![1]), ("b", vec![2, 9]), ("c", vec![3, 9]), ("d", vec![4])];
+    let items = keys.into_iter().map(|(name, keys)| ReindexedItem {
+        id: id(name),
+        added: keys.into_iter().map(IndexKey).collect(),
+        removed: Vec::new(),
+    });
+    change.index = IndexUpdate { unsettled: Some(vec![id("d")]), items: items.collect() };
+    change.state.living = 4;
+    store.commit(&claim, change).await.unwrap();
+}
+
+fn names(items: &[LedgerEntry]) -> Vec<String> {
+    items.iter().map(|known| known.id.to_string()).collect()
+}
+
+async fn found(store: &dyn Store, query: LedgerQuery) -> Vec<String> {
+    let reader = store.pin(&feed("news")).await.unwrap().unwrap();
+    names(&reader.find_items(query).await.unwrap().items)
+}
+
+fn by_keys(keys: &[u64]) -> LedgerQuery {
+    LedgerQuery { keys: keys.iter().copied().map(IndexKey).collect(), ..LedgerQuery::default() }
+}
+
+async fn a_ledger_without_an_index_is_read_whole(bench: impl Bench) {
+    begun(&bench).await;
+    let store = bench.store();
+    let reader = store.pin(&feed("news")).await.unwrap().unwrap();
+    assert!(!Arc::clone(&reader).has_index().await.unwrap());
+    let whole = store.snapshot(&feed("news")).await.unwrap();
+    assert_eq!(reader.unsettled(tick(9)).await.unwrap(), whole);
+    assert_eq!(whole.unwrap().unsettled, None);
+}
+
+async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
+    begun(&bench).await;
+    index(&bench).await;
+    let bench = bench.reopen().await;
+    let store = bench.store();
+    let reader = store.pin(&feed("news")).await.unwrap().unwrap();
+    assert!(Arc::clone(&reader).has_index().await.unwrap());
+    let part = reader.unsettled(tick(9)).await.unwrap().unwrap();
+    assert_eq!(names(&part.known), ["a", "d"]);
+    let settled = part.settled.unwrap();
+    assert_eq!((settled.living, settled.tombstones), (2, 0));
+    assert_eq!(settled.left_window, Some(tick(1)));
+    assert_eq!(part.size(), 4);
+
+    assert_eq!(found(&*store, by_keys(&[2])).await, ["b"]);
+    assert_eq!(found(&*store, by_keys(&[9, 7])).await, ["b", "c"]);
+    let ids = LedgerQuery { ids: vec![id("c"), id("z")], ..LedgerQuery::default() };
+    assert_eq!(found(&*store, ids).await, ["c"]);
+    let oldest = LedgerQuery { oldest: 2, ..LedgerQuery::default() };
+    assert_eq!(found(&*store, oldest).await.len(), 2);
+
+    let more = part.with_found(FoundItems {
+        items: store.snapshot(&feed("news")).await.unwrap().unwrap().known,
+        oldest_to: None,
+    });
+    let more = more.unwrap();
+    assert_eq!((more.known.len(), more.size()), (4, 4));
+
+    // A key that an item loses leads to it no more, and a purge leaves none.
+    let claim = bench.claim().await;
+    let mut change = Draft::on(&*store, "news", 3).await.touch("a", ItemStatus::Current).done();
+    let lost = ReindexedItem { id: id("b"), added: vec![IndexKey(5)], removed: vec![IndexKey(9)] };
+    change.index = IndexUpdate { unsettled: None, items: vec![lost] };
+    store.commit(&claim, change).await.unwrap();
+    assert_eq!(found(&*store, by_keys(&[9])).await, ["c"]);
+    assert_eq!(found(&*store, by_keys(&[5])).await, ["b"]);
+    store.purge_feed(&feed("news")).await.unwrap();
+    assert!(store.pin(&feed("news")).await.unwrap().is_none());
+}
