@@ -19,11 +19,11 @@ pub enum StoreKind {
 section! {
     /// Where the gateway keeps what it knows.
     pub struct StoreSettings {
-        /// `"sled"`: on disk; `"fjall"`: on disk, writes less and takes less space;
+        /// `"sled"`: on disk; `"fjall"`: on disk, writes less and takes less space for small feeds;
         /// `"memory"`: everything is forgotten at the end.
         ///
-        /// A data folder stays with the one that it was made with. `tidegate export` and `tidegate import`
-        /// carry a store over to the other.
+        /// sled is what was chosen for Tidegate and stays the default. A data folder stays with the engine
+        /// that it was made with; `tidegate export` and `tidegate import` carry a store over to the other.
         kind: StoreKind =
             OneOf(&[
                 ("sled", StoreKind::Sled),

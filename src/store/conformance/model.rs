@@ -490,7 +490,6 @@ proptest! {
         run::<InMemory>(steps);
     }
 }
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]

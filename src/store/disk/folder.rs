@@ -17,7 +17,7 @@ const REACHED: &str = "reached";
 /// The name of the engine that the store was made with; where there is none, it is the default one.
 const ENGINE: &str = "engine";
 /// What is written to see whether the file system takes anything.
-const TRIAL: &str = "trial";
+pub(super) const TRIAL: &str = "trial";
 /// How much: more than the engine needs to open its files.
 const TRIAL_BYTES: usize = 2 << 20;
 /// The first line of a mark.

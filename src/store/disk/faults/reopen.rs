@@ -4,6 +4,7 @@
 use super::barrier::{before_pass, failing, wide};
 use super::*;
 use crate::store::conformance::make::{poll_state, record};
+use crate::store::disk::folder::{MARK, TRIAL};
 use crate::store::{CommitError, Epoch, Select, StoreCondition};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -142,7 +143,7 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on(kind: DiskKind) {
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
-    let mark = path.join(super::super::folder::MARK);
+    let mark = path.join(MARK);
     let whole = std::fs::read(&mark).unwrap();
     std::fs::write(&mark, "what a failing disk answers").unwrap();
     fails.store(1, Ordering::Release);
@@ -164,7 +165,7 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on(kind: DiskKind) {
 async fn a_store_without_what_it_acknowledged_is_not_opened_again(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (store, fails) = open_failing(kind, &path, pauses(3_000));
+    let (store, fails) = open_failing(kind, &path, pauses(10));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -179,11 +180,12 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again(kind: DiskKind
     second.known = vec![LedgerEntry { touched: second.state.render_revision, ..known }];
     second.order = None;
     store.commit(&claim, second).await.unwrap();
+    bar(&path);
     fails.store(1, Ordering::Release);
     let third = change(&store, "three").await;
     store.commit(&claim, third).await.unwrap_err();
     // The database is that of before the second change.
-    put_back(kind, &path, &older);
+    put_back(&store, kind, &path, &older).await;
     let what = until_given_up(&store).await;
     assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
     assert!(store.close().await.is_err());
@@ -194,7 +196,7 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind:
     for lost in ["record", "poll state"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        let (store, fails) = open_failing(kind, &path, pauses(3_000));
+        let (store, fails) = open_failing(kind, &path, pauses(10));
         let claim = claim(&store).await;
         let first = change(&store, "one").await;
         store.commit(&claim, first).await.unwrap();
@@ -204,18 +206,33 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind:
         } else {
             store.checkpoint(&claim, &[poll_state("news")]).await.unwrap();
         }
+        bar(&path);
         fails.store(1, Ordering::Release);
         let second = change(&store, "two").await;
         store.commit(&claim, second).await.unwrap_err();
-        put_back(kind, &path, &older);
+        put_back(&store, kind, &path, &older).await;
         let what = until_given_up(&store).await;
         assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
         assert!(store.close().await.is_err());
     }
 }
 
-/// Puts the engine's files back to what they were, before the store is opened again.
-fn put_back(kind: DiskKind, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
+/// Lets no store be opened again in the folder: nothing can be written to it.
+fn bar(path: &Path) {
+    std::fs::create_dir(path.join(TRIAL)).unwrap();
+}
+
+/// Puts the engine's files back to what they were once nobody has them open, and lets the store be opened again.
+async fn put_back(
+    store: &EmbeddedStore,
+    kind: DiskKind,
+    path: &Path,
+    older: &BTreeMap<String, Vec<u8>>,
+) {
+    let has_tried = |condition: &StoreCondition| {
+        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
+    };
+    until(store, has_tried).await;
     let is_engines = |name: &&String| kind.engine().owns(name.split('/').next().unwrap());
     for name in files(path).keys().filter(is_engines) {
         std::fs::remove_file(path.join(name)).unwrap();
@@ -224,6 +241,7 @@ fn put_back(kind: DiskKind, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
         std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
         std::fs::write(path.join(name), &older[name]).unwrap();
     }
+    std::fs::remove_dir(path.join(TRIAL)).unwrap();
 }
 
 /// Waits until the store is not tried any more; what is missing.
