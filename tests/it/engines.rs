@@ -55,7 +55,7 @@ async fn a_store_is_carried_from_one_engine_to_the_other() {
     std::fs::write(folder.join("list.opml"), LIST).unwrap();
     configure(folder, "sled", "one");
     configure(folder, "fjall", "two");
-    assert!(done(folder, &["check", "fjall.toml"]).contains("keeps its data in two"));
+    assert!(done(folder, &["check", "-c", "fjall.toml"]).contains("keeps its data in two"));
     done(folder, &["import", "list.opml", "-c", "sled.toml"]);
     let before = digest(DiskKind::Sled, &folder.join("one")).await;
     done(folder, &["export", "a.tg", "-c", "sled.toml", "--move"]);

@@ -3,11 +3,14 @@
 use super::folder::StoreFolder;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The bytes that are hashed at a time.
 const CHUNK: usize = 64 * 1024;
+/// The unit in which the system says what a file takes, in bytes.
+const BLOCK: u64 = 512;
 /// How deep an engine's folders are.
 const DEPTH_LIMIT: usize = 8;
 
@@ -85,20 +88,18 @@ pub(super) fn is_hashed_whole(folder: &StoreFolder) -> io::Result<bool> {
     Ok(engine_files(folder)?.iter().all(is_hashed))
 }
 
-/// The bytes of the engine's files.
+/// The bytes of the engine's files; what a file is longer than what was written to it takes nothing.
 pub(super) fn engine_bytes(folder: &StoreFolder) -> io::Result<u64> {
-    bytes(folder, |_| true)
+    let files = engine_files(folder)?;
+    let bytes = |about: fs::Metadata| about.len().min(about.blocks().saturating_mul(BLOCK));
+    files.iter().map(|path| fs::metadata(path).map(bytes)).sum()
 }
 
 /// The bytes that a copy of the engine's files takes.
 pub(super) fn copy_bytes(folder: &StoreFolder) -> io::Result<u64> {
-    bytes(folder, |path| !folder.engine().is_written_once(path))
-}
-
-fn bytes(folder: &StoreFolder, counts: impl Fn(&Path) -> bool) -> io::Result<u64> {
     let files = engine_files(folder)?;
-    let counted = files.iter().filter(|path| counts(below(folder, path)));
-    counted.map(|path| fs::metadata(path).map(|about| about.len())).sum()
+    let copied = files.iter().filter(|path| !folder.engine().is_written_once(below(folder, path)));
+    copied.map(|path| fs::metadata(path).map(|about| about.len())).sum()
 }
 
 /// Copies the engine's files into the folder `to`. What is written once is not written again: it gets a

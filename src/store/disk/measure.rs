@@ -13,7 +13,8 @@ use crate::store::{Claim, EmbeddedStore, Store};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How many feeds are written at a time where the barrier is shared.
 const TOGETHER: usize = 32;
