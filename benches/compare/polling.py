@@ -26,6 +26,8 @@ import tempfile
 import time
 import urllib.request
 
+import measure
+
 WORDS = """time year people way day man thing woman life child world school state family student group
 country problem hand part place case week company system program question work government number night
 point home water room mother area money story fact month lot right study book eye job word business issue
@@ -163,6 +165,11 @@ class Gateway:
         self.wait_for_publisher()
         first = str(min(os.sched_getaffinity(0)))
         pin = [] if options.unpinned else ["taskset", "-c", first]
+        self.control = None
+        if options.instructions:
+            valgrind, self.control = measure.programs("valgrind", "callgrind_control")
+            pin += [valgrind, "--tool=callgrind", "-q", "--instr-atstart=no"]
+            pin += [f"--callgrind-out-file={options.profile or self.folder}/callgrind.%p"]
         self.errors = open(f"{self.folder}/log", "w")
         self.process = subprocess.Popen(
             pin + [options.binary, "serve", "-c", config],
@@ -213,8 +220,17 @@ class Gateway:
                 sys.exit(f"the first polls took longer than {limit} s: {self.counted()}")
             time.sleep(0.2)
 
+    def count_instructions(self):
+        """From here on, under callgrind; what was before is not counted."""
+        if self.control:
+            subprocess.run([self.control, "-i", "on", str(self.pid)], check=True, stdout=subprocess.DEVNULL)
+
+    def executed(self):
+        return measure.executed(self.control, self.pid) if self.control else 0
+
     def measure(self, seconds):
         """Per poll, over so long."""
+        executed = self.executed()
         before, began = self.usage(), self.counted()
         time.sleep(seconds)
         after, ended = self.usage(), self.counted()
@@ -227,6 +243,7 @@ class Gateway:
             "disk": (after[1] - before[1]) / polls,
             "written": (after[2] - before[2]) / polls,
             "load": (after[0] - before[0]) / seconds,
+            "instructions": (self.executed() - executed) / polls,
         }
 
     def stop(self):
@@ -245,10 +262,14 @@ def cost(options, name, mode, documents, share):
     try:
         gateway.settle(options.feeds, 300)
         time.sleep(options.warm)
+        gateway.count_instructions()
         runs = [gateway.measure(options.seconds) for _ in range(options.runs)]
     finally:
         gateway.stop()
     for run in runs:
+        if options.instructions:
+            print(f"{name:<28} {run['polls']:>8} polls  {run['instructions']:>9.0f} instructions", flush=True)
+            continue
         print(
             f"{name:<28} {run['polls']:>8} polls  {run['cpu']:>7.1f} µs  {run['disk']:>8.0f} B to disk"
             f"  {run['written']:>8.0f} B written  {run['connections']:>5.2f} connections"
@@ -294,6 +315,8 @@ def main():
     parser.add_argument("--warm", type=float, default=5)
     parser.add_argument("--memory-interval", type=int, default=60)
     parser.add_argument("--memory-wait", type=float, default=90)
+    parser.add_argument("--instructions", action="store_true", help="count them, under callgrind: take some 200 feeds")
+    parser.add_argument("--profile", help="a folder for what callgrind writes")
     parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
     parser.add_argument("--unpinned", action="store_true")
     parser.add_argument("--entries", type=int, default=0, help="of a document, instead of the usual ones")
