@@ -3,6 +3,7 @@
 mod aggregates;
 mod compact;
 mod demo;
+mod disk;
 mod error;
 mod export;
 mod feeds;

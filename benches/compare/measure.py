@@ -55,9 +55,15 @@ def memory(process):
 
 
 def written(process):
-    """Bytes that a process had written to disk."""
+    """Bytes of the pages that a process made dirty: more than it wrote where the file system has large folios."""
     counts = pathlib.Path(f"/proc/{process}/io").read_text()
     return int(re.search(r"^write_bytes: (\d+)", counts, re.M).group(1))
+
+
+def handed(process):
+    """Bytes that a process handed to the system to write."""
+    counts = pathlib.Path(f"/proc/{process}/io").read_text()
+    return int(re.search(r"^wchar: (\d+)", counts, re.M).group(1))
 
 
 def disk(folder):

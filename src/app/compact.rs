@@ -1,9 +1,11 @@
 //! `tidegate compact`: writes the store anew, without what was removed from it.
 
-use super::import::{folder, unopened};
+use super::import::{on_disk, unopened};
 use super::{AppError, ConfigSource};
 use crate::clock::SystemClock;
-use crate::store::{CompactError, CompactProgress, CompactRequest, Compacted, compact as rewrite};
+use crate::store::{
+    CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, compact as rewrite,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -18,13 +20,14 @@ pub struct CompactOptions {
 /// Writes the store of a gateway anew.
 pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
     let config = options.settings.load()?.config;
-    let path = folder(&config)?;
+    let DiskRequest { kind, path, endpoint, .. } = on_disk(&config)?;
     if !path.is_dir() {
         return Err(AppError::Input(format!("there is no data folder {}", path.display())));
     }
     let request = CompactRequest {
+        kind,
         path,
-        endpoint: config.publish.endpoint,
+        endpoint,
         min_free: config.store.min_free,
         clock: Arc::new(SystemClock),
     };

@@ -1,6 +1,6 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file.
 
-use super::import::{ImportedState, folder, open_to_copy};
+use super::import::{ImportedState, on_disk, open_to_copy};
 use super::{AppError, ConfigSource};
 use crate::clock::{Clock, SystemClock};
 use crate::store::portable::{ExportHead, ExportWriter, PortableError};
@@ -32,7 +32,7 @@ const CLAIM: Duration = Duration::from_secs(3600);
 /// is sealed once the file and its name are durable.
 pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
-    let (file, path) = (options.file, folder(&config)?);
+    let (file, path) = (options.file, on_disk(&config)?.path);
     if !path.is_dir() {
         return Err(AppError::Input(format!("there is no data folder {}", path.display())));
     }

@@ -2,9 +2,9 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::{AppError, aggregates, feeds, retention, space, token, translate};
+use super::{AppError, aggregates, disk, feeds, retention, space, token, translate};
 use crate::clock::{Clock, RunningClock, SystemClock};
-use crate::config::{Config, StoreKind};
+use crate::config::Config;
 use crate::hub::{self, Hub};
 use crate::load::Load;
 use crate::poll::{self, ParseAndRecord, Poller};
@@ -79,7 +79,7 @@ impl Gateway {
             .map_err(|error| AppError::run("the listening address is unknown", error))?;
         let public_url =
             config.server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let keeps = config.store.kind == StoreKind::Sled;
+        let keeps = disk::kind(config).is_some();
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
@@ -250,15 +250,13 @@ async fn open(
     clock: Arc<dyn Clock>,
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
-    let endpoint = config.publish.endpoint.clone();
-    if config.store.kind == StoreKind::Memory {
-        let store = EmbeddedStore::in_memory(endpoint, clock);
+    let Some(request) = disk::request(config) else {
+        let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
         return Ok(Arc::new(space::limit(store, space)));
-    }
-    let path = config.store.path.clone();
+    };
     let open = move || {
-        let store = EmbeddedStore::on_disk(&path, endpoint, clock)?;
+        let store = EmbeddedStore::open_on_disk(request, clock)?;
         Ok::<_, StoreError>(space::limit(store, space))
     };
     let opened = tokio::task::spawn_blocking(open).await;

@@ -6,14 +6,14 @@ mod state;
 
 pub use plan::{ImportPlan, RefusedOutline};
 
-use super::{AppError, ConfigSource, space};
+use super::{AppError, ConfigSource, disk, space};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, StoreKind};
+use crate::config::Config;
 use crate::model::{FeedRecord, Time};
 use crate::parse::opml::{self, OpmlLimits, OpmlProblem};
 use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
-use crate::store::{EmbeddedStore, Store, StoreError};
+use crate::store::{DiskRequest, EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 use plan::{ExistingFeeds, plan};
 use std::io::{IsTerminal, Read};
@@ -94,14 +94,13 @@ fn unreadable(file: &Path, error: &std::io::Error) -> AppError {
     AppError::Input(format!("{} cannot be read: {error}", file.display()))
 }
 
-/// The data folder of a configuration; a store in memory is no place to bring anything to.
-pub(super) fn folder(config: &Config) -> Result<PathBuf, AppError> {
-    match config.store.kind {
-        StoreKind::Sled => Ok(config.store.path.clone()),
-        StoreKind::Memory => Err(AppError::Input(
+/// The store on disk of a configuration; one in memory is no place to bring anything to.
+pub(super) fn on_disk(config: &Config) -> Result<DiskRequest, AppError> {
+    disk::request(config).ok_or_else(|| {
+        AppError::Input(
             "store.kind is \"memory\", so nothing would be left of it; name a folder with --data and a configuration without store.kind".to_owned(),
-        )),
-    }
+        )
+    })
 }
 
 /// What a store that cannot be opened means here.
@@ -125,14 +124,11 @@ pub(super) async fn open_to_copy(
     config: &Config,
     takes_moved: bool,
 ) -> Result<Arc<EmbeddedStore>, AppError> {
-    let (path, endpoint) = (folder(config)?, config.publish.endpoint.clone());
+    let request = DiskRequest { takes_moved, ..on_disk(config)? };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let watched = space::watched(config, None);
     let open = move || {
-        let store = match takes_moved {
-            true => EmbeddedStore::on_disk_to_copy(&path, endpoint, clock),
-            false => EmbeddedStore::on_disk(&path, endpoint, clock),
-        }?;
+        let store = EmbeddedStore::open_on_disk(request, clock)?;
         Ok(space::limit(store, watched))
     };
     let opened = tokio::task::spawn_blocking(open).await;

@@ -1,6 +1,7 @@
 //! Looks now and then how much space the file system of the data folder has left.
 
-use crate::config::{Config, StoreKind};
+use super::disk;
+use crate::config::Config;
 use crate::store::{EmbeddedStore, FreeSpace};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ const MEASURE_EVERY: Duration = Duration::from_secs(3);
 
 /// The free space that a gateway watches; `given`: one from outside. A store in memory takes none.
 pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<Arc<FreeSpace>> {
-    let is_on_disk = config.store.kind == StoreKind::Sled;
+    let is_on_disk = disk::kind(config).is_some();
     let of_folder = || {
         let space = FreeSpace::of_folder(config.store.path.clone(), config.store.min_free);
         is_on_disk.then(|| Arc::new(space))

@@ -37,7 +37,9 @@ fn summary(name: &str, checked: &Checked) -> String {
     let shown = server.public_url.clone().unwrap_or_else(|| format!("http://{}", server.listen));
     lines.push(format!("  listens on {}, known as {shown}", server.listen));
     lines.push(match config.store.kind {
-        StoreKind::Sled => format!("  keeps its data in {}", config.store.path.display()),
+        StoreKind::Sled | StoreKind::Fjall => {
+            format!("  keeps its data in {}", config.store.path.display())
+        }
         StoreKind::Memory => "  keeps its data in memory, until it stops".to_owned(),
     });
     let polling = &config.polling;

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum StoreKind {
-    /// On disk.
+    /// On disk, in sled.
     #[default]
     Sled,
+    /// On disk, in fjall.
+    Fjall,
     /// In memory: everything is forgotten at the end.
     Memory,
 }
@@ -17,9 +19,17 @@ pub enum StoreKind {
 section! {
     /// Where the gateway keeps what it knows.
     pub struct StoreSettings {
-        /// `"sled"`: on disk; `"memory"`: everything is forgotten at the end.
+        /// `"sled"`: on disk; `"fjall"`: on disk, writes less and takes less space for small feeds;
+        /// `"memory"`: everything is forgotten at the end.
+        ///
+        /// sled is what was chosen for Tidegate and stays the default. A data folder stays with the engine
+        /// that it was made with; `tidegate export` and `tidegate import` carry a store over to the other.
         kind: StoreKind =
-            OneOf(&[("sled", StoreKind::Sled), ("memory", StoreKind::Memory)]), Preset("\"sled\"");
+            OneOf(&[
+                ("sled", StoreKind::Sled),
+                ("fjall", StoreKind::Fjall),
+                ("memory", StoreKind::Memory),
+            ]), Preset("\"sled\"");
         /// The data folder.
         ///
         /// One process at a time uses it.

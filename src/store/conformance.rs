@@ -18,9 +18,10 @@ mod retention;
 mod subscriptions;
 mod together;
 
-use super::{Claim, EmbeddedStore, Store};
+use super::{Claim, DiskKind, DiskRequest, EmbeddedStore, Store};
 use crate::clock::ManualClock;
 use crate::model::EndpointId;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,21 +75,39 @@ impl Bench for InMemory {
     }
 }
 
-struct OnDisk {
+/// An engine as a type.
+trait OfKind: Send + Sync + 'static {
+    const KIND: DiskKind;
+}
+
+struct Sled;
+
+impl OfKind for Sled {
+    const KIND: DiskKind = DiskKind::Sled;
+}
+
+struct Fjall;
+
+impl OfKind for Fjall {
+    const KIND: DiskKind = DiskKind::Fjall;
+}
+
+struct OnDisk<K> {
     store: Arc<EmbeddedStore>,
     clock: ManualClock,
     folder: tempfile::TempDir,
+    kind: PhantomData<K>,
 }
 
-impl OnDisk {
+impl<K: OfKind> OnDisk<K> {
     fn open(folder: tempfile::TempDir, clock: ManualClock) -> Self {
-        let clock_too = Arc::new(clock.clone());
-        let store = EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock_too).unwrap();
-        Self { store: Arc::new(store), clock, folder }
+        let request = DiskRequest::new(K::KIND, folder.path(), Some(endpoint()));
+        let store = EmbeddedStore::open_on_disk(request, Arc::new(clock.clone())).unwrap();
+        Self { store: Arc::new(store), clock, folder, kind: PhantomData }
     }
 }
 
-impl Bench for OnDisk {
+impl<K: OfKind> Bench for OnDisk<K> {
     fn new() -> Self {
         Self::open(tempfile::tempdir().unwrap(), ManualClock::at(make::time(0)))
     }
@@ -123,8 +142,19 @@ macro_rules! on_every_store {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    super::$case(<crate::store::conformance::OnDisk as
-                        crate::store::conformance::Bench>::new()).await;
+                    super::$case(<crate::store::conformance::OnDisk<
+                        crate::store::conformance::Sled,
+                    > as crate::store::conformance::Bench>::new()).await;
+                }
+            )+
+        }
+        mod on_disk_fjall {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::$case(<crate::store::conformance::OnDisk<
+                        crate::store::conformance::Fjall,
+                    > as crate::store::conformance::Bench>::new()).await;
                 }
             )+
         }

@@ -1,8 +1,8 @@
 //! What the store needs of a database: entries in classes, each with a key and a value, in the order of
 //! their keys; changed all or nothing, made durable by a barrier.
 //!
-//! sled is one such database ([`super::sled`]), an ordered map in memory the other. What an entry means
-//! is the store's own ([`super::embedded`]), and written once for both.
+//! sled and fjall are such databases ([`super::sled`], [`super::fjall`]), an ordered map in memory the third. What
+//! an entry means is the store's own ([`super::embedded`]), and written once for all.
 
 mod memory;
 
@@ -164,6 +164,9 @@ pub(super) struct Portion {
 
 /// The most bytes of a value that come with its size.
 pub(super) const HEAD_BYTES: usize = 10;
+
+/// About how many bytes an engine on disk reads at once.
+pub(super) const PORTION_BYTES: usize = 1 << 20;
 
 /// How much a value takes.
 #[derive(Debug, Clone, PartialEq, Eq)]

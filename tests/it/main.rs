@@ -17,6 +17,7 @@ mod documents;
 mod doors_kill;
 mod e2e;
 mod endpoints;
+mod engines;
 mod evicted;
 mod fuzz_smoke;
 mod gateway;

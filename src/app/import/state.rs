@@ -1,7 +1,7 @@
 //! The whole state of a gateway from a file: proved whole first, written to a fresh folder, and
 //! given its name only then.
 
-use super::{ImportedState, folder, unreadable};
+use super::{ImportedState, on_disk, unreadable};
 use crate::app::AppError;
 use crate::app::export::sync_folder;
 use crate::clock::Clock;
@@ -10,7 +10,7 @@ use crate::model::Time;
 use crate::store::portable::{
     Copying, ExportHead, ExportReader, ExportRecord, ExportTotals, PortableError,
 };
-use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
+use crate::store::{DiskRequest, EmbeddedStore, FreeSpace, Store, StoreError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(super) async fn bring_in(
     config: &Config,
     clock: Arc<dyn Clock>,
 ) -> Result<ImportedState, AppError> {
-    let target = folder(config)?;
+    let request = on_disk(config)?;
+    let target = request.path.clone();
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
     free(&target)?;
@@ -46,7 +47,8 @@ pub(super) async fn bring_in(
     std::fs::create_dir_all(&fresh)
         .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
     let space = FreeSpace::of_folder(fresh.clone(), config.store.min_free);
-    let filled = fill(file.to_owned(), &fresh, head, (known, Arc::new(space)), clock).await;
+    let fresh_request = DiskRequest { path: fresh.clone(), ..request };
+    let filled = fill(file.to_owned(), fresh_request, head, (known, Arc::new(space)), clock).await;
     let filled = match filled {
         Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
         Err(error) => Err(error),
@@ -98,17 +100,18 @@ async fn proved(file: PathBuf) -> Result<Result<(ExportHead, Time), PortableErro
 
 async fn fill(
     file: PathBuf,
-    fresh: &Path,
+    request: DiskRequest,
     head: ExportHead,
     (known, space): (Time, Arc<FreeSpace>),
     clock: Arc<dyn Clock>,
 ) -> Result<ExportTotals, AppError> {
     let failed = "the state could not be stored";
-    let (path, now) = (fresh.to_owned(), clock.now());
+    let now = clock.now();
     let is_move = head.is_move;
     let opened = tokio::task::spawn_blocking(move || {
         let ExportHead { endpoint, sup_ids, .. } = head;
-        let store = EmbeddedStore::on_disk_as(&path, Some(endpoint), Some(sup_ids), clock)?;
+        let request = DiskRequest { endpoint: Some(endpoint), sup_ids: Some(sup_ids), ..request };
+        let store = EmbeddedStore::open_on_disk(request, clock)?;
         Ok::<_, StoreError>(store.with_space(space))
     });
     let opened = opened.await.map_err(|error| AppError::run(failed, error))?;

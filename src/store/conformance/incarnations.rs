@@ -3,7 +3,7 @@
 
 use super::carry::{bring, pieces};
 use super::make::*;
-use super::{Bench, InMemory, OnDisk, endpoint, on_every_store};
+use super::{Bench, InMemory, OnDisk, Sled, endpoint, on_every_store};
 use crate::clock::ManualClock;
 use crate::model::*;
 use crate::store::portable::{Copying, ExportRecord};
@@ -67,7 +67,7 @@ async fn state(store: &dyn Store) -> FeedState {
 }
 
 async fn a_move_goes_on(bench: impl Bench) {
-    goes_on::<OnDisk>(&bench).await;
+    goes_on::<OnDisk<Sled>>(&bench).await;
     goes_on::<InMemory>(&bench).await;
 }
 
@@ -97,7 +97,7 @@ async fn goes_on<B: Bench>(bench: &impl Bench) {
 async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
     let before = changes(&bench, 1..5).await;
     let store = bench.store();
-    let copies = (copied::<OnDisk>(&*store, 20).await, copied::<InMemory>(&*store, 20).await);
+    let copies = (copied::<OnDisk<Sled>>(&*store, 20).await, copied::<InMemory>(&*store, 20).await);
     let ahead = changes(&bench, 5..30).await;
     is_apart(&copies.0, &before, &ahead).await;
     is_apart(&copies.1, &before, &ahead).await;
@@ -122,7 +122,7 @@ async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
 }
 
 async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
-    third::<OnDisk>(&bench).await;
+    third::<OnDisk<Sled>>(&bench).await;
     third::<InMemory>(&bench).await;
 }
 
@@ -188,7 +188,7 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
     let folder = tempfile::tempdir().unwrap();
     let clock = || Arc::new(ManualClock::at(time(0)));
     let open = || EmbeddedStore::on_disk(folder.path(), Some(endpoint()), clock());
-    let bench = OnDisk::new();
+    let bench = OnDisk::<Sled>::new();
     changes(&bench, 1..5).await;
     let all = pieces(&*bench.store()).await;
     let disk = open().unwrap();
@@ -209,7 +209,9 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
         assert!(said.contains("was moved to /to/gate.tg on "), "{said}");
         assert!(said.contains("import it into an empty folder"), "{said}");
     }
-    let copied = EmbeddedStore::on_disk_to_copy(folder.path(), Some(endpoint()), clock()).unwrap();
+    let to_copy = DiskRequest::new(DiskKind::Sled, folder.path(), Some(endpoint()));
+    let to_copy = DiskRequest { takes_moved: true, ..to_copy };
+    let copied = EmbeddedStore::open_on_disk(to_copy, clock()).unwrap();
     assert_eq!(pieces(&copied).await.len(), all.len());
     copied.close().await.unwrap();
     assert!(said(open()).contains("was moved"), "a look at it takes nothing back");

@@ -3,7 +3,7 @@
 
 use super::holder::Holder;
 use super::make::*;
-use super::{Bench, InMemory, OnDisk};
+use super::{Bench, Fjall, InMemory, OnDisk, Sled};
 use crate::model::*;
 use crate::store::*;
 use proptest::collection::vec;
@@ -490,11 +490,11 @@ proptest! {
         run::<InMemory>(steps);
     }
 }
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn disk_agrees_with_the_model(steps in vec(step(), 1..30)) {
-        run::<OnDisk>(steps);
+        run::<OnDisk<Sled>>(steps.clone());
+        run::<OnDisk<Fjall>>(steps);
     }
 }

@@ -4,12 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Makes everything written so far durable. The one seam through which tests let it fail.
-pub(super) trait Barrier: Send {
-    /// Returns when everything written before the call would survive a loss of power.
-    fn pass(&mut self) -> io::Result<()>;
-}
-
 /// sled's blocking flush, and then a sync of our own: sled 0.34 does not sync on Linux, where its
 /// flush ends in `sync_file_range`. Never `flush_async`, which deadlocks beside transactions
 /// (sled issue 1308).
@@ -24,10 +18,9 @@ impl FlushAndSync {
         let file = File::options().read(true).write(true).open(folder.join("db"))?;
         Ok(Self { db, file })
     }
-}
 
-impl Barrier for FlushAndSync {
-    fn pass(&mut self) -> io::Result<()> {
+    /// Returns when everything written before the call would survive a loss of power.
+    pub(super) fn pass(&mut self) -> io::Result<()> {
         self.db.flush().map_err(|error| match error {
             ::sled::Error::Io(error) => error,
             other => io::Error::other(other.to_string()),

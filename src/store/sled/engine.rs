@@ -1,11 +1,11 @@
 //! sled as the store's database: one tree per class of value, since sixteen neighbours share a leaf and
 //! are written together, whatever their size. Large values stand in pieces in a tree of their own.
 
-use super::barrier::Barrier;
+use super::barrier::FlushAndSync;
 use super::watchdog::Watchdog;
 use crate::store::StoreError;
 use crate::store::engine::{
-    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, ValueSize, Writes,
+    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, ValueSize, Writes,
 };
 use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
@@ -29,8 +29,6 @@ const WHOLE: u8 = 0;
 const IN_PIECES: u8 = 1;
 /// How often in a row another value may take the place of one while its pieces are read.
 const REPLACED_LIMIT: usize = 64;
-/// About how many bytes are read at once.
-const PORTION_BYTES: usize = 1 << 20;
 /// sled's page cache, in bytes. Its default is 1 GiB.
 const CACHE: u64 = 64 * 1024 * 1024;
 /// How often sled flushes by itself, in milliseconds; its garbage collection runs then.
@@ -72,20 +70,15 @@ pub(super) type TreeWrites = BTreeMap<(Place, Vec<u8>), Option<Vec<u8>>>;
 pub(in crate::store) struct SledEngine {
     path: String,
     trees: HashMap<Place, Tree>,
-    barrier: Mutex<Box<dyn Barrier>>,
+    barrier: Mutex<FlushAndSync>,
     /// The database's file, opened before the engine had it, until the first barrier: the system tells of
     /// what was lost once to each who had the file open then, and the engine does not pass it on.
     opened_before: Mutex<Option<File>>,
     watchdog: Watchdog,
 }
 
-/// Opens sled in the folder `path`; messages speak of the folder `shown`. `barrier` makes what is
-/// written durable.
-pub(super) fn open(
-    path: &Path,
-    shown: &Path,
-    barrier: impl FnOnce(&Db, &Path) -> io::Result<Box<dyn Barrier>>,
-) -> Result<SledEngine, StoreError> {
+/// Opens sled in the folder `path`; messages speak of the folder `shown`.
+pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> {
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
     let shown = shown.display().to_string();
@@ -104,7 +97,7 @@ pub(super) fn open(
         match opened {
             Ok(Ok((None, _))) => return Err(StoreError::Unreleased { path: shown }),
             Ok(Ok((Some(trees), db))) => {
-                let barrier = barrier(&db, path)
+                let barrier = FlushAndSync::new(db.clone(), path)
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
                 let barrier = Mutex::new(barrier);
                 let waking = db.clone();

@@ -112,6 +112,7 @@ pub const FREE: &[&str] = &["app", "cli", "clock", "demo", "lib", "main"];
 pub const ONLY_IN: &[(&str, &[&str])] = &[
     // The file of the module declares the module.
     ("sled", &["store/sled", "store.rs"]),
+    ("fjall", &["store/fjall", "store.rs"]),
     ("reqwest", &["fetch"]),
     ("axum", &["serve", "demo"]),
     ("hyper_util::server", &["serve", "demo"]),

@@ -1,81 +1,130 @@
 //! After a barrier that failed, nothing is acknowledged, published or pretended.
 
 use super::*;
-use crate::store::sled::barrier::{Barrier, FlushAndSync};
+use crate::store::engine::{Class, KeyOrder, KeyRange, Portion, ValueSize, Writes};
 use crate::store::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
-/// A barrier that fails so often, and works from then on.
-pub(super) struct Failing {
-    real: FlushAndSync,
-    left: Arc<AtomicUsize>,
+on_every_engine! {
+    an_opening_that_is_not_durable_fails
+    nothing_is_seen_before_it_is_durable
+    dropping_a_store_lets_go_of_the_folder
+    a_wide_change_that_breaks_off_is_whole_or_not_there
 }
 
-impl Failing {
-    /// Makes barriers that share how often they fail.
-    pub(super) fn maker(
-        left: &Arc<AtomicUsize>,
-    ) -> impl Fn(&::sled::Db, &Path) -> io::Result<Box<dyn Barrier>> + Send + use<> {
-        let left = Arc::clone(left);
-        move |db, folder| {
-            let real = FlushAndSync::new(db.clone(), folder)?;
-            Ok(Box::new(Self { real, left: Arc::clone(&left) }))
-        }
+/// What is done before each barrier of an engine; an error is its answer.
+pub(super) type BeforePass = dyn Fn() -> io::Result<()> + Send + Sync;
+
+/// An engine with something before its barrier.
+struct Guarded {
+    engine: Arc<dyn Engine>,
+    before: Arc<BeforePass>,
+}
+
+/// Has something done before each barrier.
+pub(super) fn before_pass(
+    before: impl Fn() -> io::Result<()> + Send + Sync + 'static,
+) -> Box<WrapEngine> {
+    let before: Arc<BeforePass> = Arc::new(before);
+    Box::new(move |engine| Arc::new(Guarded { engine, before: Arc::clone(&before) }))
+}
+
+fn no_space() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "no space left on device")
+}
+
+impl Engine for Guarded {
+    fn path(&self) -> &str {
+        self.engine.path()
+    }
+
+    fn is_compact(&self) -> bool {
+        self.engine.is_compact()
+    }
+
+    fn get(&self, class: Class, key: &[u8]) -> Result<Option<bytes::Bytes>, StoreError> {
+        self.engine.get(class, key)
+    }
+
+    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
+        self.engine.contains(class, key)
+    }
+
+    fn portion(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        order: KeyOrder,
+        limit: usize,
+    ) -> Result<Portion, StoreError> {
+        self.engine.portion(class, range, order, limit)
+    }
+
+    fn sizes(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<ValueSize>, StoreError> {
+        self.engine.sizes(class, range, limit)
+    }
+
+    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
+        self.engine.apply(writes)
+    }
+
+    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
+        self.engine.clear(class, prefix, limit)
+    }
+
+    fn pass(&self) -> Result<(), StoreError> {
+        let doing = "make a write durable";
+        (self.before)().map_err(|source| StoreError::Io { doing, source })?;
+        self.engine.pass()
+    }
+
+    fn wake(&self) {
+        self.engine.wake();
     }
 }
 
-impl Barrier for Failing {
-    fn pass(&mut self) -> io::Result<()> {
+/// Barriers that fail so often, and work from then on.
+pub(super) fn failing(left: &Arc<AtomicUsize>) -> Box<WrapEngine> {
+    let left = Arc::clone(left);
+    before_pass(move || {
         let take = |left: usize| left.checked_sub(1);
-        match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
-            Ok(_) => Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device")),
-            Err(_) => self.real.pass(),
+        match left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
+            Ok(_) => Err(no_space()),
+            Err(_) => Ok(()),
         }
-    }
+    })
 }
 
-#[tokio::test]
-async fn an_opening_that_is_not_durable_fails() {
+async fn an_opening_that_is_not_durable_fails(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
-    let maker = Failing::maker(&Arc::new(AtomicUsize::new(1)));
-    let opened = super::super::open(folder.path(), OpenRequest::default(), clock(), maker);
+    let wrap = failing(&Arc::new(AtomicUsize::new(1)));
+    let opened = open_with(kind, folder.path(), ReopenPauses::default(), wrap);
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
     assert_eq!(doing, "make its opening durable");
-    open(folder.path()).unwrap();
+    open(kind, folder.path()).unwrap();
 }
 
-/// A barrier that waits to be let through, and says that it waits.
-struct Waiting {
-    real: FlushAndSync,
-    arrived: mpsc::UnboundedSender<()>,
-    go: std::sync::mpsc::Receiver<()>,
-}
-
-impl Barrier for Waiting {
-    fn pass(&mut self) -> io::Result<()> {
-        // A test that ended lets everything through.
-        let _ = self.arrived.send(());
-        let _ = self.go.recv();
-        self.real.pass()
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_seen_before_it_is_durable() {
+async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
-    let go = std::sync::Mutex::new(Some(go));
-    let store =
-        super::super::open(folder.path(), OpenRequest::default(), clock(), move |db, folder| {
-            let real = FlushAndSync::new(db.clone(), folder).unwrap();
-            let go = go.lock().unwrap().take().unwrap();
-            Ok(Box::new(Waiting { real, arrived: arrived.clone(), go }))
-        });
+    let go = std::sync::Mutex::new(go);
+    // A test that ended lets everything through.
+    let waiting = before_pass(move || {
+        let _ = arrived.send(());
+        let _ = go.lock().unwrap().recv();
+        Ok(())
+    });
+    let store = open_with(kind, folder.path(), ReopenPauses::default(), waiting);
     let store = Arc::new(store.unwrap());
     // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
     let let_through = let_through;
@@ -109,11 +158,10 @@ async fn nothing_is_seen_before_it_is_durable() {
     drop(let_through);
 }
 
-#[tokio::test]
-async fn dropping_a_store_lets_go_of_the_folder() {
+async fn dropping_a_store_lets_go_of_the_folder(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     for round in 1..=3 {
-        let store = open(folder.path()).unwrap();
+        let store = open(kind, folder.path()).unwrap();
         let claim = claim(&store).await;
         assert_eq!(claim.fence, round);
         let change = change(&store, &round.to_string()).await;
@@ -139,23 +187,14 @@ pub(super) async fn wide(store: &EmbeddedStore, items: usize, text: &str) -> Cha
 
 /// Wherever a large change breaks off, between any two of its portions, nothing of it is there; where only
 /// its last barrier failed, it may be there whole.
-#[tokio::test]
-async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
+async fn a_wide_change_that_breaks_off_is_whole_or_not_there(kind: DiskKind) {
     const ITEMS: usize = 40;
     let mut before_it = 0;
     for failing in 0.. {
         let folder = tempfile::tempdir().unwrap();
         let passes = Arc::new(AtomicUsize::new(usize::MAX));
         let left = Arc::clone(&passes);
-        let store = super::super::open(
-            folder.path(),
-            OpenRequest::default(),
-            clock(),
-            move |db, folder| {
-                let real = FlushAndSync::new(db.clone(), folder).unwrap();
-                Ok(Box::new(Counted { real, left: Arc::clone(&left) }))
-            },
-        );
+        let store = open_with(kind, folder.path(), ReopenPauses::default(), passable(left));
         let store = store.unwrap();
         let claim = claim(&store).await;
         let first = wide(&store, ITEMS, "one").await;
@@ -173,7 +212,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
         }
         drop(store);
 
-        let store = open_as(folder.path(), None).unwrap();
+        let store = open_as(kind, folder.path(), None).unwrap();
         let after = store.view(&news(), Select::All).await.unwrap().unwrap();
         let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
         assert_eq!(tail.len() as u64, after.state.revision.0);
@@ -198,18 +237,13 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
     assert!(before_it > 9, "{before_it} portions are not many");
 }
 
-/// A barrier that can be passed so often, and fails from then on.
-pub(super) struct Counted {
-    real: FlushAndSync,
-    left: Arc<AtomicUsize>,
-}
-
-impl Barrier for Counted {
-    fn pass(&mut self) -> io::Result<()> {
+/// Barriers that can be passed so often, and fail from then on.
+fn passable(left: Arc<AtomicUsize>) -> Box<WrapEngine> {
+    before_pass(move || {
         let take = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
-        match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
-            Ok(_) => self.real.pass(),
-            Err(_) => Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device")),
+        match left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(no_space()),
         }
-    }
+    })
 }

@@ -5,6 +5,7 @@
 //! The engine makes its files itself, with the process's mask. They are set right whenever the store is
 //! opened and closed; in between the folder keeps them.
 
+use super::DiskEngine;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -13,21 +14,10 @@ use std::path::Path;
 const ENTRY_LIMIT: usize = 100_000;
 /// How deep folders are looked into.
 const DEPTH_LIMIT: usize = 8;
-/// How the names of our files begin, and of the engine's. What else somebody put there is theirs.
+/// How the names of our files begin; the engine says which are its own. What else somebody put there is theirs.
 #[cfg(unix)]
-const OURS: [&str; 11] = [
-    "admin-token",
-    "blobs",
-    "compact.",
-    "conf",
-    "db",
-    "lock",
-    "mark",
-    "reached",
-    "rehearsal",
-    "snap.",
-    "trial",
-];
+const OURS: [&str; 8] =
+    ["admin-token", "compact.", "engine", "lock", "mark", "reached", "rehearsal", "trial"];
 /// The mode of the folder and those in it.
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
@@ -64,11 +54,13 @@ pub(super) fn options() -> OpenOptions {
 
 /// Takes the rights of everybody but the owner from the folder and all in it. What belongs to somebody
 /// else stays as it is: who set it up so has to answer for it.
-pub(super) fn restrict(path: &Path) {
+pub(super) fn restrict(path: &Path, engine: &dyn DiskEngine) {
     #[cfg(unix)]
     {
+        let is_ours =
+            |name: &str| OURS.iter().any(|ours| name.starts_with(ours)) || engine.owns(name);
         let mut left = ENTRY_LIMIT;
-        if let Err(error) = close_to_others(path, 0, &mut left) {
+        if let Err(error) = close_to_others(path, 0, &mut left, &is_ours) {
             tracing::warn!(
                 path = %path.display(), %error,
                 "others may read the data folder: its modes could not be set to 0700 and 0600"
@@ -78,12 +70,12 @@ pub(super) fn restrict(path: &Path) {
 }
 
 #[cfg(unix)]
-fn is_ours(name: &str) -> bool {
-    OURS.iter().any(|ours| name.starts_with(ours))
-}
-
-#[cfg(unix)]
-fn close_to_others(path: &Path, depth: usize, left: &mut usize) -> io::Result<()> {
+fn close_to_others(
+    path: &Path,
+    depth: usize,
+    left: &mut usize,
+    is_ours: &dyn Fn(&str) -> bool,
+) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     // Of a link, what it leads to is not ours to judge; the folder itself may be one.
@@ -114,7 +106,7 @@ fn close_to_others(path: &Path, depth: usize, left: &mut usize) -> io::Result<()
         *left -= 1;
         let entry = entry?;
         if depth > 0 || is_ours(&entry.file_name().to_string_lossy()) {
-            close_to_others(&entry.path(), depth + 1, left)?;
+            close_to_others(&entry.path(), depth + 1, left, is_ours)?;
         }
     }
     Ok(())
@@ -123,6 +115,7 @@ fn close_to_others(path: &Path, depth: usize, left: &mut usize) -> io::Result<()
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use super::super::DiskKind;
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
@@ -143,7 +136,7 @@ mod tests {
         for (path, open) in [(&folder, 0o755), (&folder.join("blobs"), 0o777), (&file, 0o644)] {
             fs::set_permissions(path, fs::Permissions::from_mode(open)).unwrap();
         }
-        restrict(&folder);
+        restrict(&folder, DiskKind::Sled.engine());
         assert_eq!(
             (mode(&folder), mode(&folder.join("blobs")), mode(&file)),
             (0o700, 0o700, 0o600)

@@ -1,28 +1,70 @@
 //! What can go wrong with a store on disk, and what must not happen then.
 
 mod barrier;
-mod damage;
+pub(in crate::store) mod damage;
+mod engine_kind;
 mod folder;
 mod leaks;
 mod reopen;
 
-use super::OpenRequest;
+use super::folder::StoreFolder;
+use super::{DiskKind, DiskRequest, OpenRequest, WrapEngine};
 use crate::clock::ManualClock;
 use crate::model::*;
 use crate::store::EmbeddedStore;
+use crate::store::embedded::ReopenPauses;
+use crate::store::engine::Engine;
 use crate::store::{Claim, Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
-    open_as(path, Some("gate.example"))
+/// Runs each named case on every engine.
+macro_rules! on_every_engine {
+    ($($case:ident)+) => {
+        mod on_sled {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::$case(crate::store::DiskKind::Sled).await;
+                }
+            )+
+        }
+        mod on_fjall {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::$case(crate::store::DiskKind::Fjall).await;
+                }
+            )+
+        }
+    };
+}
+use on_every_engine;
+
+pub(in crate::store) fn open(kind: DiskKind, path: &Path) -> Result<EmbeddedStore, StoreError> {
+    open_as(kind, path, Some("gate.example"))
 }
 
-fn open_as(path: &Path, endpoint: Option<&str>) -> Result<EmbeddedStore, StoreError> {
+fn open_as(
+    kind: DiskKind,
+    path: &Path,
+    endpoint: Option<&str>,
+) -> Result<EmbeddedStore, StoreError> {
     let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
-    EmbeddedStore::on_disk(path, endpoint, clock())
+    EmbeddedStore::open_on_disk(DiskRequest::new(kind, path, endpoint), clock())
+}
+
+/// A store whose engine has something before it.
+fn open_with(
+    kind: DiskKind,
+    path: &Path,
+    pauses: ReopenPauses,
+    wrap: Box<WrapEngine>,
+) -> Result<EmbeddedStore, StoreError> {
+    let folder = Arc::new(StoreFolder::take(path, kind)?);
+    super::open_in(folder, OpenRequest::default(), clock(), pauses, wrap)
 }
 
 fn clock() -> Arc<ManualClock> {
@@ -30,37 +72,36 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// A store, and the database below it.
-fn open_raw(path: &Path) -> (EmbeddedStore, ::sled::Db) {
+pub(in crate::store) fn open_raw(kind: DiskKind, path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
     let found = Arc::new(std::sync::Mutex::new(None));
-    let endpoint = EndpointId::own("gate.example").ok();
-    let request = OpenRequest { endpoint, ..OpenRequest::default() };
     let place = Arc::clone(&found);
-    let store = super::open(path, request, clock(), move |db, folder| {
-        *place.lock().unwrap() = Some(db.clone());
-        super::flush_and_sync(db, folder)
+    let wrap = Box::new(move |engine: Arc<dyn Engine>| {
+        *place.lock().unwrap() = Some(Arc::clone(&engine));
+        engine
     });
-    let db = found.lock().unwrap().take();
-    (store.unwrap(), db.unwrap())
+    let store = open_with(kind, path, ReopenPauses::default(), wrap);
+    let engine = found.lock().unwrap().take();
+    (store.unwrap(), engine.unwrap())
 }
 
 /// The error of an opening that must fail.
-fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
+pub(in crate::store) fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
     match result {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }
 }
 
-async fn claim(store: &EmbeddedStore) -> Claim {
+pub(in crate::store) async fn claim(store: &EmbeddedStore) -> Claim {
     store.claims(1, Duration::from_secs(1)).await.unwrap().remove(0)
 }
 
-fn news() -> FeedName {
+pub(in crate::store) fn news() -> FeedName {
     FeedName::new("news").unwrap()
 }
 
 /// A change to one item of the feed `news`, on top of what the store has.
-async fn change(store: &EmbeddedStore, text: &str) -> Change {
+pub(in crate::store) async fn change(store: &EmbeddedStore, text: &str) -> Change {
     let before = store.state(&news()).await.unwrap();
     let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
     let seconds = i64::try_from(revision.0).unwrap() + 1;
@@ -143,7 +184,7 @@ async fn change(store: &EmbeddedStore, text: &str) -> Change {
 }
 
 /// Text that does not compress.
-fn noise(length: usize) -> String {
+pub(in crate::store) fn noise(length: usize) -> String {
     let mut seed = 7u64;
     let mut text = String::with_capacity(length + 16);
     while text.len() < length {
@@ -154,7 +195,7 @@ fn noise(length: usize) -> String {
 }
 
 /// All files of a folder with their bytes.
-fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(in crate::store) fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(path).unwrap() {
         let entry = entry.unwrap();

@@ -1,13 +1,12 @@
 //! The folder that the store lies in: its lock, and the mark that tells a store that lost its data
 //! from a new one.
 
-use super::{private, swap};
+use super::{DiskEngine, DiskKind, NumberNote, private, swap};
 use crate::model::EndpointId;
 use crate::store::{Epoch, StoreError};
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Held from open to close; the lock goes with the process, whatever ends it.
 const LOCK: &str = "lock";
@@ -15,10 +14,10 @@ const LOCK: &str = "lock";
 pub(super) const MARK: &str = "mark";
 /// The last epoch that became durable, since the mark was made.
 const REACHED: &str = "reached";
-/// A mark before it is renamed into its place.
-const NEW_MARK: &str = "mark.new";
+/// The name of the engine that the store was made with; where there is none, it is the default one.
+const ENGINE: &str = "engine";
 /// What is written to see whether the file system takes anything.
-const TRIAL: &str = "trial";
+pub(super) const TRIAL: &str = "trial";
 /// How much: more than the engine needs to open its files.
 const TRIAL_BYTES: usize = 2 << 20;
 /// The first line of a mark.
@@ -29,11 +28,12 @@ const MARK_LIMIT: u64 = 4096;
 /// A folder that belongs to this process.
 pub(super) struct StoreFolder {
     path: PathBuf,
+    kind: DiskKind,
     lock: File,
 }
 
-/// What a store had reached. One that is found behind its mark has lost data: sled starts from an
-/// empty file, or one cut short, without a word.
+/// What a store had reached. One that is found behind its mark has lost data: an engine may
+/// start from an empty file, or one cut short, without a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     /// Whose store it is.
@@ -46,35 +46,10 @@ pub(super) struct Mark {
     pub(super) digest: Option<u128>,
 }
 
-/// Notes each epoch as it becomes durable, without waiting for the disk: the note may be behind
-/// the store after a loss of power, and is never ahead of it.
-pub(super) struct Reached(File);
-
-impl Reached {
-    /// Notes an epoch.
-    pub(super) fn note(&mut self, epoch: Epoch) -> io::Result<()> {
-        let number = epoch.0.to_le_bytes();
-        let check = xxh3_64(&number).to_le_bytes();
-        self.0.seek(SeekFrom::Start(0))?;
-        self.0.write_all(&[number, check].concat())
-    }
-
-    /// The last epoch noted; zero where there is no note, or half of one.
-    fn read(&mut self) -> Epoch {
-        let (mut number, mut check) = ([0; 8], [0; 8]);
-        let read = self.0.seek(SeekFrom::Start(0)).and_then(|_| {
-            self.0.read_exact(&mut number)?;
-            self.0.read_exact(&mut check)
-        });
-        let whole = read.is_ok() && xxh3_64(&number) == u64::from_le_bytes(check);
-        Epoch(if whole { u64::from_le_bytes(number) } else { 0 })
-    }
-}
-
 impl StoreFolder {
     /// Makes the folder where needed and takes it for this process. Where a compaction was ended by force, it
-    /// is ended first.
-    pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
+    /// is ended first. A folder whose store was made with another engine is refused.
+    pub(super) fn take(path: &Path, kind: DiskKind) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             doing: "make or open its folder",
             source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
@@ -85,15 +60,70 @@ impl StoreFolder {
         let lock = options.open(path.join(LOCK)).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {
-                swap::finish(path, &mut || Ok(())).map_err(failed)?;
-                private::restrict(path);
-                Ok(Self { path: path.to_owned(), lock })
+                let folder = Self { path: path.to_owned(), kind, lock };
+                folder.claim_for_engine()?;
+                swap::finish(path, folder.engine(), &mut || Ok(())).map_err(failed)?;
+                folder.restrict();
+                Ok(folder)
             }
             Err(TryLockError::WouldBlock) => {
                 Err(StoreError::InUse { path: path.display().to_string() })
             }
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
+    }
+
+    /// Makes sure that the store was made with this engine, or is made with it now.
+    fn claim_for_engine(&self) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Io { doing: "read which engine it has", source };
+        let path = self.path.join(ENGINE);
+        let noted = match File::open(&path) {
+            Ok(file) => Some(io::read_to_string(io::Read::take(file, MARK_LIMIT)).map_err(failed)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(failed(source)),
+        };
+        let found = match noted {
+            Some(noted) => {
+                DiskKind::named(noted.trim_end()).ok_or_else(|| StoreError::Damaged {
+                    path: self.path.display().to_string(),
+                    what: format!("the file {ENGINE} names no engine that this program knows"),
+                })?
+            }
+            None if self.kind == DiskKind::default() || self.is_used().map_err(failed)? => {
+                DiskKind::default()
+            }
+            None => {
+                let name = format!("{}\n", self.kind.name());
+                self.write_whole(ENGINE, &name).map_err(|source| StoreError::Io {
+                    doing: "note which engine it has",
+                    source,
+                })?;
+                self.kind
+            }
+        };
+        if found == self.kind {
+            return Ok(());
+        }
+        let path = self.path.display().to_string();
+        Err(StoreError::OtherEngine { path, found: found.name(), wanted: self.kind.name() })
+    }
+
+    /// Whether there is a store of the default engine.
+    fn is_used(&self) -> io::Result<bool> {
+        let engine = DiskKind::default().engine();
+        for entry in std::fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if name == MARK || engine.owns(&name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The engine.
+    pub(super) fn engine(&self) -> &'static dyn DiskEngine {
+        self.kind.engine()
     }
 
     /// Writes a little into the folder, durably, and takes it out again: an error where the file system
@@ -115,7 +145,7 @@ impl StoreFolder {
 
     /// Lets only the owner read what the engine has written meanwhile.
     pub(super) fn restrict(&self) {
-        private::restrict(&self.path);
+        private::restrict(&self.path, self.engine());
     }
 
     /// The folder.
@@ -143,13 +173,11 @@ impl StoreFolder {
     }
 
     /// The note of the last durable epoch: what it says, and where to write the next.
-    pub(super) fn reached(&self) -> Result<(Epoch, Reached), StoreError> {
-        let mut options = private::options();
-        options.read(true).create(true).truncate(false);
-        let file = options.open(self.path.join(REACHED));
-        let file = file.map_err(|source| StoreError::Io { doing: "open its notes", source })?;
-        let mut reached = Reached(file);
-        Ok((reached.read(), reached))
+    pub(super) fn reached(&self) -> Result<(Epoch, NumberNote), StoreError> {
+        let note = NumberNote::open(&self.path.join(REACHED));
+        let (number, note) =
+            note.map_err(|source| StoreError::Io { doing: "open its notes", source })?;
+        Ok((Epoch(number), note))
     }
 
     /// Writes the mark, whole or not at all, and makes the names in the folder durable.
@@ -159,15 +187,17 @@ impl StoreFolder {
         let text = format!(
             "{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\nfiles {digest}\n"
         );
-        self.write_mark(&text).map_err(|source| StoreError::Io { doing: "write its mark", source })
+        self.write_whole(MARK, &text)
+            .map_err(|source| StoreError::Io { doing: "write its mark", source })
     }
 
-    fn write_mark(&self, text: &str) -> io::Result<()> {
-        let new = self.path.join(NEW_MARK);
+    /// Writes a file whole or not at all, and makes the names in the folder durable.
+    fn write_whole(&self, name: &str, text: &str) -> io::Result<()> {
+        let new = self.path.join(format!("{name}.new"));
         let mut file = private::options().create(true).truncate(true).open(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        std::fs::rename(&new, self.path.join(MARK))?;
+        std::fs::rename(&new, self.path.join(name))?;
         File::open(&self.path)?.sync_all()
     }
 }

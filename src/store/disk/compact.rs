@@ -1,12 +1,13 @@
 //! Writes a store anew, so that its files have nothing any more but what is kept.
 //!
-//! The engine marks what is removed as free and writes over it when it comes to it, which may be never. So
+//! An engine marks what is removed as free, or as removed, and writes over it or leaves it out when it comes to
+//! it, which may be never. So
 //! everything that is kept is handed to a new store within the data folder, read back and compared, and
 //! put in the place of the old one ([`super::swap`]).
 
+use super::files::engine_bytes;
 use super::folder::StoreFolder;
-use super::recovery_check::engine_bytes;
-use super::{flush_and_sync, open_in, swap};
+use super::{DiskKind, open_in, swap};
 use crate::clock::Clock;
 use crate::model::EndpointId;
 use crate::store::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
@@ -25,6 +26,8 @@ const CLAIM: Duration = Duration::from_secs(3600);
 
 /// Which store is compacted.
 pub struct CompactRequest {
+    /// The engine that the store was made with.
+    pub kind: DiskKind,
     /// The data folder.
     pub path: PathBuf,
     /// The endpoint id as configured.
@@ -94,22 +97,23 @@ pub async fn compact(
     request: CompactRequest,
     mut progress: impl FnMut(CompactProgress) + Send,
 ) -> Result<Compacted, CompactError> {
-    let CompactRequest { path, endpoint, min_free, clock } = request;
+    let CompactRequest { kind, path, endpoint, min_free, clock } = request;
     let taking = path.clone();
     let (folder, before) = blocking(move || {
-        let folder = StoreFolder::take(&taking)?;
+        let folder = StoreFolder::take(&taking, kind)?;
         let before = bytes(&folder)?;
         Ok((Arc::new(folder), before))
     })
     .await?;
     check_room(&path, before, min_free)?;
     let old = open(&folder, OpenRequest { endpoint, ..OpenRequest::default() }, &clock).await?;
-    let copied = copy(&old, &path, &clock, &mut progress).await;
+    let copied = copy(&old, (&path, kind), &clock, &mut progress).await;
     let closed = old.close().await;
     let items = copied?;
     closed?;
     blocking(move || {
-        swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
+        swap::put_in_place(folder.path(), folder.engine(), &mut || Ok(()))
+            .map_err(CompactError::Unplaced)?;
         folder.restrict();
         Ok(Compacted { items, before, after: bytes(&folder)? })
     })
@@ -126,7 +130,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn bytes(folder: &StoreFolder) -> Result<u64, StoreError> {
-    let found = engine_bytes(folder.path());
+    let found = engine_bytes(folder);
     found.map_err(|source| StoreError::Io { doing: "look at its files", source })
 }
 
@@ -146,8 +150,8 @@ async fn open(
 ) -> Result<EmbeddedStore, CompactError> {
     let (folder, clock) = (Arc::clone(folder), Arc::clone(clock));
     blocking(move || {
-        let barrier = Box::new(flush_and_sync);
-        Ok(open_in(folder, request, clock, ReopenPauses::default(), barrier)?)
+        let wrap = Box::new(|engine| engine);
+        Ok(open_in(folder, request, clock, ReopenPauses::default(), wrap)?)
     })
     .await
 }
@@ -155,7 +159,7 @@ async fn open(
 /// Copies everything, and reads it back; how many items it was.
 async fn copy(
     old: &EmbeddedStore,
-    path: &Path,
+    (path, kind): (&Path, DiskKind),
     clock: &Arc<dyn Clock>,
     progress: &mut (dyn FnMut(CompactProgress) + Send),
 ) -> Result<u64, CompactError> {
@@ -168,7 +172,7 @@ async fn copy(
     let mut progress = ItemCounter { done: 0, total: items.saturating_mul(2), tell: progress };
     let making = path.join(swap::MAKING);
     let taking = making.clone();
-    let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking)?))).await?;
+    let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking, kind)?))).await?;
     let sup_ids = Some(old.sup_ids());
     let request =
         OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids, ..OpenRequest::default() };

@@ -1,12 +1,24 @@
 //! A store that failed is opened again by itself: nothing unacknowledged is shown, and nothing
 //! acknowledged is lost.
 
-use super::barrier::{Failing, wide};
+use super::barrier::{before_pass, failing, wide};
 use super::*;
 use crate::store::conformance::make::{poll_state, record};
-use crate::store::sled::ReopenPauses;
+use crate::store::disk::folder::{MARK, TRIAL};
 use crate::store::{CommitError, Epoch, Select, StoreCondition};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+on_every_engine! {
+    a_failed_barrier_stops_the_store_until_it_is_open_again
+    opening_is_tried_until_it_succeeds
+    a_store_that_looks_damaged_is_said_to_be_and_tried_on
+    a_store_without_what_it_acknowledged_is_not_opened_again
+    a_store_without_a_record_that_it_acknowledged_is_not_opened_again
+    a_store_that_is_opened_again_can_be_closed
+    who_reads_at_a_revision_does_not_go_on_after_a_failure
+    a_large_change_that_breaks_off_leaves_nothing_behind
+    a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off
+}
 
 /// The pause before the first try, and the longest one.
 fn pauses(milliseconds: u64) -> ReopenPauses {
@@ -15,10 +27,13 @@ fn pauses(milliseconds: u64) -> ReopenPauses {
 }
 
 /// A store whose barrier fails as often as it is told to.
-fn open_failing(path: &Path, pauses: ReopenPauses) -> (EmbeddedStore, Arc<AtomicUsize>) {
+fn open_failing(
+    kind: DiskKind,
+    path: &Path,
+    pauses: ReopenPauses,
+) -> (EmbeddedStore, Arc<AtomicUsize>) {
     let fails = Arc::new(AtomicUsize::new(0));
-    let barrier = Box::new(Failing::maker(&fails));
-    let store = super::super::open_with(path, OpenRequest::default(), clock(), pauses, barrier);
+    let store = open_with(kind, path, pauses, failing(&fails));
     (store.unwrap(), fails)
 }
 
@@ -43,10 +58,9 @@ fn assert_stopped<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
     assert!(said.contains("no space left on device") && said.contains("opened again"), "{said}");
 }
 
-#[tokio::test]
-async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
+async fn a_failed_barrier_stops_the_store_until_it_is_open_again(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(300));
+    let (store, fails) = open_failing(kind, folder.path(), pauses(300));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -73,7 +87,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     let checkpoint = store.checkpoint(&claim, &[]).await;
     assert!(matches!(checkpoint, Err(CommitError::Store(StoreError::Stopped(_)))));
     // The folder is this process's own all the while.
-    assert!(matches!(refused(open_as(folder.path(), None)), StoreError::InUse { .. }));
+    assert!(matches!(refused(open_as(kind, folder.path(), None)), StoreError::InUse { .. }));
 
     until_open(&store).await;
     let view = store.view(&news(), Select::All).await.unwrap().unwrap();
@@ -96,14 +110,13 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
     assert_eq!(revision, Revision(view.state.revision.0 + 1));
     store.close().await.unwrap();
     assert!(matches!(store.state(&news()).await, Err(StoreError::Closed)));
-    let store = open_as(folder.path(), None).unwrap();
+    let store = open_as(kind, folder.path(), None).unwrap();
     assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, revision);
 }
 
-#[tokio::test]
-async fn opening_is_tried_until_it_succeeds() {
+async fn opening_is_tried_until_it_succeeds(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(2));
+    let (store, fails) = open_failing(kind, folder.path(), pauses(2));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -123,15 +136,14 @@ async fn opening_is_tried_until_it_succeeds() {
 }
 
 /// A disk that fails for a while makes a store look damaged.
-#[tokio::test]
-async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
+async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (store, fails) = open_failing(&path, pauses(10));
+    let (store, fails) = open_failing(kind, &path, pauses(10));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
-    let mark = path.join(super::super::folder::MARK);
+    let mark = path.join(MARK);
     let whole = std::fs::read(&mark).unwrap();
     std::fs::write(&mark, "what a failing disk answers").unwrap();
     fails.store(1, Ordering::Release);
@@ -150,11 +162,10 @@ async fn a_store_that_looks_damaged_is_said_to_be_and_tried_on() {
     store.commit(&claim, next).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
+async fn a_store_without_what_it_acknowledged_is_not_opened_again(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (store, fails) = open_failing(&path, pauses(400));
+    let (store, fails) = open_failing(kind, &path, pauses(10));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -169,23 +180,23 @@ async fn a_store_without_what_it_acknowledged_is_not_opened_again() {
     second.known = vec![LedgerEntry { touched: second.state.render_revision, ..known }];
     second.order = None;
     store.commit(&claim, second).await.unwrap();
+    bar(&path);
     fails.store(1, Ordering::Release);
     let third = change(&store, "three").await;
     store.commit(&claim, third).await.unwrap_err();
     // The database is that of before the second change.
-    put_back(&path, &older);
+    put_back(&store, kind, &path, &older).await;
     let what = until_given_up(&store).await;
     assert!(what.contains("the feed news is at revision 1, 2 was acknowledged"), "{what}");
     assert!(store.close().await.is_err());
 }
 
 /// What is no feed's content has no revision: its writes are counted.
-#[tokio::test]
-async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
+async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again(kind: DiskKind) {
     for lost in ["record", "poll state"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        let (store, fails) = open_failing(&path, pauses(400));
+        let (store, fails) = open_failing(kind, &path, pauses(10));
         let claim = claim(&store).await;
         let first = change(&store, "one").await;
         store.commit(&claim, first).await.unwrap();
@@ -195,28 +206,42 @@ async fn a_store_without_a_record_that_it_acknowledged_is_not_opened_again() {
         } else {
             store.checkpoint(&claim, &[poll_state("news")]).await.unwrap();
         }
+        bar(&path);
         fails.store(1, Ordering::Release);
         let second = change(&store, "two").await;
         store.commit(&claim, second).await.unwrap_err();
-        put_back(&path, &older);
+        put_back(&store, kind, &path, &older).await;
         let what = until_given_up(&store).await;
         assert!(what.contains("1 acknowledged write to records of feeds"), "{what}");
         assert!(store.close().await.is_err());
     }
 }
 
-/// Puts the files of a database back to what they were.
-fn put_back(path: &Path, older: &BTreeMap<String, Vec<u8>>) {
-    for (name, bytes) in older {
-        if name == "db" || name == "conf" || name.starts_with("snap.") {
-            std::fs::write(path.join(name), bytes).unwrap();
-        }
+/// Lets no store be opened again in the folder: nothing can be written to it.
+fn bar(path: &Path) {
+    std::fs::create_dir(path.join(TRIAL)).unwrap();
+}
+
+/// Puts the engine's files back to what they were once nobody has them open, and lets the store be opened again.
+async fn put_back(
+    store: &EmbeddedStore,
+    kind: DiskKind,
+    path: &Path,
+    older: &BTreeMap<String, Vec<u8>>,
+) {
+    let has_tried = |condition: &StoreCondition| {
+        condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
+    };
+    until(store, has_tried).await;
+    let is_engines = |name: &&String| kind.engine().owns(name.split('/').next().unwrap());
+    for name in files(path).keys().filter(is_engines) {
+        std::fs::remove_file(path.join(name)).unwrap();
     }
-    for name in files(path).keys().filter(|name| name.starts_with("snap.")) {
-        if !older.contains_key(name) {
-            std::fs::remove_file(path.join(name)).unwrap();
-        }
+    for name in older.keys().filter(is_engines) {
+        std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
+        std::fs::write(path.join(name), &older[name]).unwrap();
     }
+    std::fs::remove_dir(path.join(TRIAL)).unwrap();
 }
 
 /// Waits until the store is not tried any more; what is missing.
@@ -231,10 +256,9 @@ async fn until_given_up(store: &EmbeddedStore) -> String {
     what
 }
 
-#[tokio::test]
-async fn a_store_that_is_opened_again_can_be_closed() {
+async fn a_store_that_is_opened_again_can_be_closed(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(60_000));
+    let (store, fails) = open_failing(kind, folder.path(), pauses(60_000));
     let claim = claim(&store).await;
     fails.store(1, Ordering::Release);
     let first = change(&store, "one").await;
@@ -243,13 +267,12 @@ async fn a_store_that_is_opened_again_can_be_closed() {
     assert_stopped(store.close().await);
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert!(matches!(store.close().await, Err(StoreError::Closed)));
-    open_as(folder.path(), None).unwrap();
+    open_as(kind, folder.path(), None).unwrap();
 }
 
-#[tokio::test]
-async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
+async fn who_reads_at_a_revision_does_not_go_on_after_a_failure(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(1));
+    let (store, fails) = open_failing(kind, folder.path(), pauses(1));
     let claim = claim(&store).await;
     let first = change(&store, "one").await;
     store.commit(&claim, first).await.unwrap();
@@ -266,11 +289,10 @@ async fn who_reads_at_a_revision_does_not_go_on_after_a_failure() {
 
 /// Wherever a large change breaks off, it is whole or not there once the store is open again, and the feed
 /// goes on.
-#[tokio::test]
-async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
+async fn a_large_change_that_breaks_off_leaves_nothing_behind(kind: DiskKind) {
     const ITEMS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
-    let (store, fails) = open_failing(folder.path(), pauses(1));
+    let (store, fails) = open_failing(kind, folder.path(), pauses(1));
     let first_claim = claim(&store).await;
     let first = wide(&store, ITEMS, "0").await;
     store.commit(&first_claim, first).await.unwrap();
@@ -300,48 +322,22 @@ async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
     }
 }
 
-/// A barrier that says that it was reached, waits to be let through, and breaks off where it is told to.
-struct BreaksOff {
-    real: super::super::barrier::FlushAndSync,
-    armed: Arc<std::sync::atomic::AtomicBool>,
-    arrived: std::sync::mpsc::Sender<()>,
-    go: Arc<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>,
-}
-
-impl super::super::barrier::Barrier for BreaksOff {
-    fn pass(&mut self) -> std::io::Result<()> {
-        if self.armed.swap(false, Ordering::AcqRel) {
-            let _ = self.arrived.send(());
-            let _ = self.go.lock().unwrap().recv();
-            panic!("the engine breaks off");
-        }
-        self.real.pass()
-    }
-}
-
 /// The committer breaks off while a feed is shut and a reader waits for it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off() {
+async fn a_reader_that_waits_does_not_keep_a_store_shut_whose_committer_broke_off(kind: DiskKind) {
     let folder = tempfile::tempdir().unwrap();
     let armed = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (arrived, reached) = std::sync::mpsc::channel();
     let (let_go, go) = std::sync::mpsc::channel::<()>();
-    let (shared, go) = (Arc::clone(&armed), Arc::new(std::sync::Mutex::new(go)));
-    let arrived = std::sync::Mutex::new(arrived);
-    let barrier = Box::new(move |db: &::sled::Db, folder: &Path| {
-        let real = super::super::barrier::FlushAndSync::new(db.clone(), folder)?;
-        let (armed, go) = (Arc::clone(&shared), Arc::clone(&go));
-        let arrived = arrived.lock().unwrap().clone();
-        Ok(Box::new(BreaksOff { real, armed, arrived, go })
-            as Box<dyn super::super::barrier::Barrier>)
+    let (shared, go) = (Arc::clone(&armed), std::sync::Mutex::new(go));
+    let breaks_off = before_pass(move || {
+        if shared.swap(false, Ordering::AcqRel) {
+            let _ = arrived.send(());
+            let _ = go.lock().unwrap().recv();
+            panic!("the engine breaks off");
+        }
+        Ok(())
     });
-    let opened = super::super::open_with(
-        folder.path(),
-        OpenRequest::default(),
-        clock(),
-        pauses(20),
-        barrier,
-    );
+    let opened = open_with(kind, folder.path(), pauses(20), breaks_off);
     let store = Arc::new(opened.unwrap());
     let claim = claim(&store).await;
     let first = change(&store, "one").await;

@@ -1,0 +1,203 @@
+//! The store on disk: its folder, and one of two engines in it.
+//!
+//! What an engine needs of the folder is [`DiskEngine`]; each engine is named only in a folder of its own
+//! ([`super::sled`], [`super::fjall`]).
+
+mod compact;
+#[cfg(test)]
+pub(in crate::store) mod faults;
+mod files;
+mod folder;
+mod kind;
+#[cfg(test)]
+mod measure;
+mod note;
+mod private;
+mod recovery_check;
+mod swap;
+
+pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
+pub(super) use self::kind::DiskEngine;
+pub use self::kind::DiskKind;
+pub(super) use self::note::NumberNote;
+
+use self::folder::{Mark, StoreFolder};
+use super::embedded::{
+    Acknowledged, EmbeddedStore, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
+    Reopened, StorePlace, begin, inspect,
+};
+use super::engine::Engine;
+use super::{Epoch, StoreError};
+use crate::clock::Clock;
+use crate::model::{EndpointId, SupIdBasis};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A store on disk that is to be opened, or made.
+#[derive(Debug, Clone)]
+pub struct DiskRequest {
+    /// Which engine it has; another one's folder is refused ([`StoreError::OtherEngine`]).
+    pub kind: DiskKind,
+    /// The data folder.
+    pub path: PathBuf,
+    /// As configured. A new store without one chooses its own at random, a used one refuses another.
+    pub endpoint: Option<EndpointId>,
+    /// What SUP ids are made of in a new store, for one that takes the place of another.
+    pub sup_ids: Option<SupIdBasis>,
+    /// Whether a store that was moved away ([`StoreError::Moved`]) is opened too, to copy it.
+    pub takes_moved: bool,
+}
+
+impl DiskRequest {
+    /// For the store in the folder `path`.
+    pub fn new(kind: DiskKind, path: &Path, endpoint: Option<EndpointId>) -> Self {
+        Self { kind, path: path.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+    }
+}
+
+impl EmbeddedStore {
+    /// Opens a store on disk with the default engine, or makes one. Blocks.
+    pub fn on_disk(
+        path: &Path,
+        endpoint: Option<EndpointId>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        Self::open_on_disk(DiskRequest::new(DiskKind::default(), path, endpoint), clock)
+    }
+
+    /// Opens a store on disk, or makes one. Blocks.
+    pub fn open_on_disk(request: DiskRequest, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let DiskRequest { kind, path, endpoint, sup_ids, takes_moved } = request;
+        let request = OpenRequest { endpoint, sup_ids, takes_moved };
+        let folder = Arc::new(StoreFolder::take(&path, kind)?);
+        open_in(folder, request, clock, ReopenPauses::default(), Box::new(|engine| engine))
+    }
+}
+
+/// Puts something before an engine: tests let it fail.
+type WrapEngine = dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send;
+
+/// Opens the store in a folder that is this process's own. It is let go of last, whatever fails: the
+/// database may write until it is dropped.
+fn open_in(
+    folder: Arc<StoreFolder>,
+    request: OpenRequest,
+    clock: Arc<dyn Clock>,
+    pauses: ReopenPauses,
+    wrap: Box<WrapEngine>,
+) -> Result<EmbeddedStore, StoreError> {
+    let opener = StoreOpener { folder, wrap, pauses };
+    let found = opener.open_database()?;
+    let Reopened { records, opened, place } = opener.begin(found, request)?;
+    EmbeddedStore::over((records, opened, place), clock, Some(Box::new(opener)))
+}
+
+/// Opens the store in a folder that is this process's own, as often as needed.
+struct StoreOpener {
+    folder: Arc<StoreFolder>,
+    wrap: Box<WrapEngine>,
+    pauses: ReopenPauses,
+}
+
+impl StoreOpener {
+    /// Opens the database, and checks that it has everything up to its mark.
+    fn open_database(&self) -> Result<(Records, Found, NumberNote), StoreError> {
+        let folder = &self.folder;
+        let mark = folder.mark()?;
+        let (noted, reached) = folder.reached()?;
+        if let Some(mark) = &mark {
+            recovery_check::verify_recovery_on_copy(folder, mark, noted)?;
+        }
+        let engine = folder.engine().open(folder.path(), folder.path())?;
+        folder.restrict();
+        let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
+        Ok((records, found, reached))
+    }
+
+    /// Begins to use what was found.
+    fn begin(
+        &self,
+        (records, found, reached): (Records, Found, NumberNote),
+        request: OpenRequest,
+    ) -> Result<Reopened, StoreError> {
+        let opened = begin(&records, found, request)?;
+        let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
+        let mark = Mark { endpoint, fence, epoch: opened.sealed.0, digest: None };
+        self.folder.set_mark(&mark)?;
+        let folder = Arc::clone(&self.folder);
+        let place = Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) });
+        Ok(Reopened { records, opened, place })
+    }
+}
+
+impl Reopen for StoreOpener {
+    fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError> {
+        // Where nothing can be written, opening would fail too, after much reading.
+        self.folder.try_writing()?;
+        files::forget_cached(&self.folder);
+        let found = self.open_database()?;
+        if let Some(missing) = known.missing(&found.1) {
+            let path = self.folder.path().display().to_string();
+            let what = format!("acknowledged state is missing since a write failed: {missing}");
+            return Err(ReopenError::Missing(StoreError::Damaged { path, what }));
+        }
+        // One that was moved away as it failed takes nothing more in; a start says so.
+        let endpoint = Some(known.endpoint.clone());
+        Ok(self.begin(found, OpenRequest { endpoint, sup_ids: None, takes_moved: true })?)
+    }
+
+    fn pauses(&self) -> ReopenPauses {
+        self.pauses
+    }
+}
+
+/// Undoes what was not finished, reads what is kept in memory, and checks that the store has everything
+/// up to its mark and up to `reached`.
+fn inspect_folder(
+    engine: Arc<dyn Engine>,
+    mark: Option<&Mark>,
+    reached: Epoch,
+) -> Result<(Records, Found), StoreError> {
+    let records = Records::of(engine);
+    let found = inspect(&records)?;
+    match (mark, &found.identity) {
+        (None, _) => {}
+        (Some(_), None) => {
+            return Err(records.damage("the store was used, and is empty now".to_owned()));
+        }
+        (Some(mark), Some(identity)) => {
+            let behind = identity.fence < mark.fence || found.sealed.0 < mark.epoch.max(reached);
+            if behind || identity.endpoint != mark.endpoint {
+                let what = "what is stored is older than what the store had reached";
+                return Err(records.damage(what.to_owned()));
+            }
+        }
+    }
+    Ok((records, found))
+}
+
+/// The folder of a store that is open.
+struct OnDisk {
+    folder: Arc<StoreFolder>,
+    mark: Mark,
+    reached: Mutex<NumberNote>,
+}
+
+impl StorePlace for OnDisk {
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn note(&self, epoch: Epoch) -> io::Result<()> {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner).write(epoch.0)
+    }
+
+    fn closed(&self, epoch: Epoch, is_alone: bool) {
+        let digest = is_alone.then(|| files::digest(&self.folder).ok()).flatten();
+        if let Err(error) = self.folder.set_mark(&Mark { epoch, digest, ..self.mark.clone() }) {
+            // The mark of the start still stands; the next start tries its recovery on a copy.
+            tracing::warn!(error = %error, "the store could not note where it ended");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A damaged store refuses to start, or answers an error where the damage lies; it never panics,
+//! never starts anew, and changes nothing.
+
+use super::*;
+use crate::store::Select;
+use crate::store::engine::{Class, Writes};
+use std::fs;
+
+on_every_engine! {
+    damaged_marks_refuse_to_open
+    a_newer_format_is_left_alone
+    a_damaged_record_names_its_place
+    a_copy_that_a_crash_left_is_cleared_away
+    a_note_that_was_cut_off_is_no_note
+}
+
+/// A closed store with some data.
+pub(in crate::store) async fn used(kind: DiskKind) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(kind, folder.path()).unwrap();
+    let claim = claim(&store).await;
+    for _ in 0..5 {
+        let change = change(&store, &noise(30_000)).await;
+        store.commit(&claim, change).await.unwrap();
+    }
+    store.close().await.unwrap();
+    folder
+}
+
+pub(in crate::store) fn assert_damaged(error: &StoreError, folder: &Path, hint: &str) {
+    assert!(matches!(error, StoreError::Damaged { .. }), "{hint}: {error:?}");
+    assert!(error.to_string().contains(&folder.display().to_string()), "{hint}: {error}");
+}
+
+/// Writes files into a folder of their own.
+pub(in crate::store) fn laid_out(files: &BTreeMap<String, Vec<u8>>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    folder
+}
+
+/// Sets or removes one record below the store.
+fn put(engine: &dyn Engine, class: Class, key: &[u8], value: Option<&[u8]>) {
+    let value = value.map(<[u8]>::to_vec);
+    engine.apply(Writes::from([((class, key.to_vec()), value)])).unwrap();
+}
+
+async fn damaged_marks_refuse_to_open(kind: DiskKind) {
+    let cases = [
+        ("mark", &b""[..]),
+        ("mark", b"\xff\xfe garbage"),
+        ("mark", b"tidegate store mark 1\nendpoint a\nfence 1\nepoch 1\n"),
+        ("engine", b"rocks\n"),
+    ];
+    for (name, damage) in cases {
+        let folder = used(kind).await;
+        fs::write(folder.path().join(name), damage).unwrap();
+        let before = files(folder.path());
+        let said = refused(open(kind, folder.path()));
+        assert_damaged(&said, folder.path(), name);
+        assert!(before == files(folder.path()), "{name} {damage:?}: something was changed");
+    }
+}
+
+async fn a_newer_format_is_left_alone(kind: DiskKind) {
+    let folder = used(kind).await;
+    let (store, engine) = open_raw(kind, folder.path());
+    put(&*engine, Class::Gateway, b"format", Some(&2u32.to_be_bytes()));
+    drop(engine);
+    store.close().await.unwrap();
+    let said = refused(open(kind, folder.path()));
+    assert!(matches!(said, StoreError::Newer { found: 2, known: 1, .. }), "{said:?}");
+}
+
+async fn a_damaged_record_names_its_place(kind: DiskKind) {
+    let folder = used(kind).await;
+    let (store, engine) = open_raw(kind, folder.path());
+    let key = b"news\0a\0";
+    put(&*engine, Class::Ledger, key, Some(b"\x02\x01\0garbage"));
+    let said = store.snapshot(&news()).await.unwrap_err();
+    assert_damaged(&said, folder.path(), "record");
+    assert!(said.to_string().contains(r"in ledger at news\x00a\x00: "), "{said}");
+    put(&*engine, Class::Ledger, key, None);
+    let said = store.view(&news(), Select::All).await.unwrap_err();
+    assert!(said.to_string().contains("it is missing"), "{said}");
+    // A state that cannot be read is found at the start, before anything is served from it.
+    put(&*engine, Class::States, b"news\0", Some(b"\x09\0"));
+    drop(engine);
+    drop(store);
+    let said = refused(open(kind, folder.path()));
+    assert_damaged(&said, folder.path(), "state");
+    assert!(said.to_string().contains("its layout has version 9"), "{said}");
+}
+
+async fn a_copy_that_a_crash_left_is_cleared_away(kind: DiskKind) {
+    let folder = used(kind).await;
+    fs::create_dir(folder.path().join("rehearsal")).unwrap();
+    fs::write(folder.path().join("rehearsal/db"), b"half").unwrap();
+    open(kind, folder.path()).unwrap();
+    assert!(!folder.path().join("rehearsal").exists());
+}
+
+async fn a_note_that_was_cut_off_is_no_note(kind: DiskKind) {
+    let folder = used(kind).await;
+    for note in [&b""[..], b"\x09\0\0", &[0xff; 16]] {
+        fs::write(folder.path().join("reached"), note).unwrap();
+        open(kind, folder.path()).unwrap();
+    }
+}

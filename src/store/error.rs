@@ -1,0 +1,129 @@
+//! Why a store cannot do what it is asked.
+
+use super::StoreStop;
+use crate::model::{EndpointId, FeedName, Time};
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder is in use by another process.
+    #[error("the data folder {path} is in use by another process; stop it, or use another --data")]
+    InUse {
+        /// The folder.
+        path: String,
+    },
+    /// What is stored cannot be read.
+    #[error(
+        "the store in {path} is damaged: {what}; nothing was changed: restore the folder from a copy, or move it away and start anew"
+    )]
+    Damaged {
+        /// The folder.
+        path: String,
+        /// What was found, and where.
+        what: String,
+    },
+    /// The store was written before 0.1.0.
+    #[error(
+        "the store in {path} was written by a program from before 0.1.0, and no other reads it: give this program an empty folder"
+    )]
+    Unreleased {
+        /// The folder.
+        path: String,
+    },
+    /// The store was made with another engine.
+    #[error(
+        "the store in {path} was made with store.kind = \"{found}\", the configuration says \"{wanted}\": set store.kind to \"{found}\", or carry the store over with tidegate export and tidegate import"
+    )]
+    OtherEngine {
+        /// The folder.
+        path: String,
+        /// The engine that it was made with.
+        found: &'static str,
+        /// The engine that is asked for.
+        wanted: &'static str,
+    },
+    /// The store was written by a newer program.
+    #[error(
+        "the store in {path} has format {found}, this program reads up to {known}; use the newer program"
+    )]
+    Newer {
+        /// The folder.
+        path: String,
+        /// The format number found.
+        found: u32,
+        /// The newest format number known here.
+        known: u32,
+    },
+    /// The store belongs to another endpoint.
+    #[error(
+        "this store belongs to the endpoint {stored}, the configuration says {wanted}; an endpoint id cannot change once it was used: set publish.endpoint to {stored}, or use another store"
+    )]
+    Endpoint {
+        /// The endpoint id in the store.
+        stored: EndpointId,
+        /// The endpoint id in the configuration.
+        wanted: EndpointId,
+    },
+    /// A value exceeds a limit.
+    #[error("{what} is {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// What it is.
+        what: String,
+        size: usize,
+        /// The named limit.
+        limit: usize,
+    },
+    /// A change contradicts itself or what is stored; nothing of it was stored.
+    #[error("a change to the feed {feed} cannot be stored: {what}; this is a fault of the program")]
+    Invalid {
+        feed: FeedName,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Reading or writing failed.
+    #[error("the store could not {doing}")]
+    Io {
+        /// What it was doing.
+        doing: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Its state was moved away.
+    #[error(
+        "the state of the store in {path} was moved to {file} on {at}, and the gateway goes on where that file was imported; if it was not, import it into an empty folder; if the file is lost, export this store again without --move"
+    )]
+    Moved {
+        /// The folder.
+        path: String,
+        at: Time,
+        /// The file that it was written to.
+        file: String,
+    },
+    /// There is something in the store already.
+    #[error("the store {path} has feeds already; only an empty one can take another's state")]
+    Occupied {
+        /// The folder, or what stands for it.
+        path: String,
+    },
+    /// What another store handed over contradicts itself.
+    #[error("what was handed over contradicts itself: {what}; this store is not to be used")]
+    Unfit {
+        /// What is wrong.
+        what: String,
+    },
+    /// It stopped after a failure, and is opened again.
+    #[error("{0}")]
+    Stopped(Box<StoreStop>),
+    /// The file system has too little space for anything new.
+    #[error("{}", super::condition::low_space(*.free, *.limit))]
+    LowSpace {
+        /// The bytes that this process may still write.
+        free: u64,
+        /// The bytes that must stay free (`store.min_free`).
+        limit: u64,
+    },
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+}

@@ -1,0 +1,132 @@
+//! What was damaged in sled's files.
+
+use crate::store::disk::faults::damage::{assert_damaged, laid_out, used};
+use crate::store::disk::faults::{change, claim, files, news, open, refused};
+use crate::store::{DiskKind, Select, Store, StoreError};
+use std::fs;
+
+#[tokio::test]
+async fn a_database_cut_short_is_no_new_store() {
+    for keep in [0, 1, 100, 5000] {
+        let folder = used(DiskKind::Sled).await;
+        let db = folder.path().join("db");
+        fs::File::options().write(true).open(&db).unwrap().set_len(keep).unwrap();
+        let before = files(folder.path());
+        let said = refused(open(DiskKind::Sled, folder.path()));
+        assert!(before == files(folder.path()), "cut to {keep}: something was changed");
+        assert_damaged(&said, folder.path(), &format!("cut to {keep}"));
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_is_no_new_store() {
+    let folder = used(DiskKind::Sled).await;
+    for name in ["db", "conf"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    for name in files(folder.path()).keys().filter(|name| name.starts_with("snap")) {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let said = refused(open(DiskKind::Sled, folder.path()));
+    assert_damaged(&said, folder.path(), "gone");
+    assert_eq!(
+        said.to_string(),
+        format!(
+            "the store in {} is damaged: the store was used, and is empty now; nothing was \
+             changed: restore the folder from a copy, or move it away and start anew",
+            folder.path().display()
+        )
+    );
+}
+
+#[tokio::test]
+async fn an_older_database_under_a_newer_mark_is_noticed() {
+    let folder = used(DiskKind::Sled).await;
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["db", "conf"] {
+        fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let store = open(DiskKind::Sled, folder.path()).unwrap();
+    let claim = claim(&store).await;
+    let change = change(&store, "newer").await;
+    store.commit(&claim, change).await.unwrap();
+    store.close().await.unwrap();
+    for (name, _) in files(folder.path()).iter().filter(|(name, _)| name.starts_with("snap")) {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    for name in ["db", "conf"] {
+        fs::copy(copy.path().join(name), folder.path().join(name)).unwrap();
+    }
+    assert_damaged(&refused(open(DiskKind::Sled, folder.path())), folder.path(), "older");
+}
+
+/// What was written before 0.1.0 has its number under another key.
+#[tokio::test]
+async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {
+    let folder = used(DiskKind::Sled).await;
+    let db = ::sled::open(folder.path()).unwrap();
+    db.insert(b"\0format", &3u32.to_be_bytes()).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let refuse = || {
+        let said = refused(open(DiskKind::Sled, folder.path()));
+        assert!(matches!(said, StoreError::Unreleased { .. }), "{said:?}");
+    };
+    // sled puts in order what was not closed.
+    refuse();
+    let before = files(folder.path());
+    refuse();
+    assert!(before == files(folder.path()), "something was changed");
+}
+
+/// Wherever a byte is wrong, after a close or after a crash: the store does not open, or it
+/// answers what was stored; and where it does not open, every file is as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flipped_bytes_never_pass_for_data() {
+    const PLACES: usize = 24;
+    let folder = used(DiskKind::Sled).await;
+    let closed = files(folder.path());
+    let store = open(DiskKind::Sled, folder.path()).unwrap();
+    let expected = store.view(&news(), Select::All).await.unwrap();
+    let crashed = files(folder.path());
+    store.close().await.unwrap();
+    for whole in [closed, crashed] {
+        let length = whole["db"].iter().rposition(|byte| *byte != 0).unwrap();
+        let mut refusals = 0;
+        for number in 0..PLACES {
+            let place = length * number / PLACES + number * 7919 % 1000;
+            let mut bytes = whole.clone();
+            for byte in bytes.get_mut("db").unwrap().iter_mut().skip(place).take(4) {
+                *byte ^= 0xff;
+            }
+            let copy = laid_out(&bytes);
+            match open(DiskKind::Sled, copy.path()) {
+                Ok(store) => match store.view(&news(), Select::All).await {
+                    Ok(view) => assert_eq!(view, expected, "at {place}"),
+                    Err(error) => assert_damaged(&error, copy.path(), &format!("at {place}")),
+                },
+                Err(error) => {
+                    refusals += 1;
+                    assert_damaged(&error, copy.path(), &format!("at {place}"));
+                    assert!(bytes == files(copy.path()), "at {place}: something was changed");
+                }
+            }
+        }
+        assert!(refusals > PLACES / 2, "only {refusals} refused");
+        let copy = laid_out(&whole);
+        let store = open(DiskKind::Sled, copy.path()).unwrap();
+        assert_eq!(store.view(&news(), Select::All).await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn damaged_settings_refuse_to_open() {
+    for damage in [&b"segment_size: x\n"[..], b"\xff\xfe garbage"] {
+        let folder = used(DiskKind::Sled).await;
+        fs::write(folder.path().join("conf"), damage).unwrap();
+        let before = files(folder.path());
+        let said = refused(open(DiskKind::Sled, folder.path()));
+        assert_damaged(&said, folder.path(), "conf");
+        assert!(before == files(folder.path()), "{damage:?}: something was changed");
+    }
+}

@@ -1,0 +1,105 @@
+//! No piece of a value is left behind that was overwritten or removed.
+
+use super::engine::{PIECE, Place};
+use crate::model::{Change, LedgerEntry, Markup, Revision, Time};
+use crate::store::disk::faults::{change, claim, news, noise, open};
+use crate::store::engine::Class;
+use crate::store::{DiskKind, EmbeddedStore, Retention, Store};
+use std::path::Path;
+
+/// The tree of a class.
+fn tree(db: &::sled::Db, class: Class) -> ::sled::Tree {
+    db.open_tree(class.name()).unwrap()
+}
+
+/// The pieces of large values.
+fn pieces(db: &::sled::Db) -> ::sled::Tree {
+    db.open_tree("pieces").unwrap()
+}
+
+/// How many pieces the values of all classes refer to.
+fn referred(db: &::sled::Db) -> usize {
+    let roots = Class::ALL.iter().flat_map(|class| tree(db, *class).iter().values());
+    let counts = roots.map(|root| match &root.unwrap()[..] {
+        [1, high, low, _] => usize::from(u16::from_be_bytes([*high, *low])),
+        _ => 0,
+    });
+    counts.sum()
+}
+
+/// Looks at the database of a store, which is closed meanwhile.
+async fn look<T>(
+    store: EmbeddedStore,
+    folder: &Path,
+    read: impl FnOnce(&::sled::Db) -> T,
+) -> (EmbeddedStore, T) {
+    store.close().await.unwrap();
+    drop(store);
+    let db = ::sled::open(folder).unwrap();
+    let found = read(&db);
+    drop(db);
+    (open(DiskKind::Sled, folder).unwrap(), found)
+}
+
+#[tokio::test]
+async fn bytes_of_dropped_versions_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let store = open(DiskKind::Sled, folder).unwrap();
+    let first = claim(&store).await;
+    let large = noise(PIECE * 3);
+    for round in 0..40 {
+        // Some versions have nothing in common, and so no difference that is small.
+        let large = if round % 3 == 0 { noise(PIECE * 3 + round) } else { large.clone() };
+        let change = change(&store, &format!("{round} {large}")).await;
+        store.commit(&first, change).await.unwrap();
+    }
+    let (store, bodies) = look(store, folder, |db| tree(db, Class::Bodies).len()).await;
+    assert_eq!(bodies, 40);
+    let ten = Retention { versions: 10, ..Retention::default() };
+    let held = claim(&store).await;
+    let pruned = store.prune(&held, &news(), &ten, Time::from_unix(1_795_200_000)).await.unwrap();
+    assert_eq!(pruned.versions, 30);
+    let (store, in_pieces) = look(store, folder, |db| {
+        assert_eq!(tree(db, Class::Bodies).len(), 10);
+        let in_pieces = pieces(db).len();
+        assert!(in_pieces > 0);
+        assert_eq!(in_pieces, referred(db));
+        for place in Place::all() {
+            for entry in db.open_tree(place.name()).unwrap().iter() {
+                assert!(entry.unwrap().1.len() <= PIECE, "a value in {place:?}");
+            }
+        }
+        assert_eq!(tree(db, Class::ByTick).len(), 1);
+        in_pieces
+    })
+    .await;
+
+    let mut small = change(&store, "small").await;
+    let version = small.versions.remove(0);
+    small.tick = None;
+    let ledger = store.snapshot(&news()).await.unwrap().unwrap().known;
+    small.known = vec![LedgerEntry { touched: small.state.render_revision, ..ledger[0].clone() }];
+    small.state.tick = store.state(&news()).await.unwrap().unwrap().tick;
+    let mut big = version.markup.clone().unwrap();
+    big.xml = large;
+    let latest = |markup: &Markup, more: u64| Change {
+        latest: vec![(version.id.clone(), markup.clone())],
+        base: Revision(small.base.0 + more),
+        ..small.clone()
+    };
+    store.commit(&claim(&store).await, latest(&big, 0)).await.unwrap();
+    let (store, more) = look(store, folder, |db| pieces(db).len()).await;
+    assert!(more > in_pieces);
+    let held = claim(&store).await;
+    store.commit(&held, latest(version.markup.as_ref().unwrap(), 1)).await.unwrap();
+    let (store, now) = look(store, folder, |db| pieces(db).len()).await;
+    assert_eq!(now, in_pieces);
+    let change = change(&store, "a version").await;
+    store.commit(&claim(&store).await, change).await.unwrap();
+    let (store, left) = look(store, folder, |db| tree(db, Class::Latest).len()).await;
+    assert_eq!(left, 0);
+    store.purge_feed(&news()).await.unwrap();
+    let (_, left) = look(store, folder, |db| pieces(db).len()).await;
+    assert_eq!(left, 0);
+}
