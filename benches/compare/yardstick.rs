@@ -121,6 +121,7 @@ async fn ask(client: reqwest::Client, address: String) -> Result<(), reqwest::Er
 }
 
 async fn polls(file: &str) -> io::Result<()> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().map_err(io::Error::other)?;
     let addresses: Vec<String> =
         std::fs::read_to_string(file)?.lines().map(str::to_owned).collect();

@@ -87,8 +87,8 @@ mod tests {
         let mut meter = LoadMeter::default();
         assert_eq!(after(&mut meter, LOOKS - 1, 5_000, None), 0);
         assert_eq!(after(&mut meter, 1, 0, None), 0);
-        assert_eq!(after(&mut meter, LOOKS - 1, 5_000, Some(60_000)), 0);
-        assert_eq!(after(&mut meter, 1, 5_000, Some(60_000)), 6);
+        assert_eq!(after(&mut meter, LOOKS - 1, 5_000, None), 0);
+        assert_eq!(after(&mut meter, 1, 5_000, None), 6);
         // One large commit among looks without any.
         let mut meter = LoadMeter::default();
         after(&mut meter, LOOKS, 0, None);

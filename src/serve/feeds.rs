@@ -211,6 +211,8 @@ fn changes(whole: Response, delta: &Delta, asked: &HeaderMap, load: &Load) -> Re
     let mut headers = whole.into_parts().0.headers;
     let encoding = delta.rendition.encoding(asked, load);
     let body = delta.rendition.body(encoding);
+    // The whole document may be there in an encoding in which the delta is not.
+    headers.remove(header::CONTENT_ENCODING);
     describe(&mut headers, body, delta.rendition.media_type, encoding);
     headers.insert(header::CACHE_CONTROL, DELTA_FRESH);
     headers.insert(IM, HeaderValue::from_static(delta::FEED));
