@@ -142,7 +142,8 @@ fn every_row_has_a_proof_a_reading_or_a_reason() {
     }
 }
 
-/// A test is a function of that name behind an attribute that makes it one, or within `proptest!`.
+/// A test is a function of that name behind an attribute that makes it one, within `proptest!`, or in the list of those
+/// that run on every engine.
 #[test]
 fn every_test_that_is_named_is_there() {
     let mut files: HashMap<PathBuf, String> = HashMap::new();
@@ -166,11 +167,17 @@ fn is_test(text: &str, name: &str) -> bool {
             .and_then(|rest| rest.strip_prefix(name))
             .is_some_and(|rest| rest.starts_with('('))
     };
-    lines.iter().position(begins).is_some_and(|at| {
-        let above = lines[..at].iter().rev();
-        let mut above = above.take_while(|line| line.starts_with(['#', '/']));
-        above.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
-    })
+    let mut lists = text.split("on_every_engine! {").skip(1);
+    let is_listed = lines.iter().any(|line| begins(&line))
+        && lists.any(|list| {
+            list.split('}').next().is_some_and(|l| l.split_whitespace().any(|n| n == name))
+        });
+    is_listed
+        || lines.iter().position(begins).is_some_and(|at| {
+            let above = lines[..at].iter().rev();
+            let mut above = above.take_while(|line| line.starts_with(['#', '/']));
+            above.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+        })
 }
 
 #[test]
