@@ -168,7 +168,7 @@ fn is_test(text: &str, name: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('('))
     };
     let mut lists = text.split("on_every_engine! {").skip(1);
-    let is_listed = lines.iter().any(|line| begins(line))
+    let is_listed = lines.iter().any(begins)
         && lists.any(|list| {
             list.split('}').next().is_some_and(|l| l.split_whitespace().any(|n| n == name))
         });
