@@ -4,8 +4,8 @@
 The publisher is a process of its own, pinned to the last processor; the gateway is pinned to the first.
 Each feed is at a loopback address of its own (or shares one, --hosts), so that the one request at a time
 that a host is asked slows no poll. Per poll are measured the processor time of the gateway (user and
-system), what it handed to the system to write (wchar) and the pages that this made dirty (write_bytes); per
-feed its memory and its disk, as the growth from N to 2N feeds.
+system), what it handed to the system to write, the requests themselves included (wchar), and the pages of files
+that this made dirty (write_bytes); per feed its memory and its disk, as the growth from N to 2N feeds.
 
 The row "yardstick" is the gateway's client alone (--yardstick, the example of that name): what the same polls
 cost without a gateway around them.
