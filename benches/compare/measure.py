@@ -54,16 +54,20 @@ def memory(process):
     return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.M).group(1)) * 1024
 
 
+def counted(process, name):
+    """What the system has counted of what a process reads and writes."""
+    counts = pathlib.Path(f"/proc/{process}/io").read_text()
+    return int(re.search(rf"^{name}: (\d+)", counts, re.M).group(1))
+
+
 def written(process):
     """Bytes of the pages that a process made dirty: more than it wrote where the file system has large folios."""
-    counts = pathlib.Path(f"/proc/{process}/io").read_text()
-    return int(re.search(r"^write_bytes: (\d+)", counts, re.M).group(1))
+    return counted(process, "write_bytes")
 
 
 def handed(process):
     """Bytes that a process handed to the system to write."""
-    counts = pathlib.Path(f"/proc/{process}/io").read_text()
-    return int(re.search(r"^wchar: (\d+)", counts, re.M).group(1))
+    return counted(process, "wchar")
 
 
 def disk(folder):
