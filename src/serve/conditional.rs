@@ -118,7 +118,7 @@ pub(super) fn is_not_modified(headers: &HeaderMap, etag: &ETag, modified: Option
 
 /// Weak comparison against a list (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
 fn none_match(headers: &HeaderMap, etag: &ETag) -> bool {
-    tags(headers).any(|tag| tag == "*" || tag == etag.0)
+    tags(headers).any(|tag| tag == "*" || etag.is(tag))
 }
 
 /// The tags that a client has, as `If-None-Match` names them, without `W/`.

@@ -383,20 +383,17 @@ impl Rendition {
     /// The encoding that a client gets: the one that it would rather have, but for the one that it has already.
     /// Brotli is made for those who come later, where a client would have had it.
     pub(super) fn encoding(&self, asked: &HeaderMap, load: &Load) -> Encoding {
-        let (best, without) = (encoding(asked, self.brotli.is_some()), encoding(asked, false));
-        if best == without || self.has_client(asked, without) {
-            return without;
-        }
-        if self.brotli.as_ref().is_some_and(|brotli| brotli.ask(load).is_some()) {
-            return best;
-        }
-        without
+        let best = encoding(asked, self.brotli.is_some());
+        let (Encoding::Brotli, Some(brotli)) = (best, &self.brotli) else { return best };
+        let without = encoding(asked, false);
+        let is_had = self.has_client(asked, without);
+        if !is_had && brotli.ask(load).is_some() { best } else { without }
     }
 
     /// Whether a client says that it has the document in this encoding.
     pub(super) fn has_client(&self, asked: &HeaderMap, encoding: Encoding) -> bool {
         let etag = &self.body(encoding).etag;
-        asked.contains_key(header::IF_NONE_MATCH) && tags(asked).any(|tag| etag.is(tag))
+        tags(asked).any(|tag| etag.is(tag))
     }
 
     /// The encoding that an answer with these headers carries, or would carry.
