@@ -2,7 +2,7 @@
 //! then.
 
 use super::{PollScheduler, START_STEP};
-use crate::model::{FeedName, FeedStanding, Overlap, PollState, Time};
+use crate::model::{FeedName, FeedRecord, FeedStanding, Overlap, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
@@ -20,7 +20,7 @@ impl PollScheduler {
     /// Takes over what the store knows. A feed whose time has not come waits for it; what is due is
     /// spread.
     pub(in crate::poll) async fn load(&mut self) -> Result<(), RoundError> {
-        let records = self.bench.store.feeds().await?;
+        let records = self.bench.store.feed_list().await?;
         let states = self.bench.store.poll_states().await?;
         let now = self.clock.now();
         let noted =
@@ -31,9 +31,9 @@ impl PollScheduler {
         self.noted = noted.map(|noted| noted.min(now));
         let mut states: HashMap<FeedName, PollState> =
             states.into_iter().map(|state| (state.feed.clone(), state)).collect();
-        let active =
-            records.into_iter().filter(|r| r.standing == FeedStanding::Active && r.has_upstream());
-        let active: Vec<_> = active.collect();
+        let is_active =
+            |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Active && r.has_upstream();
+        let active: Vec<_> = records.values().filter(is_active).collect();
         let spread = START_STEP.saturating_mul(u32::try_from(active.len()).unwrap_or(u32::MAX));
         let spread = u64::try_from(spread.min(self.settings.min_interval).as_millis());
         let spread = spread.unwrap_or(u64::MAX).max(1);
@@ -73,7 +73,7 @@ impl PollScheduler {
             }
             let (name, failures) = (record.name.clone(), memory.poll.failures);
             let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
-            self.insert(Arc::new(record), memory, next);
+            self.insert(Arc::clone(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);

@@ -342,7 +342,9 @@ impl Committer {
         for record in records {
             self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;
         }
-        self.shared.forget_list();
+        self.shared.change_list(|list| {
+            list.extend(records.iter().map(|it| (it.name.clone(), Arc::new(it.clone()))));
+        });
         self.write(writes, group);
         Ok(())
     }
@@ -396,8 +398,9 @@ impl Committer {
             let updates = read::most_updates(&records, feed, own.as_ref());
             PurgeMark::under(&head.state, updates, self.floors.get(feed))
         });
-        self.shared.forget_list();
-        self.write(purge::forget(&self.records, feed, floor.as_ref())?, group);
+        let forgotten = purge::forget(&self.records, feed, floor.as_ref())?;
+        self.shared.change_list(|list| drop(list.remove(feed)));
+        self.write(forgotten, group);
         if let Some(floor) = floor {
             self.floors.insert(feed.clone(), floor);
             group.feeds.insert(feed.clone(), None);

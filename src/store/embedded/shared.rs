@@ -46,7 +46,7 @@ pub(super) struct StoreShared {
     marks: RwLock<(u64, u32)>,
     /// Which opening closed which epochs.
     pub(super) lineage: RwLock<Lineage>,
-    /// The records of all feeds, while they are as they were when somebody read them; forgotten only while the
+    /// The records of all feeds, while they are as they were when somebody read them; changed only while the
     /// gate of the lists is shut.
     listed: Mutex<Option<Arc<FeedList>>>,
     /// How often records outside the content of feeds were written, as far as that was acknowledged.
@@ -265,7 +265,15 @@ impl StoreShared {
         })
     }
 
-    /// The record of a feed changes.
+    /// Records of feeds change: those of the others go on being shared.
+    pub(super) fn change_list(&self, change: impl FnOnce(&mut FeedList)) {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listed) = &mut *listed {
+            change(Arc::make_mut(listed));
+        }
+    }
+
+    /// Any record may have changed.
     pub(super) fn forget_list(&self) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
