@@ -100,10 +100,10 @@ pub(super) struct Portions<'a, 's> {
 
 impl Portions<'_, '_> {
     /// Takes entries that no other part of the change touches.
-    pub(super) fn add(&mut self, mut writes: Writes) -> Result<(), CommitError> {
+    pub(super) fn add(&mut self, writes: Writes) -> Result<(), CommitError> {
         let bytes = writes.values().flatten().map(Vec::len).sum::<usize>();
         self.bytes = self.bytes.saturating_add(bytes);
-        self.writes.append(&mut writes);
+        self.writes.extend(writes);
         let (entries, bytes) = if self.is_begun { (PORTION, PORTION_BYTES) } else { WHOLE };
         if self.is_whole || (self.writes.len() < entries && self.bytes < bytes) {
             return Ok(());
