@@ -4,6 +4,8 @@
 //! A reference is *structural* where the format itself has it (`link`, `enclosure`, `logo`), and
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
+mod absolute;
+
 use super::references::{HTML_ATTRIBUTES, ReferenceKind};
 use crate::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
 use crate::xml::tag;
@@ -56,11 +58,14 @@ pub struct References {
 impl References {
     /// Finds those of an element or a document. What cannot be read as XML ends the search.
     pub fn of(xml: &str) -> Self {
+        Self::find(xml, absolute::end_of_plain_content)
+    }
+
+    /// The same; `end_of_plain_content` answers where an element ends whose content, which begins there, needs
+    /// not be read.
+    fn find(xml: &str, end_of_plain_content: fn(&str, usize) -> Option<usize>) -> Self {
         let mut found = Self::default();
-        let mut reader = Reader::from_str(xml);
-        let config = reader.config_mut();
-        config.allow_dangling_amp = true;
-        config.check_end_names = false;
+        let (mut reader, mut start) = (reader_at(xml, 0), 0);
         // Of the innermost elements that matter: where its content begins.
         let mut content: Option<OpenContent> = None;
         let mut address: Option<(usize, bool, bool)> = None;
@@ -69,12 +74,13 @@ impl References {
         let mut based: Option<usize> = None;
         let position = |reader: &Reader<&[u8]>| usize::try_from(reader.buffer_position());
         loop {
-            let Ok(before) = position(&reader) else { return found };
+            let Ok(before) = position(&reader).map(|at| start + at) else { return found };
             let Ok(event) = reader.read_event() else { return found };
             let is_empty = matches!(event, Event::Empty(_));
-            let Ok(after) = position(&reader) else { return found };
+            let Ok(after) = position(&reader).map(|at| start + at) else { return found };
             if matches!(event, Event::End(_)) {
-                depth = depth.saturating_sub(1);
+                let Some(around) = depth.checked_sub(1) else { return found };
+                depth = around;
                 based = based.filter(|outermost| *outermost != depth);
             }
             let around = depth;
@@ -115,6 +121,10 @@ impl References {
                         based = based.or(Some(around));
                     }
                     if CONTENT.contains(&name) {
+                        if let Some(end) = end_of_plain_content(xml, after) {
+                            (reader, start) = (reader_at(xml, end), end);
+                            continue;
+                        }
                         let (depth, text, has_any) = (0, String::new(), false);
                         content = Some(OpenContent { place, depth, has_base, text, has_any });
                     } else if !has_base && (ADDRESSES.contains(&name) || is_permalink(&tag, name)) {
@@ -244,6 +254,16 @@ impl References {
     }
 }
 
+/// Reads a document from a place in it.
+fn reader_at(xml: &str, start: usize) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(xml.get(start..).unwrap_or_default());
+    let config = reader.config_mut();
+    config.allow_dangling_amp = true;
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    reader
+}
+
 /// An open element with text or markup.
 struct OpenContent {
     place: usize,
@@ -277,6 +297,7 @@ fn leads_to_page(tag: &BytesStart<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn found(xml: &str) -> (Vec<&str>, Vec<String>, bool) {
         let found = References::of(xml);
@@ -341,6 +362,86 @@ mod tests {
     fn no_more_places_are_noted_than_references() {
         let xml = format!("<entry>{}</entry>", "<title>&lt;a href='#a'></title>".repeat(2_000));
         assert_eq!(References::of(&xml).places.len(), REFERENCE_LIMIT);
+    }
+
+    /// Pieces of text in which a reference may be hidden.
+    fn piece() -> impl Strategy<Value = &'static str> {
+        proptest::sample::select(vec![
+            "href",
+            "HREF",
+            "data-src",
+            "srcset",
+            "hr",
+            "ef",
+            "src",
+            "=",
+            " = ",
+            "\"",
+            "'",
+            "&quot;",
+            "&#39;",
+            "&apos;",
+            "https://x.example/a",
+            "http://x.example",
+            "HTTP://x",
+            "/b",
+            "#c",
+            "c.html",
+            "&lt;a ",
+            "&lt;img ",
+            "&gt;",
+            "&#61;",
+            "&#x3D;",
+            "&#101;",
+            "&#xFFFF;",
+            "&#1;",
+            "&equals;",
+            "&nbsp;",
+            "&amp;",
+            "&amp;#61;",
+            "&",
+            "&#8217;",
+            "<b>",
+            "</b>",
+            "<br/>",
+            "<![CDATA[",
+            "]]>",
+            "<a href='d'>",
+            "<a ",
+            " ",
+            "\n",
+            "/",
+            ">",
+            "<!-- ",
+            " -->",
+            "é",
+            "wörter",
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn text_that_is_passed_over_has_no_reference(
+            pieces in proptest::collection::vec(piece(), 0..12),
+            around in proptest::sample::select(vec![("", ""), ("<![CDATA[", "]]>"), ("&lt;a ", "&gt;"), ("<![CDATA[<a ", ">]]>")]),
+            element in proptest::sample::select(vec!["description", "content", "title", "dc:rights"]),
+        ) {
+            let text = format!("{}{}{}", around.0, pieces.concat(), around.1);
+            let xml = format!("<item><{element}>{text}</{element}><enclosure url='c.mp3'/></item>");
+            prop_assert_eq!(References::of(&xml), References::find(&xml, |_, _| None), "{}", xml);
+        }
+    }
+
+    #[test]
+    fn most_text_is_passed_over() {
+        let end = |text: &str| absolute::end_of_plain_content(text, 0);
+        let text = "&lt;a class='b' href=&quot;https://x.example/?a=b&quot;&gt;It&#8217;s&lt;/a&gt;</title>";
+        assert_eq!(end(text), text.find("</title>"));
+        let text = " <![CDATA[<a href=\"http://x.example/\">It&#61;s</a>]]>\n</description>";
+        assert_eq!(end(text), text.find("</description>"));
+        assert_eq!(end("&lt;a href=&quot;b&quot;&gt;</title>"), None);
+        assert_eq!(end("&lt;a hr&#101;f=&quot;b&quot;&gt;</title>"), None);
+        assert_eq!(end("no end"), None);
     }
 
     #[test]
