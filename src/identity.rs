@@ -18,7 +18,7 @@ mod unlike;
 mod wording;
 
 pub use features::telling_texts;
-pub use index::{entry_keys, item_keys, name_key};
+pub use index::{entry_keys, have_same_keys, item_keys, name_key};
 pub use native::{Keys, Native, is_made_up, native, natives};
 pub use rules::rule_names;
 pub use signs::{AddressSign, Basis, Signs};

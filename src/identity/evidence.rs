@@ -89,8 +89,10 @@ impl<'a> Sides<'a> {
         }
     }
 
+    /// Whether one side has nothing left that could be paired.
     pub(super) fn is_settled(&self) -> bool {
         (0..self.entry_pair.len()).all(|at| !self.is_entry_free(at))
+            || self.known_pair.iter().all(Option::is_some)
     }
 
     /// Where the item stood in the last document.

@@ -170,6 +170,11 @@ impl FeatureIndex {
         }
     }
 
+    /// Whether an item bears any of them.
+    pub(super) fn have_items(&self) -> bool {
+        self.bearers.values().any(|bearers| bearers.all_items().next().is_some())
+    }
+
     /// Adds an item of the group where it counts as a bearer.
     pub(super) fn add_item(
         &mut self,

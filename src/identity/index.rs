@@ -36,6 +36,17 @@ pub fn item_keys(known: &LedgerEntry) -> Vec<IndexKey> {
     keys.into_iter().collect()
 }
 
+/// Whether two states of an item have the same keys for certain: all that makes [`item_keys`] is the same.
+pub fn have_same_keys(old: &LedgerEntry, new: &LedgerEntry) -> bool {
+    old.native_shown == new.native_shown
+        && old.published_id == new.published_id
+        && old.aliases == new.aliases
+        && old.title == new.title
+        && old.link == new.link
+        && old.enclosure == new.enclosure
+        && (old.prints == new.prints || !old.title.trim().is_empty())
+}
+
 /// The keys of the items that an entry may be, or that may bear what it bears, each once.
 pub fn entry_keys(entry: &Entry<'_>, native: &Native) -> Vec<IndexKey> {
     let mut keys = BTreeSet::from([name_key(&native.shown)]);
@@ -170,6 +181,35 @@ mod tests {
             if shares_name || shares || shares_text {
                 prop_assert!(is_found, "{known:?}\n{new:?}");
             }
+        }
+    }
+
+    proptest! {
+        /// Where the keys of two states may differ, they are compared.
+        #[test]
+        fn only_what_makes_no_key_may_change_unseen(
+            parts in (part(), part(), part(), part()),
+            more in (part(), part(), part(), part()),
+            aliases in (part(), part()),
+            which in 0_usize..6,
+        ) {
+            let text = document(&[parts, more]);
+            let document = parse::document(&text, None, &Limits::default()).unwrap();
+            prop_assume!(document.entries.len() == 2);
+            let old = item(&document.entries[0], std::slice::from_ref(&aliases.0), "a");
+            let other = item(&document.entries[1], std::slice::from_ref(&aliases.1), "b");
+            let mut new = old.clone();
+            match which {
+                0 => new.title = other.title,
+                1 => new.link = other.link,
+                2 => new.prints = other.prints,
+                3 => new.aliases = other.aliases,
+                4 => new.enclosure = other.enclosure,
+                _ => (new.native_shown, new.published_id) = (other.native_shown, other.published_id),
+            }
+            prop_assert!(!have_same_keys(&old, &new) || item_keys(&old) == item_keys(&new));
+            let plain = LedgerEntry { updated: None, ..old.clone() };
+            prop_assert!(have_same_keys(&old, &plain));
         }
     }
 

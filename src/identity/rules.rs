@@ -57,14 +57,28 @@ impl Groups {
     fn new(sides: &Sides<'_>) -> Self {
         let mut groups =
             Self { entries: HashMap::new(), items: HashMap::new(), features: Default::default() };
-        groups.add_entries(sides);
-        groups.add_items(sides);
+        let matched = groups.add_free_entries(sides);
+        let known = &sides.snapshot.known;
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        let items = known.iter().enumerate();
+        let items: Vec<usize> =
+            items.map(|(at, known)| *first.entry(&known.native_shown).or_insert(at)).collect();
+        for (at, group) in items.iter().enumerate().filter(|(at, _)| sides.is_known_free(*at)) {
+            groups.items.entry(*group).or_default().push(at);
+        }
+        groups.add_items(sides, &items, true);
+        // Where no item that may be paired bears what a free entry bears, nobody else matters.
+        if groups.features.have_items() {
+            groups.add_matched_entries(sides, matched);
+            groups.add_items(sides, &items, false);
+        }
         groups
     }
 
-    fn add_entries(&mut self, sides: &Sides<'_>) {
+    /// Adds the entries that are free; the others by group.
+    fn add_free_entries(&mut self, sides: &Sides<'_>) -> Vec<(usize, usize)> {
         let mut first: HashMap<&str, usize> = HashMap::new();
-        let mut others = Vec::new();
+        let mut matched = Vec::new();
         for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
             if sides.is_copy(at) {
                 continue;
@@ -74,25 +88,30 @@ impl Groups {
                 self.entries.entry(group).or_default().push(at);
                 self.features.add_entry(group, of_entry(entry, native, true), true);
             } else {
-                others.push((group, entry, native));
+                matched.push((group, at));
             }
         }
-        // The texts of what is matched are those of its items.
-        for (group, entry, native) in others {
-            self.features.add_entry(group, of_entry(entry, native, false), false);
+        matched
+    }
+
+    /// Adds entries that are matched already, by group. Their texts are those of their items.
+    fn add_matched_entries(&mut self, sides: &Sides<'_>, matched: Vec<(usize, usize)>) {
+        for (group, at) in matched {
+            let entry = sides.document.entries.get(at).zip(sides.names.get(at));
+            let features = entry.map(|(entry, native)| of_entry(entry, native, false));
+            self.features.add_entry(group, features.unwrap_or_default(), false);
         }
     }
 
-    fn add_items(&mut self, sides: &Sides<'_>) {
-        let mut first: HashMap<&str, usize> = HashMap::new();
-        for (at, known) in sides.snapshot.known.iter().enumerate() {
-            let group = *first.entry(&known.native_shown).or_insert(at);
-            let is_free = sides.is_known_free(at);
-            if is_free {
-                self.items.entry(group).or_default().push(at);
+    /// Adds the items of the groups that may be paired, or those of the others; `groups` has that of each item.
+    fn add_items(&mut self, sides: &Sides<'_>, groups: &[usize], is_pairable: bool) {
+        for (at, (known, group)) in sides.snapshot.known.iter().zip(groups).enumerate() {
+            if self.items.contains_key(group) != is_pairable {
+                continue;
             }
+            let is_free = sides.is_known_free(at);
             let is_current = known.standing == ItemStatus::Current;
-            self.features.add_item(group, known, |feature| match feature {
+            self.features.add_item(*group, known, |feature| match feature {
                 Feature::Text(_) => is_current,
                 Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
                     is_free && is_current

@@ -155,13 +155,22 @@ fn reindexed(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> Vec<ReindexedItem> {
         let known = known.filter(|known| !known.is_evicted());
         known.map(identity::item_keys).unwrap_or_default().into_iter().collect()
     };
-    let changed = draft.known.iter().map(|(at, known)| {
-        let (old, new) = (keys(draft.snapshot.known.get(*at)), keys(Some(known)));
-        ReindexedItem {
+    let is_same = |old: Option<&LedgerEntry>, new: &LedgerEntry| {
+        old.is_some_and(|old| {
+            old.is_evicted() == new.is_evicted() && identity::have_same_keys(old, new)
+        })
+    };
+    let changed = draft.known.iter().filter_map(|(at, known)| {
+        let old = draft.snapshot.known.get(*at);
+        if is_same(old, known) {
+            return None;
+        }
+        let (old, new) = (keys(old), keys(Some(known)));
+        Some(ReindexedItem {
             id: known.id.clone(),
             added: new.difference(&old).copied().collect(),
             removed: old.difference(&new).copied().collect(),
-        }
+        })
     });
     let gone = evicted.iter().map(|stub| ReindexedItem {
         id: stub.id.clone(),
