@@ -110,7 +110,7 @@ impl Gateway {
             Arc::clone(&store),
             Arc::clone(&clock),
             poller,
-            config.clone(),
+            config,
             public_url.clone(),
             hub.clone(),
         ));

@@ -37,6 +37,7 @@ pub(super) struct AdminService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     poller: Poller,
+    /// Without its feeds.
     config: RwLock<Config>,
     public_url: String,
     hub: Option<Hub>,
@@ -55,12 +56,12 @@ impl AdminService {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         poller: Poller,
-        config: Config,
+        config: &Config,
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
-        let retention = translate::retention(&config);
-        let config = RwLock::new(config);
+        let retention = translate::retention(config);
+        let config = RwLock::new(without_feeds(config));
         let closing = AtomicBool::new(false);
         let changing = Mutex::new(());
         Self {
@@ -126,7 +127,7 @@ impl AdminService {
             self.poller.put(record).await.map_err(stopped)?;
         }
         self.open_all().await;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
         Ok(restart)
     }
 
@@ -186,6 +187,10 @@ impl AdminService {
             }
         }
         self.store.put_feeds(&changed).await?;
+        let feeds = self.store.feed_list().await?;
+        let shared = changed.iter().filter_map(|record| feeds.get(&record.name)).cloned();
+        // Polling that has stopped has none of them.
+        let _ = self.poller.share(shared.collect()).await;
         Ok(changed.len())
     }
 
@@ -197,6 +202,24 @@ impl AdminService {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A configuration but for its feeds, of which there may be many, and which the store has.
+fn without_feeds(config: &Config) -> Config {
+    // Named one by one, so that no list of feeds is copied.
+    let Config { server, store, polling, publish, sup, websub, hosts, feeds: _, aggregates: _ } =
+        config;
+    Config {
+        server: server.clone(),
+        store: store.clone(),
+        polling: polling.clone(),
+        publish: publish.clone(),
+        sup: sup.clone(),
+        websub: websub.clone(),
+        hosts: hosts.clone(),
+        feeds: Vec::new(),
+        aggregates: Vec::new(),
     }
 }
 

@@ -22,6 +22,8 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     let gateway = Gateway::start(&checked.config, Outside::default()).await?;
     announce(&format!("listening on http://{}", gateway.address()))?;
+    // From here on the store has the feeds.
+    drop(checked);
     run(gateway, &mut signals, &options.settings).await
 }
 

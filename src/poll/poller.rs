@@ -47,6 +47,7 @@ pub struct PollerConfig {
 /// What the polling task is told.
 pub(super) enum PollCommand {
     Put(Arc<FeedRecord>, oneshot::Sender<()>),
+    Share(Vec<Arc<FeedRecord>>),
     Remove(FeedName, oneshot::Sender<()>),
     Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
     PollNow(FeedName, oneshot::Sender<Result<PollResponse, PollError>>),
@@ -194,6 +195,12 @@ impl Poller {
         let (reply, answer) = oneshot::channel();
         self.send(PollCommand::Put(Arc::new(record), reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
+    }
+
+    /// Goes on with records that differ in nothing that polling follows, so that it keeps no older ones in
+    /// memory beside those of the store.
+    pub async fn share(&self, records: Vec<Arc<FeedRecord>>) -> Result<(), PollError> {
+        self.send(PollCommand::Share(records)).await
     }
 
     /// Stops polling a feed. Answers when no round of it is in flight any more, so that its data

@@ -329,6 +329,23 @@ async fn feeds_come_change_and_go_at_run_time() {
 }
 
 #[tokio::test]
+async fn a_record_that_polls_the_same_takes_the_place_of_the_old_one() {
+    let gateway = Gateway::with_news("one").await;
+    let mut titled = record("news");
+    titled.enrolment.title = Some("News".to_owned());
+    let mut moved = record("news");
+    moved.url = "http://elsewhere.example/".into();
+    let records = [titled, moved].map(Arc::new);
+    gateway.poller.share(records.to_vec()).await.unwrap();
+    // Commands are carried out one after the other.
+    gateway.poller.put(record("more")).await.unwrap();
+    assert_eq!(records.each_ref().map(Arc::strong_count), [2, 1]);
+    gateway.poll().await;
+    let asked = gateway.publisher.asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|request| request.url != records[1].url), "it goes on as before");
+}
+
+#[tokio::test]
 async fn a_shorter_longest_interval_counts_at_once() {
     let gateway = Gateway::with_news("one").await;
     let mut hurried = record("news");

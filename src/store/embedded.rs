@@ -23,6 +23,7 @@ mod past;
 mod pins;
 mod plan;
 mod prune;
+mod published;
 mod purge;
 mod read;
 mod reader;
@@ -44,8 +45,9 @@ pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 
 use self::committer::{CommitGroup, Committer};
+use self::published::Published;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
-use self::shared::{Published, StoreShared, broken};
+use self::shared::{StoreShared, broken};
 use super::engine::MemoryEngine;
 use super::{Epoch, FreeSpace, StoreError};
 use crate::clock::Clock;

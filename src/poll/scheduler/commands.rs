@@ -18,6 +18,7 @@ impl PollScheduler {
     pub(super) fn obey(&mut self, command: PollCommand) {
         match command {
             PollCommand::Put(record, reply) => self.put(record, reply),
+            PollCommand::Share(records) => self.share(records),
             PollCommand::Remove(name, reply) => self.remove(&name, reply),
             PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
             PollCommand::Walk(name, order, reply) => {
@@ -74,6 +75,18 @@ impl PollScheduler {
             }
         }
         let _ = reply.send(());
+    }
+
+    /// Takes records in the place of equal ones, the list of subscriptions aside.
+    fn share(&mut self, records: Vec<Arc<FeedRecord>>) {
+        for record in records {
+            if let Some(feed) = self.feeds.get_mut(&record.name)
+                && feed.record.url == record.url
+                && feed.record.options == record.options
+            {
+                feed.record = record;
+            }
+        }
     }
 
     fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {

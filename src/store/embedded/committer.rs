@@ -5,7 +5,7 @@ use super::pins::Pins;
 use super::plan::PlannedCommit;
 use super::records::Records;
 use super::request::{CommitRequest, PendingAnswer, Touches};
-use super::shared::{Published, StoreShared};
+use super::shared::StoreShared;
 use super::undo::{Cleaning, Keep, LAST};
 use super::{StorePlace, keys, open, prune, purge, read, transfer};
 use crate::clock::Clock;
@@ -157,9 +157,9 @@ impl Committer {
         self.shared.claimed(claim)?;
         let PlannedCommit { feed, mut writes, is_begun, base, head, tick, versions } = planned;
         let published = self.shared.published(&feed);
-        let now = published.as_ref().map_or((Revision(0), 0), |published| {
-            (published.head.state.revision, published.head.write)
-        });
+        let now = published
+            .as_ref()
+            .map_or((Revision(0), 0), |published| (published.watch.revision(), published.write));
         if now != base {
             return Err(CommitError::Conflict(now.0));
         }
@@ -221,7 +221,7 @@ impl Committer {
         let due = self.cleaning.iter().find_map(|(feed, cleaning)| {
             let published = self.shared.published(feed);
             let until = published.map_or(LAST, |published| {
-                published.head.write.min(published.pins.earliest().unwrap_or(LAST))
+                published.write.min(published.pins.earliest().unwrap_or(LAST))
             });
             cleaning.is_due(until).then(|| (feed.clone(), until))
         });
@@ -265,7 +265,7 @@ impl Committer {
     ) -> Result<(), CommitError> {
         self.shared.claimed(claim)?;
         let Some(published) = self.shared.published(feed) else { return Ok(()) };
-        let head = StateRecord { write: published.head.write + 1, ..published.head };
+        let head = StateRecord { write: published.write + 1, ..published.head()? };
         self.records.put(&mut writes, Class::States, keys::feed(feed), &head)?;
         self.change(feed, writes, false, head, group);
         Ok(())
@@ -391,7 +391,8 @@ impl Committer {
         group: &mut CommitGroup,
     ) -> Result<Option<PurgeMark>, StoreError> {
         let published = self.shared.published(feed);
-        let floor = published.map(|Published { head, .. }| {
+        let head = published.map(|published| published.head()).transpose()?;
+        let floor = head.map(|head| {
             // Where the name of this gateway cannot be read, its updates of others' items do not count.
             let own = open::identity(&self.records).ok().flatten().map(|own| own.endpoint);
             let records = self.records.at(head.write);

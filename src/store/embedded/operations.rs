@@ -86,7 +86,7 @@ impl Store for EmbeddedStore {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         // Also while the store is opened again: what was published is durable.
         self.inner.check_open()?;
-        Ok(self.inner.shared.state(feed))
+        self.inner.shared.state(feed)
     }
 
     fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {

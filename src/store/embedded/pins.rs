@@ -1,6 +1,6 @@
 //! Who reads a feed as of which write, so that what they are to see stays until they are done.
 
-use super::shared::Published;
+use super::published::Published;
 use crate::store::StoreError;
 use crate::store::record::StateRecord;
 use std::collections::BTreeMap;
@@ -79,13 +79,14 @@ pub(super) struct Pin {
 
 impl Pin {
     /// Reads a feed as it is published now; `None` where readers must wait.
-    pub(super) fn try_new(published: &Published) -> Option<Self> {
+    pub(super) fn try_new(published: &Published) -> Result<Option<Self>, StoreError> {
+        let head = published.head()?;
         let mut readers = published.pins.readers();
         if readers.is_shut {
-            return None;
+            return Ok(None);
         }
-        *readers.by_write.entry(published.head.write).or_default() += 1;
-        Some(Self { head: published.head.clone(), pins: Arc::clone(&published.pins) })
+        *readers.by_write.entry(head.write).or_default() += 1;
+        Ok(Some(Self { head, pins: Arc::clone(&published.pins) }))
     }
 
     /// An error where the store was opened again meanwhile.
@@ -110,6 +111,10 @@ impl Drop for Pin {
             *count -= 1;
             if *count == 0 {
                 readers.by_write.remove(&self.head.write);
+            }
+            if readers.by_write.is_empty() {
+                // An empty map would keep its last node, for each feed that was ever read.
+                readers.by_write = BTreeMap::new();
             }
         }
     }

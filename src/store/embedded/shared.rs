@@ -3,6 +3,7 @@
 use super::health::StoreHealth;
 use super::open::Opening;
 use super::pins::{Pin, Pins};
+use super::published::Published;
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedState, Lineage, Revision};
 use crate::store::record::StateRecord;
@@ -16,22 +17,6 @@ use tokio::sync::{OwnedMutexGuard, watch};
 /// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
 /// held open by a reader.
 pub(super) type Gate = Arc<RwLock<()>>;
-
-/// A feed as it may be shown.
-#[derive(Clone)]
-pub(super) struct Published {
-    pub(super) head: StateRecord,
-    pub(super) pins: Arc<Pins>,
-    watch: StateWatch,
-}
-
-impl Published {
-    /// A feed that nobody reads yet.
-    pub(super) fn new(head: StateRecord) -> Self {
-        let watch = StateWatch::new(head.state.revision);
-        Self { head, pins: Arc::default(), watch }
-    }
-}
 
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
@@ -118,7 +103,7 @@ impl StoreShared {
     pub(super) fn heads(&self) -> BTreeMap<FeedName, (Revision, u64)> {
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
         let heads = feeds.iter();
-        heads.map(|(f, of)| (f.clone(), (of.head.state.revision, of.head.write))).collect()
+        heads.map(|(f, of)| (f.clone(), (of.watch.revision(), of.write))).collect()
     }
 
     /// Shows what was found when the store was opened again. Who has begun to read before does not go on:
@@ -175,9 +160,9 @@ impl StoreShared {
     }
 
     /// A feed's state, where anything was committed to it.
-    pub(super) fn state(&self, feed: &FeedName) -> Option<FeedState> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map(|published| published.head.state.clone())
+    pub(super) fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+        let head = self.published(feed).map(|published| published.head()).transpose()?;
+        Ok(head.map(|head| head.state))
     }
 
     /// Says when a feed's state is another one, where anything was committed to it.
@@ -198,11 +183,7 @@ impl StoreShared {
     pub(super) fn publish(&self, feed: &FeedName, head: Option<StateRecord>) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         match (head, feeds.get_mut(feed)) {
-            (Some(head), Some(published)) => {
-                published.watch.outdate();
-                published.watch = StateWatch::new(head.state.revision);
-                published.head = head;
-            }
+            (Some(head), Some(published)) => published.show(head),
             (Some(head), None) => {
                 feeds.insert(feed.clone(), Box::new(Published::new(head)));
             }
@@ -232,7 +213,7 @@ impl StoreShared {
         // Nothing is published while a pin is set, so that none is set too late.
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
         let Some(published) = feeds.get(feed) else { return Ok(Ok(None)) };
-        Ok(Pin::try_new(published).map(Some).ok_or_else(|| Arc::clone(&published.pins)))
+        Ok(Pin::try_new(published)?.map(Some).ok_or_else(|| Arc::clone(&published.pins)))
     }
 
     /// Lets in whoever waits for a feed that was changed in place: the store has stopped, which they find.

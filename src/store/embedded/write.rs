@@ -65,7 +65,7 @@ impl StoreInner {
         space: Option<&FreeSpace>,
     ) -> Result<PlannedCommit, CommitError> {
         let feed = change.feed.clone();
-        let before = shared.published(&feed).map(|published| published.head);
+        let before = shared.published(&feed).map(|published| published.head()).transpose()?;
         let base = before.as_ref().map_or(0, |head| head.write);
         self.end_unfinished(records, &feed, base)?;
         let mut is_begun = false;
@@ -135,7 +135,7 @@ impl StoreInner {
         let lock = self.shared.lock(&feed).await;
         let (inner, name) = (Arc::clone(&self), feed.clone());
         self.read(move |records, shared| {
-            let base = shared.published(&name).map_or(0, |published| published.head.write);
+            let base = shared.published(&name).map_or(0, |published| published.write);
             inner.end_unfinished(records, &name, base)
         })
         .await?;

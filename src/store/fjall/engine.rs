@@ -14,7 +14,7 @@ use crate::store::engine::{
     Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, ValueSize,
     Writes, beginning_with,
 };
-use ::fjall::{Database, Guard, Keyspace, PersistMode, Readable};
+use ::fjall::{CompressionType, Database, Guard, Keyspace, PersistMode, Readable};
 use bytes::Bytes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -124,6 +124,8 @@ fn open_database(
                 .cache_size(CACHE)
                 .max_cached_files(Some(OPEN_FILES))
                 .max_journaling_size(JOURNALS)
+                // The engine would pack values of 4 KiB and more, and those are packed.
+                .journal_compression(CompressionType::None)
                 .manual_journal_persist(true)
                 .worker_threads_unchecked(threads)
                 .open()?;

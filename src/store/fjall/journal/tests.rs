@@ -1,10 +1,15 @@
 use super::*;
-use ::fjall::{Database, PersistMode};
+use ::fjall::{CompressionType, Database, PersistMode};
 
 /// A database with some batches in its journal; the journal, and where batches end.
 fn journal() -> (tempfile::TempDir, PathBuf, Vec<u64>) {
     let folder = tempfile::tempdir().unwrap();
-    let database = Database::builder(folder.path()).worker_threads_unchecked(0).open().unwrap();
+    // As the store opens it.
+    let database = Database::builder(folder.path())
+        .journal_compression(CompressionType::None)
+        .worker_threads_unchecked(0)
+        .open()
+        .unwrap();
     let records = database.keyspace("records", Default::default).unwrap();
     let path = folder.path().join("0.jnl");
     let mut ends = vec![extent(&path).unwrap().whole];

@@ -1,0 +1,96 @@
+//! A feed as it may be shown. Of each feed as little is kept in memory as may be, for there may be a million.
+
+use super::pins::Pins;
+use crate::store::limits::VALUE_LIMIT;
+use crate::store::record::{StateRecord, decode, encode_plain};
+use crate::store::{StateWatch, StoreError};
+use std::sync::Arc;
+
+/// A feed as it may be shown.
+#[derive(Clone)]
+pub(super) struct Published {
+    head: PackedHead,
+    /// The number of the last write to its content.
+    pub(super) write: u64,
+    pub(super) pins: Arc<Pins>,
+    pub(super) watch: StateWatch,
+}
+
+/// A feed's state. Its fields take 750 bytes, of which most are unused in most feeds; as a record it has some 150.
+#[derive(Clone)]
+enum PackedHead {
+    Record(Arc<[u8]>),
+    /// What cannot be written as a record; the store writes none such.
+    Whole(Arc<StateRecord>),
+}
+
+impl PackedHead {
+    fn new(head: StateRecord) -> Self {
+        match encode_plain(&head, VALUE_LIMIT) {
+            Ok(bytes) => Self::Record(bytes.into()),
+            Err(_) => Self::Whole(Arc::new(head)),
+        }
+    }
+}
+
+impl Published {
+    /// A feed that nobody reads yet.
+    pub(super) fn new(head: StateRecord) -> Self {
+        let watch = StateWatch::new(head.state.revision);
+        Self { write: head.write, head: PackedHead::new(head), pins: Arc::default(), watch }
+    }
+
+    /// Shows another state from now on, to the same readers.
+    pub(super) fn show(&mut self, head: StateRecord) {
+        self.watch.outdate();
+        *self = Self { pins: Arc::clone(&self.pins), ..Self::new(head) };
+    }
+
+    /// The feed's state.
+    pub(super) fn head(&self) -> Result<StateRecord, StoreError> {
+        match &self.head {
+            PackedHead::Record(bytes) => decode(bytes).map_err(|error| {
+                let source = std::io::Error::other(error);
+                StoreError::Io { doing: "read the state of a feed in memory", source }
+            }),
+            PackedHead::Whole(head) => Ok(StateRecord::clone(head)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{FeedState, Format, Revision, Time};
+
+    fn head(revision: u64) -> StateRecord {
+        let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
+        let state = FeedState { revision: Revision(revision), ..state };
+        StateRecord { state, next_event: 3, write: revision + 1 }
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let published = Published::new(head(4));
+        assert_eq!(published.head().unwrap(), head(4));
+        assert_eq!((published.write, published.watch.revision()), (5, Revision(4)));
+    }
+
+    #[test]
+    fn a_state_takes_a_fraction_of_its_fields() {
+        let PackedHead::Record(bytes) = PackedHead::new(head(4)) else {
+            panic!("it is not packed");
+        };
+        assert!(bytes.len() * 4 < size_of::<StateRecord>(), "{} bytes", bytes.len());
+    }
+
+    #[test]
+    fn another_state_outdates_the_last_one_and_keeps_its_readers() {
+        let mut published = Published::new(head(4));
+        let (watch, pins) = (published.watch.clone(), Arc::clone(&published.pins));
+        published.show(head(5));
+        assert!(!watch.is_current() && published.watch.is_current());
+        assert!(Arc::ptr_eq(&pins, &published.pins));
+        assert_eq!(published.head().unwrap(), head(5));
+    }
+}
