@@ -45,7 +45,7 @@ impl PollScheduler {
             }
             let known = state.is_some();
             let memory = state
-                .map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
+                .map_or_else(|| Memory::new(record, now), |state| Memory::from_saved(state, now));
             if let Some(pause) = memory.poll.pause.as_ref().filter(|pause| pause.until > now) {
                 let left = pause.until.since(now).min(MAX_HOST_PAUSE);
                 let host = self.settings.host(&pause.address);
