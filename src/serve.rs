@@ -30,6 +30,7 @@ mod ignore;
 mod items;
 mod json;
 mod keeping;
+mod life;
 mod listen;
 mod log;
 mod metrics;

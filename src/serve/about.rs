@@ -8,6 +8,7 @@ use super::dashboard::{last, origin, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
+use super::life::{self, FeedLife, LifeBand};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::single_flight::{SingleFlightCache, WorkRequest};
@@ -15,7 +16,9 @@ use super::{SharedState, discarded, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
-use crate::status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
+use crate::status::{
+    FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollEnding, PollGaps,
+};
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
@@ -72,14 +75,17 @@ async fn made(
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
     let (is_there, name) = (snapshot.is_some(), record.name.clone());
+    let (bands, happened, now) = (bands(&status, state.as_ref()), events.clone(), room.clock.now());
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
-        (quiet, oldest, discarded::part(&name, snapshot))
+        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &happened, bands));
+        let life = life.map(|life| life::figure(&name, &life, now)).unwrap_or_default();
+        (quiet, oldest, discarded::part(&name, snapshot), life)
     });
-    let (quiet, oldest, discarded) = looking.await.map_err(|_| StoreError::Closed)?;
+    let (quiet, oldest, discarded, life) = looking.await.map_err(|_| StoreError::Closed)?;
     let kept = match &state {
         Some(state) if is_there => {
             let kept = keeping::part(room, &record.name, state, oldest.as_ref()).await;
@@ -92,15 +98,28 @@ async fn made(
     };
     let kept = html! { (discarded) (kept) };
     let contested = room.contested.count(&record.name).await?;
-    let content = content(&status, state.as_ref(), contested, &kept, &quiet, &events);
+    let content = content(&status, state.as_ref(), contested, (&life, &kept), &quiet, &events);
     Ok(content.into_string())
+}
+
+/// Since when the feed does not go on as usual.
+fn bands(status: &FeedStatus, state: Option<&FeedState>) -> Vec<LifeBand> {
+    let hold = state.and_then(|state| state.hold.as_ref());
+    let held =
+        hold.map(|hold| LifeBand { since: hold.since, why: format!("held: {}", hold.reason) });
+    let failed = status.polling.polls.iter().take_while(|poll| poll.outcome == PollEnding::Failed);
+    let failing = failed.last().map(|poll| LifeBand {
+        since: poll.at,
+        why: format!("failing, {} in a row", status.polling.failures),
+    });
+    held.into_iter().chain(failing).collect()
 }
 
 fn content(
     status: &FeedStatus,
     state: Option<&FeedState>,
     contested: u32,
-    kept: &Markup,
+    (life, kept): (&Markup, &Markup),
     quiet: &[Quiet],
     events: &[Event],
 ) -> Markup {
@@ -114,6 +133,7 @@ fn content(
                 "; polled next at " (moment(next.at)) ": " (text(&next.reason))
             }
         }
+        (life)
         @if let PollGaps { count, last: Some(last) } = status.polling.gaps {
             p.bad {
                 "Items may have been missed: two documents in a row had nothing in common "

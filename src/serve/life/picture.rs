@@ -1,0 +1,402 @@
+//! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
+
+use super::lines::{FeedLife, LifeBand, LifeLine, LineEnd};
+use crate::model::{FeedName, Time, counted};
+use crate::serve::address::item_page;
+use crate::serve::html::text;
+use maud::{Markup, html};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The width of the picture, in its own units.
+const WIDTH: f64 = 1_000.0;
+/// The width of the titles, where there is room for them.
+const TITLES: f64 = 250.0;
+/// The height of a line with its title.
+const TITLED_LINE: f64 = 20.0;
+/// Up to so many lines have titles.
+const TITLED: usize = 60;
+/// The height of all lines where there are more.
+const LINES_HEIGHT: f64 = 720.0;
+/// The height of the axis of time.
+const AXIS: f64 = 24.0;
+/// How far a line fades behind its end.
+const FADE: f64 = 26.0;
+/// Marks on the axis.
+const TICKS: u32 = 5;
+/// The most dots, crosses and diamonds.
+const MARKS_SHOWN: usize = 1_500;
+/// Characters of a title beside its line.
+const TITLE_SHOWN: usize = 36;
+/// A picture shows no less time than that.
+const LEAST_SPAN: Duration = Duration::from_secs(60);
+/// From so long a time on, the axis has days; else hours and minutes.
+const DAYS: Duration = Duration::from_secs(2 * 86_400);
+/// Below so long a time, it has seconds as well.
+const SECONDS: Duration = Duration::from_secs(20 * 60);
+
+/// Where times and lines are in the picture.
+struct Scale {
+    from: Time,
+    to: Time,
+    left: f64,
+    /// From a line to the next.
+    pitch: f64,
+}
+
+impl Scale {
+    fn new(life: &FeedLife, now: Time) -> Self {
+        let first = life.lines.iter().map(|line| line.begin).min().unwrap_or(now);
+        let from = first.min(now.minus(LEAST_SPAN));
+        let is_titled = life.lines.len() <= TITLED;
+        let pitch = match is_titled {
+            true => TITLED_LINE,
+            false => LINES_HEIGHT / shown_number(life.lines.len()),
+        };
+        Self { from, to: now, left: if is_titled { TITLES } else { 0.0 }, pitch }
+    }
+
+    fn is_titled(&self) -> bool {
+        self.left > 0.0
+    }
+
+    fn x(&self, at: Time) -> f64 {
+        let all = self.to.since(self.from).as_secs_f64().max(1.0);
+        let part = at.since(self.from).as_secs_f64() / all;
+        let right = WIDTH - FADE;
+        self.left + part.clamp(0.0, 1.0) * (right - self.left)
+    }
+
+    /// The middle of a line.
+    fn y(&self, line: usize) -> f64 {
+        (shown_number(line) + 0.5) * self.pitch
+    }
+
+    /// The times at the marks of the axis.
+    fn ticks(&self) -> impl Iterator<Item = Time> {
+        let all = self.to.since(self.from);
+        let part = all / TICKS;
+        (0..=TICKS).map(move |n| self.from.plus(part * n))
+    }
+
+    /// A time as the axis shows it.
+    fn label(&self, at: Time) -> String {
+        let exact = at.to_string();
+        let (day, time) = exact.split_once('T').unwrap_or((&exact, ""));
+        match self.to.since(self.from) {
+            all if all >= DAYS => day.to_owned(),
+            all if all >= SECONDS => time.chars().take("18:50".len()).collect(),
+            _ => time.chars().take("18:50:52".len()).collect(),
+        }
+    }
+}
+
+/// A count as a place in the picture.
+fn shown_number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+fn unit(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// The picture with what it shows in words; nothing where the feed has no items.
+pub(in crate::serve) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
+    let scale = Scale::new(life, now);
+    let words = words(life);
+    html! {
+        @if !life.lines.is_empty() {
+            figure.life {
+                div.wide { (drawing(feed, life, &scale, &words)) }
+                figcaption {
+                    p { (words) "." }
+                    p.quiet {
+                        span.key.edit { "edit" } " " span.key.rename { "other id" } " "
+                        span.key.faded { "scrolled off" } " " span.key.gone { "deleted" }
+                        @if !life.bands.is_empty() { " " span.key.band { "held or failing" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the picture shows, in words.
+fn words(life: &FeedLife) -> String {
+    let ends = |is: fn(LineEnd) -> bool| life.lines.iter().filter(|line| is(line.end)).count();
+    let edits: usize = life.lines.iter().map(|line| line.edits.len()).sum();
+    let renames: usize = life.lines.iter().map(|line| line.renames.len()).sum();
+    let mut words = counted(life.lines.len(), "item");
+    if life.items > life.lines.len() {
+        let _ = write!(words, " of {}", life.items);
+    }
+    let parts = [
+        (ends(|end| end == LineEnd::Current), "in the feed"),
+        (ends(|end| matches!(end, LineEnd::Retired(_))), "scrolled off"),
+        (ends(|end| matches!(end, LineEnd::Deleted(_))), "deleted"),
+        (ends(|end| matches!(end, LineEnd::Removed(_))), "removed here"),
+    ];
+    for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(words, ", {count} {what}");
+    }
+    if edits > 0 {
+        let _ = write!(words, "; {}", counted(edits, "edit"));
+    }
+    if renames > 0 {
+        let _ = write!(words, "; {renames} under another id");
+    }
+    words
+}
+
+fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Markup {
+    let height = scale.pitch * shown_number(life.lines.len());
+    let view = format!("0 0 {} {}", unit(WIDTH), unit(height + AXIS));
+    html! {
+        svg viewBox=(view) role="group" aria-label={ "The life of " (feed) ": " (words) } {
+            @for band in &life.bands { (self::band(band, scale, height)) }
+            @for at in scale.ticks() { (tick(at, scale, height)) }
+            @if scale.is_titled() {
+                @for (at, line) in life.lines.iter().enumerate() { (titled(feed, line, at, scale)) }
+            } @else {
+                (all_lines(life, scale))
+            }
+            (marks(feed, life, scale))
+        }
+    }
+}
+
+fn band(band: &LifeBand, scale: &Scale, height: f64) -> Markup {
+    let from = scale.x(band.since);
+    let width = (WIDTH - from).max(2.0);
+    html! {
+        rect.band x=(unit(from)) y="0" width=(unit(width)) height=(unit(height)) {
+            title { (text(&band.why)) }
+        }
+    }
+}
+
+fn tick(at: Time, scale: &Scale, height: f64) -> Markup {
+    let x = scale.x(at);
+    let anchor = if at <= scale.from {
+        "start"
+    } else if at >= scale.to {
+        "end"
+    } else {
+        "middle"
+    };
+    html! {
+        path.axis d={ "M" (unit(x)) " 0V" (unit(height)) } {}
+        text.axis x=(unit(x)) y=(unit(height + AXIS - 8.0)) text-anchor=(anchor) { (scale.label(at)) }
+    }
+}
+
+/// Where a line is drawn: from its item's coming to its leaving.
+fn stroke(line: &LifeLine, at: usize, scale: &Scale) -> String {
+    let end = line.end.time().unwrap_or(scale.to);
+    // What was seen once is a line, too.
+    let (from, to) = (scale.x(line.begin), scale.x(end).max(scale.x(line.begin) + 2.0));
+    format!("M{} {}H{}", unit(from), unit(scale.y(at)), unit(to))
+}
+
+/// The fading of a line whose item scrolled off.
+fn fading(line: &LifeLine, at: usize, scale: &Scale) -> Option<String> {
+    let LineEnd::Retired(end) = line.end else { return None };
+    let from = scale.x(end).max(scale.x(line.begin) + 2.0);
+    Some(format!("M{} {}H{}", unit(from), unit(scale.y(at)), unit((from + FADE).min(WIDTH))))
+}
+
+/// A line with its title, which leads to the item.
+fn titled(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Markup {
+    let title = shown_title(line);
+    let mut short: String = title.chars().take(TITLE_SHOWN).collect();
+    if short.len() < title.len() {
+        short.push('…');
+    }
+    html! {
+        a href=(item_page(feed, &line.id)) {
+            title { (title) }
+            text x="0" y=(unit(scale.y(at) + 4.0)) { (short) }
+        }
+        path.line d=(stroke(line, at, scale)) stroke-width="2" {}
+        @if let Some(fading) = fading(line, at, scale) {
+            path.line.faded d=(fading) stroke-width="2" {}
+        }
+    }
+}
+
+/// All lines as two shapes, for there are many.
+fn all_lines(life: &FeedLife, scale: &Scale) -> Markup {
+    let (mut strokes, mut fadings) = (String::new(), String::new());
+    for (at, line) in life.lines.iter().enumerate() {
+        strokes.push_str(&stroke(line, at, scale));
+        fadings.extend(fading(line, at, scale));
+    }
+    let width = unit((scale.pitch * 0.6).clamp(0.4, 4.0));
+    html! {
+        path.line d=(strokes) stroke-width=(width) {}
+        path.line.faded d=(fadings) stroke-width=(width) {}
+    }
+}
+
+/// What an item is called in the picture.
+fn shown_title(line: &LifeLine) -> String {
+    match line.title.trim() {
+        "" => line.id.as_str().to_owned(),
+        title => text(title),
+    }
+}
+
+/// Dots, crosses and diamonds, each leading to what happened; of the newest items where there are too many.
+fn marks(feed: &FeedName, life: &FeedLife, scale: &Scale) -> Markup {
+    let lines = life.lines.iter().enumerate();
+    let marks = lines.flat_map(|(at, line)| marks_of_line(feed, line, at, scale));
+    html! { @for mark in marks.take(MARKS_SHOWN) { (mark) } }
+}
+
+fn marks_of_line(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Vec<Markup> {
+    let (page, title, y) = (item_page(feed, &line.id), shown_title(line), scale.y(at));
+    let size = (scale.pitch * 0.25).clamp(1.5, 4.5);
+    let mark = |page: &str, class: &str, words: &str, x: f64| {
+        let drawn = match class {
+            "edit" => html! { circle.edit cx=(unit(x)) cy=(unit(y)) r=(unit(size)) {} },
+            "rename" => html! { path.rename d=(diamond(x, y, size)) {} },
+            _ => html! { path.gone d=(cross(x, y, size)) {} },
+        };
+        let words = format!("{title}: {words}");
+        // Its item's page says the same: who goes by keyboard need not pass them all.
+        html! { a href=(page) tabindex="-1" aria-label=(words) { title { (words) } (drawn) } }
+    };
+    let mut marks: Vec<Markup> = Vec::new();
+    for edit in &line.edits {
+        let compared = format!("{page}?diff={}..{}", edit.version.saturating_sub(1), edit.version);
+        let page = if edit.has_older { &compared } else { &page };
+        let words = format!("version {}, {}", edit.version, edit.at);
+        marks.push(mark(page, "edit", &words, scale.x(edit.at)));
+    }
+    for renamed in &line.renames {
+        let words = format!("under another id, {renamed}");
+        marks.push(mark(&page, "rename", &words, scale.x(*renamed)));
+    }
+    let gone = match line.end {
+        LineEnd::Deleted(end) => Some(("deleted", end)),
+        LineEnd::Removed(end) => Some(("removed", end)),
+        LineEnd::Current | LineEnd::Retired(_) => None,
+    };
+    if let Some((word, end)) = gone {
+        let x = scale.x(end).max(scale.x(line.begin) + 2.0);
+        marks.push(mark(&page, "gone", &format!("{word}, {end}"), x));
+    }
+    marks
+}
+
+fn diamond(x: f64, y: f64, size: f64) -> String {
+    let size = size * 1.2;
+    let [left, right, top, bottom] = [x - size, x + size, y - size, y + size].map(unit);
+    let (x, y) = (unit(x), unit(y));
+    format!("M{left} {y}L{x} {top}L{right} {y}L{x} {bottom}Z")
+}
+
+fn cross(x: f64, y: f64, size: f64) -> String {
+    let [left, right, top, bottom] = [x - size, x + size, y - size, y + size].map(unit);
+    format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines::{LINES_SHOWN, LineEdit};
+    use super::*;
+    use crate::model::SyncId;
+
+    fn name() -> FeedName {
+        FeedName::new("news").unwrap()
+    }
+
+    fn at(hours: i64) -> Time {
+        Time::from_unix(1_800_000_000 + 3_600 * hours)
+    }
+
+    fn line(n: usize, begin: i64, end: LineEnd) -> LifeLine {
+        let (id, title) = (SyncId::new(&format!("x.{n}")).unwrap(), format!("Post {n}"));
+        LifeLine { id, title, begin: at(begin), end, edits: Vec::new(), renames: Vec::new() }
+    }
+
+    fn life(lines: Vec<LifeLine>) -> FeedLife {
+        FeedLife { items: lines.len(), lines, bands: Vec::new() }
+    }
+
+    fn drawn(life: &FeedLife) -> String {
+        figure(&name(), life, at(20)).into_string()
+    }
+
+    #[test]
+    fn what_happened_stands_where_it_happened() {
+        let mut edited = line(1, 10, LineEnd::Current);
+        edited.edits = vec![
+            LineEdit { version: 2, at: at(15), has_older: true },
+            LineEdit { version: 4, at: at(20), has_older: false },
+        ];
+        edited.renames = vec![at(15)];
+        let lines =
+            vec![edited, line(2, 0, LineEnd::Retired(at(10))), line(3, 0, LineEnd::Deleted(at(5)))];
+        let mut life = life(lines);
+        life.bands = vec![LifeBand { since: at(15), why: "held: <too few>".to_owned() }];
+        let picture = drawn(&life);
+        // From the end of the titles, 250, to where lines begin to fade, 974.
+        for part in [
+            "<path class=\"line\" d=\"M612.0 10.0H974.0\"",
+            "<path class=\"line\" d=\"M250.0 30.0H612.0\"",
+            "<path class=\"line faded\" d=\"M612.0 30.0H638.0\"",
+            "<path class=\"line\" d=\"M250.0 50.0H431.0\"",
+            "<circle class=\"edit\" cx=\"793.0\" cy=\"10.0\"",
+            "href=\"/feeds/news/items/x.1?diff=1..2\"",
+            "<a href=\"/feeds/news/items/x.1\" tabindex=\"-1\" aria-label=\"Post 1: version 4, ",
+            "aria-label=\"Post 1: under another id, ",
+            "aria-label=\"Post 3: deleted, ",
+            "<rect class=\"band\" x=\"793.0\" y=\"0\" width=\"207.0\" height=\"60.0\"><title>held: &lt;too few&gt;",
+            "3 items, 1 in the feed, 1 scrolled off, 1 deleted; 2 edits; 1 under another id.",
+        ] {
+            assert!(picture.contains(part), "{part}: {picture}");
+        }
+    }
+
+    #[test]
+    fn what_a_publisher_writes_is_text() {
+        let mut hostile = line(1, 0, LineEnd::Current);
+        hostile.title = "</svg><script>alert(1)</script>\" onload=\"x".to_owned();
+        hostile.renames = vec![at(1)];
+        let picture = drawn(&life(vec![hostile]));
+        assert!(!picture.contains("<script") && !picture.contains("\" onload"), "{picture}");
+        assert!(picture.contains("&lt;/svg&gt;"), "{picture}");
+    }
+
+    #[test]
+    fn many_items_are_drawn_in_a_bounded_picture() {
+        let many = |n: usize| {
+            let mut one = line(n, 0, LineEnd::Retired(at(1)));
+            one.edits = vec![LineEdit { version: 2, at: at(1), has_older: true }; 3];
+            one
+        };
+        let picture = drawn(&life((0..LINES_SHOWN).map(many).collect()));
+        assert_eq!(picture.matches("<circle").count(), MARKS_SHOWN);
+        assert_eq!(picture.matches("<path class=\"line").count(), 2);
+        assert!(picture.len() < 500_000, "{}", picture.len());
+        assert!(picture.contains("viewBox=\"0 0 1000.0 744.0\""));
+    }
+
+    #[test]
+    fn a_feed_of_this_moment_or_of_the_future_has_a_picture() {
+        for begin in [20, 30] {
+            let picture = drawn(&life(vec![line(1, begin, LineEnd::Current)]));
+            assert!(picture.contains("H976.0") || picture.contains("H974.0"), "{picture}");
+        }
+        assert_eq!(drawn(&life(Vec::new())), "");
+    }
+
+    #[test]
+    fn the_axis_is_as_exact_as_its_length_asks() {
+        for (begin, label) in [(-100, ">2027-01-11<"), (0, ">08:00<")] {
+            let picture = drawn(&life(vec![line(1, begin, LineEnd::Current)]));
+            assert!(picture.contains(label), "{label}: {picture}");
+        }
+    }
+}
