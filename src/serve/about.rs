@@ -75,17 +75,17 @@ async fn made(
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
     let (is_there, name) = (snapshot.is_some(), record.name.clone());
-    let (bands, happened, now) = (bands(&status, state.as_ref()), events.clone(), room.clock.now());
+    let (bands, now) = (bands(&status, state.as_ref()), room.clock.now());
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
-        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &happened, bands));
+        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, bands));
         let life = life.map(|life| life::figure(&name, &life, now)).unwrap_or_default();
-        (quiet, oldest, discarded::part(&name, snapshot), life)
+        (quiet, oldest, discarded::part(&name, snapshot), life, events)
     });
-    let (quiet, oldest, discarded, life) = looking.await.map_err(|_| StoreError::Closed)?;
+    let (quiet, oldest, discarded, life, events) = looking.await.map_err(|_| StoreError::Closed)?;
     let kept = match &state {
         Some(state) if is_there => {
             let kept = keeping::part(room, &record.name, state, oldest.as_ref()).await;

@@ -20,6 +20,8 @@ const TITLED: usize = 60;
 const LINES_HEIGHT: f64 = 720.0;
 /// The height of the axis of time.
 const AXIS: f64 = 24.0;
+/// The least length of a line and of a band: what was seen once is one, too.
+const LEAST_LENGTH: f64 = 2.0;
 /// How far a line fades behind its end.
 const FADE: f64 = 26.0;
 /// Marks on the axis.
@@ -65,6 +67,12 @@ impl Scale {
         let part = at.since(self.from).as_secs_f64() / all;
         let right = WIDTH - FADE;
         self.left + part.clamp(0.0, 1.0) * (right - self.left)
+    }
+
+    /// Where a line begins and ends.
+    fn ends(&self, line: &LifeLine) -> (f64, f64) {
+        let begin = self.x(line.begin);
+        (begin, self.x(line.end.time().unwrap_or(self.to)).max(begin + LEAST_LENGTH))
     }
 
     /// The middle of a line.
@@ -167,7 +175,7 @@ fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Mark
 
 fn band(band: &LifeBand, scale: &Scale, height: f64) -> Markup {
     let from = scale.x(band.since);
-    let width = (WIDTH - from).max(2.0);
+    let width = (WIDTH - from).max(LEAST_LENGTH);
     html! {
         rect.band x=(unit(from)) y="0" width=(unit(width)) height=(unit(height)) {
             title { (text(&band.why)) }
@@ -192,17 +200,14 @@ fn tick(at: Time, scale: &Scale, height: f64) -> Markup {
 
 /// Where a line is drawn: from its item's coming to its leaving.
 fn stroke(line: &LifeLine, at: usize, scale: &Scale) -> String {
-    let end = line.end.time().unwrap_or(scale.to);
-    // What was seen once is a line, too.
-    let (from, to) = (scale.x(line.begin), scale.x(end).max(scale.x(line.begin) + 2.0));
-    format!("M{} {}H{}", unit(from), unit(scale.y(at)), unit(to))
+    let (begin, end) = scale.ends(line);
+    format!("M{} {}H{}", unit(begin), unit(scale.y(at)), unit(end))
 }
 
 /// The fading of a line whose item scrolled off.
 fn fading(line: &LifeLine, at: usize, scale: &Scale) -> Option<String> {
-    let LineEnd::Retired(end) = line.end else { return None };
-    let from = scale.x(end).max(scale.x(line.begin) + 2.0);
-    Some(format!("M{} {}H{}", unit(from), unit(scale.y(at)), unit((from + FADE).min(WIDTH))))
+    let (_, end) = matches!(line.end, LineEnd::Retired(_)).then(|| scale.ends(line))?;
+    Some(format!("M{} {}H{}", unit(end), unit(scale.y(at)), unit((end + FADE).min(WIDTH))))
 }
 
 /// A line with its title, which leads to the item.
@@ -283,7 +288,7 @@ fn marks_of_line(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> 
         LineEnd::Current | LineEnd::Retired(_) => None,
     };
     if let Some((word, end)) = gone {
-        let x = scale.x(end).max(scale.x(line.begin) + 2.0);
+        let (_, x) = scale.ends(line);
         marks.push(mark(&page, "gone", &format!("{word}, {end}"), x));
     }
     marks
