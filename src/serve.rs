@@ -4,6 +4,7 @@
 //! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
 
 mod about;
+mod actions;
 mod address;
 mod admin;
 mod admission;
@@ -21,12 +22,15 @@ mod delta;
 mod directory;
 mod discarded;
 mod edit;
+mod error_page;
 mod event_streams;
 mod explain;
 mod feeds;
+mod forms;
 mod html;
 mod hub;
 mod ignore;
+mod item_list;
 mod items;
 mod json;
 mod keeping;
@@ -38,6 +42,7 @@ mod negotiate;
 mod observe;
 mod operator;
 mod opml;
+mod paging;
 mod past;
 mod plain;
 mod plan;
@@ -50,12 +55,14 @@ mod ready;
 mod rendition;
 mod rendition_cache;
 mod request_rules;
+mod session;
 mod shared_work;
 mod shares;
 mod single_flight;
 mod site_service;
 mod spool;
 mod stall;
+mod standing;
 mod sup;
 #[cfg(test)]
 mod tests;
@@ -97,6 +104,7 @@ use problem::Problem;
 use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
+use session::Sessions;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -170,6 +178,7 @@ struct AppState {
     proxies: Proxies,
     unnamed_proxies: UnnamedProxies,
     admin_token: AdminToken,
+    sessions: Sessions,
     directory: Directory,
     admission: Arc<Admission>,
     about: about::FeedPages,
@@ -180,6 +189,7 @@ struct AppState {
     conflicts: conflicts::ConflictPages,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
+    item_lists: item_list::ItemLists,
     item_pages: items::Answers,
     item_versions: items::Answers,
     pushes: Semaphore,
@@ -238,7 +248,9 @@ impl AppState {
             proxies: Proxies::new(settings.trusted_proxies),
             unnamed_proxies: UnnamedProxies::default(),
             admin_token: settings.admin_token,
+            sessions: Sessions::default(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
+            item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
             item_pages: items::answers("item pages", &admission, &metrics),
             item_versions: items::answers("item versions", &admission, &metrics),
             conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),
@@ -272,7 +284,7 @@ pub fn router(parts: ServerConfig) -> Router {
 fn routes(room: SharedState) -> Router {
     let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
     let items = Router::new()
-        .route("/feeds/{name}/items", post(edit::create))
+        .route("/feeds/{name}/items", get(admin::items).post(edit::create))
         .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
         .route("/feeds/{name}/items/{id}/restore", post(edit::restore))
         .route("/feeds/{name}/items/{id}/resolve", post(edit::resolve))
@@ -284,6 +296,7 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
+        .route("/feeds/{name}/pause", post(admin::pause))
         .route("/feeds/{name}/backfill", post(admin::backfill))
         .route("/feeds/{name}/conflicts", get(edit::conflicts))
         .route("/feeds/{name}/items/{id}/delete", post(admin::delete_missing))
@@ -307,16 +320,20 @@ fn routes(room: SharedState) -> Router {
     Router::new()
         .merge(readable)
         .route("/", get(dashboard::page))
+        .route("/recent", get(dashboard::recent))
         .route("/assets/style.css", get(html::style))
         .route(html::ICON, get(html::icon))
         .route("/favicon.ico", get(html::icon))
+        .route("/feeds/{name}/items", get(item_list::show))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(conflicts::show))
         .route(
             "/feeds/{name}/conflicts",
             post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT)),
         )
-        .route("/feeds/{name}/about", get(about::page))
+        .route("/feeds/{name}/about", get(about::page).post(actions::act))
+        .route("/session", get(session::show).post(session::begin))
+        .route("/session/end", post(session::end))
         .route("/websub", post(hub::request))
         .route(address::CLOUD_PATH, post(cloud::register))
         .route(callback::ROUTE, get(callback::verify).post(callback::push))
@@ -328,6 +345,7 @@ fn routes(room: SharedState) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
         .layer(from_fn(observe::time_limit))
+        .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))

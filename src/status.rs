@@ -17,7 +17,7 @@ pub use polling::{
 pub use ticks::{TICK_LEAD_LIMIT, TicksAhead, tick_lead};
 
 use crate::judge::PendingAbsence;
-use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding};
+use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Time};
 use crate::record::LeftOut;
 use serde::{Serialize, Serializer};
 
@@ -47,6 +47,28 @@ pub struct FeedStatus {
     pub pending_absences: u32,
     /// The subscription to the hub that the upstream names, where there is one.
     pub hub: Option<HubNote>,
+    /// What an aggregate could not gather; `None` for other feeds.
+    pub gathered: Option<GatherNote>,
+}
+
+/// What a list of all feeds says of the polling of one. Nothing of it is read from a ledger, so that
+/// thousands can be listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FeedSummary {
+    /// When the last poll began.
+    pub last_poll: Option<Time>,
+    /// When the next one is due; in the past while it waits for its host.
+    pub next_poll: Option<Time>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// What the last failure was, if the last poll failed.
+    pub error: Option<String>,
+    /// Where items may have been missed.
+    pub gaps: PollGaps,
+    /// Where permanent redirects lead.
+    pub moved_to: Option<String>,
+    /// Whether its hub is not believed, so that it is polled as if there were none.
+    pub is_hub_distrusted: bool,
     /// What an aggregate could not gather; `None` for other feeds.
     pub gathered: Option<GatherNote>,
 }

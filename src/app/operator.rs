@@ -22,7 +22,9 @@ use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
 use crate::serve::{Operator, OperatorError, Put, PutFeed, Redacted};
-use crate::status::{FeedStatus, HubNote, PollResponse, PollTotals, PushResult, WalkOrder};
+use crate::status::{
+    FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
+};
 use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
@@ -255,6 +257,18 @@ impl Operator for AdminService {
         Ok(all)
     }
 
+    async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        let mut all = self.poller.summaries();
+        let feeds = self.store.feed_list().await?;
+        for (name, record) in
+            feeds.iter().filter(|(_, record)| record.options.sharing.is_aggregate())
+        {
+            let note = self.gathering(name, &record.options.sharing, &feeds).await?;
+            all.entry(name.clone()).or_default().gathered = Some(note);
+        }
+        Ok(all)
+    }
+
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
         let status = self.standing(self.record(feed).await?).await?;
         if !status.options.sharing.is_aggregate() {
@@ -313,6 +327,26 @@ impl Operator for AdminService {
             self.store.put_feed(&record).await?;
         }
         Ok(())
+    }
+
+    async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
+        let _one = self.changing.lock().await;
+        let before = self.record(feed).await?;
+        self.refuse_if_filed(&before)?;
+        if before.standing == FeedStanding::Gone {
+            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+        }
+        let mut record = before.clone();
+        if paused {
+            record.standing = FeedStanding::Paused;
+        } else {
+            record.standing = FeedStanding::Active;
+            // What left the file goes on as the API's, or the next start would pause it again.
+            record.source = FeedSource::Api;
+        }
+        record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
+        self.store.put_feed(&record).await?;
+        self.poller.put(record).await.map_err(stopped)
     }
 
     async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError> {

@@ -5,10 +5,10 @@ mod log;
 
 use self::log::PollLog;
 use super::reason::PlannedPoll;
-use crate::model::{Backfill, FeedName, Time};
+use crate::model::{Backfill, FeedName, HubTrust, Time};
 use crate::status::{
-    FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding, PollFailure,
-    PollGaps, PollStatus, PollTotals,
+    FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
+    PollFailure, PollGaps, PollStatus, PollTotals,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
@@ -96,6 +96,24 @@ impl BoardEntry {
         self.failure.as_deref()
     }
 
+    fn is_hub_distrusted(&self) -> bool {
+        let trust = self.hub.as_ref().map(|hub| hub.subscription.trust);
+        trust == Some(HubTrust::Distrusted)
+    }
+
+    fn summarize(&self) -> FeedSummary {
+        FeedSummary {
+            last_poll: self.log.last(),
+            next_poll: self.next.as_ref().map(|next| next.at),
+            failures: self.failures,
+            error: self.failure().map(|failure| failure.error.clone()),
+            gaps: self.gaps,
+            moved_to: self.moved_to.clone(),
+            is_hub_distrusted: self.is_hub_distrusted(),
+            gathered: None,
+        }
+    }
+
     fn describe(&self) -> PollStatus {
         PollStatus {
             polls: self.log.polls(),
@@ -170,6 +188,12 @@ impl FeedBoard {
     pub(super) fn status(&self, feed: &FeedName) -> Option<PollStatus> {
         let board = self.board.read().unwrap_or_else(PoisonError::into_inner);
         board.feeds.get(feed).map(|entry| entry.describe())
+    }
+
+    /// How all feeds stand, in short.
+    pub(super) fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+        let board = self.board.read().unwrap_or_else(PoisonError::into_inner);
+        board.feeds.iter().map(|(feed, entry)| (feed.clone(), entry.summarize())).collect()
     }
 
     /// How all feeds stand.

@@ -13,7 +13,9 @@ use crate::clock::Clock;
 use crate::fetch::Services;
 use crate::load::Load;
 use crate::model::{FeedName, FeedRecord};
-use crate::status::{PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder};
+use crate::status::{
+    FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
+};
 use crate::store::Store;
 use crate::websub::Verification;
 use bytes::Bytes;
@@ -228,6 +230,11 @@ impl Poller {
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
         self.board.status(feed)
+    }
+
+    /// How all feeds' polling stands, in short.
+    pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+        self.board.summaries()
     }
 
     /// How all feeds' polling stands.

@@ -4,15 +4,16 @@ use super::address::shown;
 use super::admin::EVENTS_SHOWN;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
-use super::dashboard::{last, origin, standing};
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::life::{self, FeedLife, LifeBand};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
+use super::session::sign_in_address;
 use super::single_flight::{SingleFlightCache, WorkRequest};
-use super::{SharedState, discarded, keeping};
+use super::standing::{last, origin, standing};
+use super::{SharedState, actions, discarded, forms, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
@@ -22,7 +23,8 @@ use crate::status::{
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
-use maud::{Markup, html};
+use http::HeaderMap;
+use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,10 +49,12 @@ pub(super) async fn page(
     State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
     let state = room.store.state(&record.name).await?;
+    let acting = acting(&room, &record, state.as_ref(), &headers);
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
     let work = Work::new(&record.name, WorkKind::Ledger);
@@ -62,8 +66,35 @@ pub(super) async fn page(
         async move { made(&room, &record, state).await }
     };
     let content = room.about.get(key, ask, make).await?;
-    let content = maud::PreEscaped(content.as_str());
-    Ok(html::page(&format!("About {}", record.name), &html! { (content) }))
+    let content = html! {
+        (html::trail(&record.name, None, "About"))
+        (acting)
+        (PreEscaped(content.as_str()))
+    };
+    let title = record.shown_label(record.enrolment.places.first()).text;
+    let title = title.unwrap_or_else(|| record.name.to_string());
+    Ok(forms::page_about(&record.name, &text(&title), &content))
+}
+
+/// What came of the last thing that was done, and what can be done now.
+fn acting(
+    room: &SharedState,
+    record: &FeedRecord,
+    state: Option<&FeedState>,
+    headers: &HeaderMap,
+) -> Markup {
+    let notice = room.sessions.take_notice(headers);
+    html! {
+        @if let Some(notice) = notice { p.note.done role="status" { (text(&notice)) } }
+        @if room.sessions.is_open(headers) {
+            (actions::buttons(record, state))
+        } @else {
+            p.quiet {
+                a href=(sign_in_address(&format!("/feeds/{}/about", record.name))) { "Sign in" }
+                " to poll it now, pause it, or decide what is held."
+            }
+        }
+    }
 }
 
 async fn made(
@@ -127,8 +158,15 @@ fn content(
     html! {
         p { (standing(status, state)) }
         p { (text(&why(status, state))) "." }
+        p.links {
+            a href={ "/feeds/" (status.name) "/items" } { "Items" }
+            a href={ "/feeds/" (status.name) "/conflicts" } { "Conflicts" }
+            a href={ "/feeds/" (status.name) } { "The feed" }
+            a href={ "/feeds/" (status.name) "/sync" } { "Changes for subscribers" }
+            a href={ "/feeds/" (status.name) "/complete" } { "Everything kept" }
+        }
         p.quiet {
-            a href={ "/feeds/" (status.name) } { "feed" } ": " (origin(status))
+            (origin(status))
             @if let Some(next) = &status.polling.next {
                 "; polled next at " (moment(next.at)) ": " (text(&next.reason))
             }
@@ -149,7 +187,7 @@ fn content(
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if let Some(hold) = hold {
-            h2 { "Held" }
+            h2 #held { "Held" }
             p { (text(&hold.reason)) }
             p.quiet { (judge::hold_words(hold)) "." }
         }
@@ -203,7 +241,7 @@ fn gathered(note: &GatherNote) -> Markup {
 
 fn told_by(hub: &HubNote) -> Markup {
     html! {
-        h2 { "Its hub" }
+        h2 #hub { "Its hub" }
         p { (text(hub.hub.text())) ": " (text(&hub.words)) "." }
         p.quiet {
             "Pushes: " (hub.pushes)
@@ -312,7 +350,7 @@ fn polls(polls: &VecDeque<FinishedPoll>) -> Markup {
 
 fn happened(name: &FeedName, events: &[Event]) -> Markup {
     html! {
-        h2 { "What happened" }
+        h2 #happened { "What happened" }
         div.wide { table {
             thead { tr { th { "When" } th { "What" } th { "Item" } th { "Why" } } }
             tbody { @for event in events { tr {

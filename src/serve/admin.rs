@@ -2,14 +2,14 @@
 
 use super::admission::{Work, WorkKind};
 use super::client::Client;
-use super::conditional::add;
+use super::conditional::{add, unkept};
 use super::edit::{item as item_in, whole};
 use super::feeds::{NameInPath, unreadable};
 use super::operator::{OperatorError, Put};
 use super::problem::Problem;
 use super::query::Query;
 use super::{
-    API, REQUEST_BODY_LIMIT, SharedState, dashboard, discarded, explain, items, json, keeping, put,
+    API, REQUEST_BODY_LIMIT, SharedState, discarded, explain, item_list, items, json, keeping, put,
 };
 use crate::judge::{self, PendingAbsence};
 use crate::model::{Decision, FeedName, FeedState};
@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
 
+/// What a feed takes that is listed, in bytes.
+const ROW: u64 = 4 * 1024;
+
 /// The longest reason for a redaction, in bytes.
 const REASON_LIMIT: usize = 500;
 
@@ -42,11 +45,27 @@ pub(super) async fn list(
     State(room): State<SharedState>,
     client: Client,
 ) -> Result<Response, Problem> {
-    let (cost, _) = dashboard::cost(&room).await?;
+    let cost = list_cost(&room).await?;
     let telling = Arc::clone(&room);
     let work = Work::of_all(WorkKind::Standing);
     let listed = async move { listed(&telling).await };
     Ok(answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
+}
+
+/// What telling how all feeds stand takes: a row of each, and the largest of the ledgers that something waits
+/// in, which are read one after the other.
+async fn list_cost(room: &SharedState) -> Result<u64, Problem> {
+    let (mut rows, mut ledger) = (0_u64, 0_u64);
+    for record in room.directory.listing().await?.values() {
+        rows = rows.saturating_add(ROW);
+        let Some(state) = room.store.state(&record.name).await? else { continue };
+        if state.next_decision_at.is_some() {
+            let items = u64::from(state.living) + u64::from(state.tombstones);
+            let work = Work::new(&record.name, WorkKind::Ledger);
+            ledger = ledger.max(room.admission.cost_of(&work, items));
+        }
+    }
+    Ok(rows.saturating_add(ledger))
 }
 
 async fn listed(room: &SharedState) -> Result<Value, Problem> {
@@ -125,6 +144,21 @@ async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem
     });
     let told = json::with(json::feed(&status, record, state, contested), more);
     Ok(json::with(told, tick_lead(room, state)))
+}
+
+/// `GET /api/v1/feeds/NAME/items`, page by page.
+pub(super) async fn items(
+    State(room): State<SharedState>,
+    client: Client,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    if !room.directory.listing().await?.contains_key(&name) {
+        return Err(OperatorError::UnknownFeed(name).into());
+    }
+    let listed = item_list::answered(&room, client, &name, (query.as_deref(), true)).await?;
+    Ok(unkept("application/json", Bytes::clone(&listed)))
 }
 
 /// `GET /api/v1/feeds/NAME/items/SYNC_ID`: all that is known of an item.
@@ -222,6 +256,25 @@ pub(super) async fn hold(
     let action = put::action(&whole(body, REQUEST_BODY_LIMIT)?, None, words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
+    Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
+}
+
+/// `POST /api/v1/feeds/NAME/pause`, with `{"action":"resume"}` to poll it again.
+pub(super) async fn pause(
+    State(room): State<SharedState>,
+    name: NameInPath,
+    body: RequestJson,
+) -> Result<Response, Problem> {
+    let name = feed(name)?;
+    let words = [("pause", true), ("resume", false)];
+    let paused = put::action(&whole(body, REQUEST_BODY_LIMIT)?, Some(true), words)?;
+    let (acting, feed) = (Arc::clone(&room), name.clone());
+    let done = to_the_end(async move {
+        let done = acting.operator.pause(&feed, paused).await;
+        acting.directory.changed();
+        done
+    });
+    done.await?;
     Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
 }
 

@@ -16,14 +16,14 @@ use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
-use super::{AppState, SharedState, html};
+use super::{AppState, SharedState, forms, html};
 use crate::model::{FeedName, Item, Revision, SyncId};
 use crate::record::local;
 use crate::store::{Store, StoreError};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, header};
+use http::HeaderMap;
 use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,14 +41,6 @@ const COUNTED_FEEDS: u64 = 100_000;
 const BYTES: u64 = 4 * 1024 * 1024;
 /// How long a page is shown again, unless the feed changes.
 const FRESH: Duration = Duration::from_secs(60);
-
-/// What forms may do: be sent to this gateway. Everything else is as on any page.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; \
-     frame-ancestors 'none'",
-);
-/// A form of a page without a referrer would not say which origin it comes from.
-const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// An item in conflict.
 struct Contest {
@@ -68,6 +60,8 @@ struct Contests {
     shown: Vec<Contest>,
     /// The last item shown, where there are more behind it.
     more: Option<SyncId>,
+    /// Whether who looks need not send the token.
+    is_signed_in: bool,
 }
 
 /// What an answer is a function of.
@@ -76,7 +70,14 @@ pub(super) struct ConflictsKey {
     feed: FeedName,
     revision: Option<Revision>,
     after: Option<SyncId>,
-    is_json: bool,
+    form: ConflictsForm,
+}
+
+/// In which form conflicts are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ConflictsForm {
+    Json,
+    Page { is_signed_in: bool },
 }
 
 /// Pages of conflicts, and the same as data.
@@ -103,7 +104,16 @@ impl Contested {
     /// How many items of a feed are in conflict. They are looked for once for each revision.
     pub(super) async fn count(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let Some(state) = self.store.state(feed).await? else { return Ok(0) };
-        let key = (feed.clone(), state.revision);
+        self.count_at(feed, state.revision).await
+    }
+
+    /// The same of a feed that is at this revision.
+    pub(super) async fn count_at(
+        &self,
+        feed: &FeedName,
+        revision: Revision,
+    ) -> Result<u32, StoreError> {
+        let key = (feed.clone(), revision);
         if let Some(counted) = self.counted.get(&key).await {
             return Ok(counted);
         }
@@ -126,13 +136,18 @@ pub(super) async fn show(
     // Only the items behind this one, in the order of sync ids; and what was resolved a moment ago.
     let after = item_in(query.as_deref(), "after")?;
     let resolved = item_in(query.as_deref(), "resolved")?;
-    let is_json = wants_json(&headers);
-    let answer = answered(&room, client, &record.name, (after, is_json)).await?;
-    if is_json {
+    let form = match wants_json(&headers) {
+        true => ConflictsForm::Json,
+        false => ConflictsForm::Page { is_signed_in: room.sessions.is_open(&headers) },
+    };
+    let answer = answered(&room, client, &record.name, (after, form)).await?;
+    if form == ConflictsForm::Json {
         return Ok(html::data(Bytes::clone(&answer)));
     }
-    let content = page::around(&record.name, resolved.as_ref(), &answer);
-    Ok(page(&format!("Conflicts in {}", record.name), &content))
+    let notice = room.sessions.take_notice(&headers);
+    let news = (resolved.as_ref(), notice.as_deref());
+    let content = page::around(&record.name, news, &answer);
+    Ok(forms::page(&format!("Conflicts in {}", record.name), &content))
 }
 
 /// The same for the administration.
@@ -143,7 +158,7 @@ pub(super) async fn listed(
     query: Option<&str>,
 ) -> Result<Bytes, Problem> {
     let after = item_in(query, "after")?;
-    Ok(Bytes::clone(&*answered(room, client, feed, (after, true)).await?))
+    Ok(Bytes::clone(&*answered(room, client, feed, (after, ConflictsForm::Json)).await?))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
@@ -151,14 +166,14 @@ async fn answered(
     room: &SharedState,
     client: Client,
     feed: &FeedName,
-    (after, is_json): (Option<SyncId>, bool),
+    (after, form): (Option<SyncId>, ConflictsForm),
 ) -> Result<Arc<Bytes>, Problem> {
     let revision = room.store.state(feed).await?.map(|state| state.revision);
     let shown = usize::try_from(room.contested.count(feed).await?).unwrap_or(usize::MAX);
     let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
     let work = Work::new(feed, WorkKind::Conflicts);
     let ask = WorkRequest { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
-    let key = ConflictsKey { feed: feed.clone(), revision, after, is_json };
+    let key = ConflictsKey { feed: feed.clone(), revision, after, form };
     let make = || {
         let (room, key) = (Arc::clone(room), key.clone());
         async move { made(&room, &key).await }
@@ -167,21 +182,14 @@ async fn answered(
 }
 
 async fn made(room: &AppState, key: &ConflictsKey) -> Result<Bytes, Problem> {
-    let contests = gather(room, &key.feed, key.after.as_ref()).await?;
-    Ok(match key.is_json {
-        true => described::contests(&room.site.at(""), &contests).to_string().into(),
-        false => page::contests(&contests).into_string().into(),
+    let mut contests = gather(room, &key.feed, key.after.as_ref()).await?;
+    Ok(match key.form {
+        ConflictsForm::Json => described::contests(&room.site.at(""), &contests).to_string().into(),
+        ConflictsForm::Page { is_signed_in } => {
+            contests.is_signed_in = is_signed_in;
+            page::contests(&contests).into_string().into()
+        }
     })
-}
-
-/// A page whose forms may be sent here.
-fn page(title: &str, content: &maud::Markup) -> Response {
-    let mut response = html::page(title, content);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    headers.insert(header::REFERRER_POLICY, REFERRER);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// The item that a key of a query names.
@@ -195,7 +203,8 @@ async fn gather(
     feed: &FeedName,
     after: Option<&SyncId>,
 ) -> Result<Contests, Problem> {
-    let mut contests = Contests { feed: feed.clone(), all: 0, shown: Vec::new(), more: None };
+    let mut contests =
+        Contests { feed: feed.clone(), all: 0, shown: Vec::new(), more: None, is_signed_in: false };
     let all = room.store.contested(feed).await?;
     contests.all = all.len();
     let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));

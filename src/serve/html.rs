@@ -9,9 +9,17 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
+use std::time::Duration;
 
 /// How many characters of a text from outside a page shows.
 const TEXT_SHOWN: usize = 300;
+
+/// What is farther away than this is shown as a day.
+const FAR: Duration = Duration::from_secs(60 * 86_400);
+/// Units of time in seconds, the longest first.
+const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+/// How many colours monograms have; as many as the style sheet names.
+const MONOGRAM_COLOURS: u8 = 6;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -35,6 +43,16 @@ pub(super) fn page(title: &str, content: &Markup) -> Response {
 
 /// A page as a document.
 pub(super) fn document(title: &str, content: &Markup) -> String {
+    framed(title, &html! {}, content)
+}
+
+/// A page about a feed as a document, which names the feed for programs that look for one.
+pub(super) fn document_about(feed: &FeedName, title: &str, content: &Markup) -> String {
+    let link = html! { link rel="alternate" title=(title) href={ "/feeds/" (feed) }; };
+    framed(title, &link, content)
+}
+
+fn framed(title: &str, head: &Markup, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -44,10 +62,20 @@ pub(super) fn document(title: &str, content: &Markup) -> String {
                 title { (title) " · Tidegate" }
                 link rel="icon" type="image/svg+xml" href=(ICON);
                 link rel="stylesheet" href="/assets/style.css";
+                (head)
             }
             body {
-                header { a href="/" { "Tidegate" } }
+                header {
+                    a.brand href="/" { "Tidegate" }
+                    nav aria-label="Pages" {
+                        a href="/" { "Overview" }
+                        a href="/recent" { "Recent changes" }
+                        a href="/subscriptions.opml" { "OPML" }
+                        a href="/metrics" { "Metrics" }
+                    }
+                }
                 main { h1 { (title) } (content) }
+                footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
             }
         }
     };
@@ -95,6 +123,36 @@ pub(super) fn moment(time: Time) -> Markup {
     html! { time datetime=(exact) { (shown) } }
 }
 
+/// A moment by how far it is from now; its exact form is in the markup, and shown to who points at it. One
+/// that is far away is shown as a day.
+pub(super) fn ago(time: Time, now: Time) -> Markup {
+    let exact = time.to_string();
+    let (is_past, apart) = match time <= now {
+        true => (true, now.since(time)),
+        false => (false, time.since(now)),
+    };
+    let words = match apart.as_secs() {
+        0..10 => "now".to_owned(),
+        seconds if seconds >= FAR.as_secs() => exact.chars().take("2026-11-20".len()).collect(),
+        seconds => {
+            let (unit, name) =
+                UNITS.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or((1, "s"));
+            let number = seconds / unit;
+            if is_past { format!("{number} {name} ago") } else { format!("in {number} {name}") }
+        }
+    };
+    html! { time datetime=(exact) title=(exact.replace('T', " ").replace('Z', " UTC")) { (words) } }
+}
+
+/// A letter that stands for a feed, in one of a few colours that follow from its title. The publisher's own
+/// picture is not loaded: it would tell publishers who looks.
+pub(super) fn monogram(title: &str) -> Markup {
+    let letter = title.chars().find(|c| c.is_alphanumeric()).unwrap_or('·');
+    let letter: String = letter.to_uppercase().collect();
+    let sum = title.bytes().fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
+    html! { span class={ "monogram m" (sum % MONOGRAM_COLOURS) } aria-hidden="true" { (letter) } }
+}
+
 /// A text from outside, cut to what a page has room for.
 pub(super) fn text(from_outside: &str) -> String {
     let mut shown: String = from_outside.chars().take(TEXT_SHOWN).collect();
@@ -114,7 +172,7 @@ pub(super) fn item(feed: &FeedName, id: &SyncId, title: &str) -> Markup {
 pub(super) fn trail(feed: &FeedName, up: Option<(&str, &str)>, here: &str) -> Markup {
     html! {
         nav.trail aria-label="Where this is" {
-            a href="/" { "Feeds" } " / " a href={ "/feeds/" (feed) } { (feed) } " / "
+            a href="/" { "Feeds" } " / " a href={ "/feeds/" (feed) "/about" } { (feed) } " / "
             @if let Some((address, name)) = up { a href=(address) { (name) } " / " }
             span { (here) }
         }
@@ -126,5 +184,43 @@ pub(super) fn outward(address: Option<&str>, label: &str) -> Markup {
     match address.and_then(followable) {
         Some(address) => html! { a href=(address) rel="noreferrer nofollow" { (text(label)) } },
         None => html! { (text(label)) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_said_by_how_far_they_are() {
+        let now = Time::from_unix(1_795_191_605);
+        let shown = |seconds: i64| {
+            let markup = ago(Time::from_unix(now.unix() + seconds), now).into_string();
+            assert!(markup.contains(" UTC\">"), "{markup}");
+            let text = markup.split('>').nth(1).and_then(|rest| rest.split('<').next());
+            text.unwrap_or_default().to_owned()
+        };
+        for (seconds, words) in [
+            (0, "now"),
+            (-9, "now"),
+            (-10, "10 s ago"),
+            (-119, "1 min ago"),
+            (-7_200, "2 h ago"),
+            (-86_400, "1 d ago"),
+            (300, "in 5 min"),
+            (-60 * 86_400, "2026-09-21"),
+        ] {
+            assert_eq!(shown(seconds), words, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_monogram_is_a_letter_whatever_the_title_is() {
+        for (title, letter) in
+            [("news", "N"), ("  «ßa»", "SS"), ("<b>", "B"), ("", "·"), ("!?", "·")]
+        {
+            let markup = monogram(title).into_string();
+            assert!(markup.ends_with(&format!("\">{letter}</span>")), "{markup}");
+        }
     }
 }

@@ -250,7 +250,7 @@ pub(super) async fn compared(
 }
 
 /// The word for what an item is to its upstream, and since when.
-fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
+pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
     match standing {
         ItemStatus::Current => ("current", None),
         ItemStatus::Retired { since } => ("retired", Some(*since)),

@@ -166,14 +166,6 @@ pub(super) async fn described(
     }))
 }
 
-/// What the dashboard says of a feed's archives.
-pub(super) fn archives(feed: &FeedName, state: &FeedState) -> Markup {
-    html! {
-        a href={ "/feeds/" (feed) "/about#kept" } { (state.archives.kept()) }
-        br; span.quiet { (shown_size(state.archives.bytes)) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -104,6 +104,14 @@ pub(super) fn wants_json(headers: &HeaderMap) -> bool {
     of("application/json", "application/*") > of("text/html", "text/*")
 }
 
+/// Whether the client names HTML and would rather have nothing else: a browser that goes to an address.
+pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
+    let asked = || members(headers, &header::ACCEPT);
+    let best = asked().map(|(_, weight)| weight).max().filter(|weight| *weight > 0);
+    let first = asked().find(|(_, weight)| Some(*weight) == best);
+    first.is_some_and(|(token, _)| token.eq_ignore_ascii_case("text/html"))
+}
+
 /// Ranges that every feed in XML is within; a reader that names one takes the feed as it is.
 const WIDE: [&str; 5] = ["application/xml", "text/xml", "application/*", "text/*", "*/*"];
 
@@ -132,6 +140,34 @@ pub(super) fn container(headers: &HeaderMap, own: Container) -> Container {
 mod tests {
     use super::*;
     use http::HeaderValue;
+
+    #[test]
+    fn only_who_names_html_before_all_else_is_a_browser() {
+        let accept = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(value));
+            prefers_html(&headers)
+        };
+        for browser in [
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+            "text/html, */*;q=0.1",
+            "TEXT/HTML",
+        ] {
+            assert!(accept(browser), "{browser}");
+        }
+        for reader in [
+            "*/*",
+            "",
+            "text/*",
+            "application/atom+xml, application/rss+xml;q=0.9, text/html;q=0.5",
+            "application/rss+xml, text/html",
+            "text/html;q=0.9, application/atom+xml",
+            "text/html;q=0",
+        ] {
+            assert!(!accept(reader), "{reader}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
+    }
 
     #[test]
     fn the_own_container_unless_it_is_not_admitted() {

@@ -2,11 +2,12 @@
 
 use crate::model::{Decision, FeedName, FeedOptions, SyncId, Tick};
 use crate::record::local::{Act, ActError, Acted};
-use crate::status::{FeedStatus, PollResponse, PollTotals, PushResult, WalkOrder};
+use crate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use crate::store::{CommitError, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// What administration asks of the side that polls. A double stands in for it in tests.
 #[async_trait]
@@ -19,6 +20,9 @@ pub trait Operator: Send + Sync + 'static {
 
     /// Every feed that was ever added and not purged, by name.
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError>;
+
+    /// How the polling of each of them stands, in short.
+    async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError>;
 
     /// One feed.
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError>;
@@ -55,6 +59,9 @@ pub trait Operator: Send + Sync + 'static {
     /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
     /// stops one. Answers when it is in its line.
     async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError>;
+
+    /// Stops polling a feed, which is served as it is, or goes on with it. Durable on return.
+    async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError>;
 
     /// Decides about a held document.
     async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError>;

@@ -109,6 +109,11 @@ impl Problem {
         &self.detail
     }
 
+    /// How soon to ask again.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     /// The status.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
@@ -188,6 +193,8 @@ impl IntoResponse for Problem {
             let realm = HeaderValue::from_static("Bearer realm=\"tidegate\"");
             headers.insert(header::WWW_AUTHENTICATE, realm);
         }
+        // For who shows it as a page.
+        response.extensions_mut().insert(self);
         response
     }
 }

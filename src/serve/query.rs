@@ -68,16 +68,17 @@ impl<'q> Query<'q> {
 pub(super) async fn known_only(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let path = route.and_then(|route| route.strip_prefix(super::API)).unwrap_or_default();
-    let known = match (request.method(), path) {
-        (&Method::DELETE, "/feeds/{name}") => "purge",
-        (&Method::POST, "/feeds/{name}/items") => "noconflicts",
-        (_, "/feeds/{name}/conflicts") => "after",
-        (_, "/subscriptions") => "feed",
-        _ => "",
+    let known: &[&str] = match (request.method(), path) {
+        (&Method::DELETE, "/feeds/{name}") => &["purge"],
+        (&Method::POST, "/feeds/{name}/items") => &["noconflicts"],
+        (&Method::GET, "/feeds/{name}/items") => &["q", "show", "page"],
+        (_, "/feeds/{name}/conflicts") => &["after"],
+        (_, "/subscriptions") => &["feed"],
+        _ => &[],
     };
     match Query::read(request.uri().query().unwrap_or_default()) {
         Err(problem) => problem.into_response(),
-        Ok(query) => match query.0.iter().find(|(key, _)| key != known) {
+        Ok(query) => match query.0.iter().find(|(key, _)| !known.contains(&&**key)) {
             Some((key, _)) => unknown_key(key).into_response(),
             None => next.run(request).await,
         },

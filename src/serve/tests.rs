@@ -14,6 +14,7 @@ mod golden;
 mod headers;
 mod large;
 mod pages;
+mod people;
 mod ready;
 mod shares;
 mod sockets;

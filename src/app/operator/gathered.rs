@@ -2,7 +2,7 @@
 
 use super::AdminService;
 use super::hold::in_words;
-use crate::model::{FeedName, FeedRecord, FeedStanding, SyncId};
+use crate::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
 use crate::record::LeftOut;
 use crate::serve::OperatorError;
 use crate::status::{FeedStatus, GatherNote, SourceTrouble};
@@ -91,20 +91,30 @@ impl AdminService {
             return Ok(());
         }
         for status in all.iter_mut().filter(|status| status.options.sharing.is_aggregate()) {
-            let mut note = self.gathered.note(&status.name);
-            for source in &status.options.sharing.sources {
-                let Some(why) = self.trouble(source, feeds.get(source).map(Arc::as_ref)).await?
-                else {
-                    continue;
-                };
-                note.troubled += 1;
-                if note.troubles.len() < GatherNote::LIMIT {
-                    note.troubles.push(SourceTrouble { source: source.clone(), why });
-                }
-            }
+            let note = self.gathering(&status.name, &status.options.sharing, feeds).await?;
             status.gathered = Some(note);
         }
         Ok(())
+    }
+
+    /// What an aggregate could not gather.
+    pub(super) async fn gathering(
+        &self,
+        aggregate: &FeedName,
+        sharing: &SharingOptions,
+        feeds: &FeedList,
+    ) -> Result<GatherNote, OperatorError> {
+        let mut note = self.gathered.note(aggregate);
+        for source in &sharing.sources {
+            let Some(why) = self.trouble(source, feeds.get(source).map(Arc::as_ref)).await? else {
+                continue;
+            };
+            note.troubled += 1;
+            if note.troubles.len() < GatherNote::LIMIT {
+                note.troubles.push(SourceTrouble { source: source.clone(), why });
+            }
+        }
+        Ok(note)
     }
 
     /// Why nothing new comes from a source, where that is so.

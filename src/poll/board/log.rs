@@ -112,6 +112,11 @@ impl PollLog {
         }
     }
 
+    /// When the last poll began.
+    pub(super) fn last(&self) -> Option<Time> {
+        self.polls.last().map(|poll| poll.at)
+    }
+
     /// The polls that are kept, newest first.
     pub(super) fn polls(&self) -> VecDeque<FinishedPoll> {
         let mut number = self.next;

@@ -5,6 +5,7 @@ use crate::diff::visible;
 use crate::model::{FeedName, Field, Markup as Bytes, SyncId, Version, counted};
 use crate::serve::address::item_page;
 use crate::serve::html::{moment, outward, text, trail};
+use crate::serve::session::sign_in_address;
 use crate::serve::{items, plain};
 use crate::xml::address::percent_encoded;
 use maud::{Markup, PreEscaped, html};
@@ -15,9 +16,14 @@ const EXCERPT: usize = 600;
 const PREFILLED: usize = 64 * 1024;
 
 /// All of the page but its title: `contests` as they were made, and what was resolved a moment ago.
-pub(super) fn around(feed: &FeedName, resolved: Option<&SyncId>, contests: &[u8]) -> Markup {
+pub(super) fn around(
+    feed: &FeedName,
+    (resolved, notice): (Option<&SyncId>, Option<&str>),
+    contests: &[u8],
+) -> Markup {
     html! {
         (trail(feed, None, "Conflicts"))
+        @if let Some(notice) = notice { p.note.done role="status" { (notice) } }
         @if let Some(id) = resolved {
             p.note.done role="status" {
                 "Resolved. " a href=(item_page(feed, id)) { "What the item is now" } "."
@@ -41,6 +47,14 @@ pub(super) fn contests(contests: &Contests) -> Markup {
                  them elsewhere without knowing of the other change. Readers are shown the winner until \
                  it is decided; what you decide is a new version, so that nobody is asked again."
             }
+            @if contests.is_signed_in {
+                @if contests.all > 1 { (all_winners(contests)) }
+            } @else {
+                p.quiet {
+                    a href=(sign_in_address(&format!("/feeds/{feed}/conflicts"))) { "Sign in once" }
+                    " to decide without sending the token each time."
+                }
+            }
         }
         @for contest in &contests.shown { (one(contests, contest)) }
         @if let Some(last) = &contests.more {
@@ -48,6 +62,16 @@ pub(super) fn contests(contests: &Contests) -> Markup {
         }
         p.quiet {
             "The same as data: this address with " code { "Accept: application/json" } "."
+        }
+    }
+}
+
+/// What keeps the winner of every item.
+fn all_winners(contests: &Contests) -> Markup {
+    html! {
+        form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
+            div.buttons { button name="keep" value="winners" { "Keep the winner of all " (contests.all) } }
+            p.quiet { "Every item stays as readers see it now; what the others said is not kept here." }
         }
     }
 }
@@ -150,9 +174,11 @@ fn choices(contests: &Contests, contest: &Contest) -> Markup {
         form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
             input type="hidden" name="item" value=(shared.winner.id);
             input type="hidden" name="etag" value=(contest.tag);
-            label.token {
-                span { "Admin token" }
-                input type="password" name="token" required autocomplete="off" spellcheck="false";
+            @if !contests.is_signed_in {
+                label.token {
+                    span { "Admin token" }
+                    input type="password" name="token" required autocomplete="off" spellcheck="false";
+                }
             }
             div.buttons {
                 button name="keep" value="winner" { "Keep the winner" }

@@ -21,8 +21,8 @@ async fn the_dashboard_has_the_folders_of_the_list() {
     let site = Site::over(store);
     let page = text(site.get("/").await).await;
     for shown in [
-        "<th class=\"folder\" colspan=\"9\">A &amp; &lt;b&gt;</th>",
-        "<a href=\"/feeds/news\">My &lt;news&gt;</a>",
+        "<th class=\"folder\" colspan=\"6\" scope=\"colgroup\">A &amp; &lt;b&gt;</th>",
+        "<a class=\"title\" href=\"/feeds/news/about\">My &lt;news&gt;</a>",
         "also in Else",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");

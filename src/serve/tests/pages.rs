@@ -3,7 +3,7 @@
 use super::super::{explain, json};
 use super::doubles::{hub_report, id, status};
 use super::*;
-use crate::model::{FeedName, ShownAddress};
+use crate::model::{FeedName, Hold, ShownAddress};
 use crate::record::LeftOut;
 use crate::status::{FeedStatus, GatherNote, HubNote, SourceTrouble};
 use std::sync::atomic::Ordering;
@@ -104,12 +104,13 @@ fn what_an_aggregate_does_not_have_is_a_reason() {
 #[tokio::test]
 async fn pages_tell_what_an_aggregate_does_not_have_and_escape_it() {
     let site = Site::new();
+    site.store.edit_record("news", |record| record.options = aggregate().options);
     *site.operator.said.lock().unwrap() = Some(aggregate());
     let page = text(site.get("/").await).await;
     for shown in [
         "not up to date: the disk is &lt;q&gt;full&lt;/q&gt;",
-        "<a class=\"bad\" href=\"/feeds/news/about#sources\">nothing new from 2 of 3</a>",
-        "<a class=\"bad\" href=\"/feeds/news/about#left-out\">1 not taken over</a>",
+        "href=\"/feeds/news/about#sources\">incomplete</a>",
+        "nothing new from 2 of 3 sources; 1 item not taken over",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }
@@ -215,19 +216,35 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
 
 #[tokio::test]
 async fn the_dashboard_tells_what_happens_and_escapes_it() {
-    let answer = Site::new().get("/").await;
+    let site = Site::new();
+    site.store.edit("news", |feed| {
+        feed.state.hold = Some(Hold {
+            reason: "<u>empty</u>".to_owned(),
+            kind: "empty".to_owned(),
+            since: at(-60),
+            row_since: at(-60),
+            observations: 2,
+            documents: 1,
+            body: 1,
+            source: 0,
+            kept: 4,
+            decision: None,
+        });
+    });
+    let answer = site.get("/").await;
     assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
     let page = text(answer).await;
     for shown in [
         "href=\"/feeds/news/sync\"",
-        "failing, 3 in a row",
-        "held: &lt;u&gt;empty&lt;/u&gt;",
+        "<strong>1</strong><span>failing</span>",
+        "failing</span><span class=\"quiet\"> 3 in a row",
+        "href=\"/feeds/news/about#held\">held</a>",
+        "&lt;u&gt;empty&lt;/u&gt;",
+        "items may have been missed",
         "&lt;script&gt;alert('upstream')&lt;/script&gt;",
-        "(upstream)",
-        "the feed's ttl",
-        "1 missing, to be confirmed",
         "href=\"/feeds/news/about\"",
-        "href=\"/feeds/news/about#kept\"",
+        "next <time datetime=",
+        ">in 5 min</time>",
         "moved to https://elsewhere.example/",
         "its hub is not believed",
         &at(-10).to_string(),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Answers for `news` only; `file` stands in the configuration file.
+/// Answers for the feeds of [`TestStore::with_news`] that are served, and for `fresh`; `file` stands in the configuration file.
 #[derive(Default)]
 pub(in crate::serve::tests) struct TestOperator {
     pub(in crate::serve::tests) asked: Mutex<Vec<String>>,
@@ -20,18 +20,34 @@ pub(in crate::serve::tests) struct TestOperator {
 }
 
 impl TestOperator {
+    /// All feeds are told of.
+    async fn listed(&self) {
+        let now = self.listing.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_listing.fetch_max(now, Ordering::SeqCst);
+        self.lists.fetch_add(1, Ordering::SeqCst);
+        let takes = *self.list_takes.lock().unwrap();
+        tokio::time::sleep(takes).await;
+        self.listing.fetch_sub(1, Ordering::SeqCst);
+    }
+
     fn note(&self, what: String) {
         self.asked.lock().unwrap().push(what);
     }
 
     fn of(&self, feed: &str) -> FeedStatus {
-        self.said.lock().unwrap().clone().unwrap_or_else(|| status(feed))
+        let said = self.said.lock().unwrap().clone();
+        let mut said = said.unwrap_or_else(|| status(feed));
+        // Of the others, no item that waits is in the store.
+        if feed != "news" {
+            said.pending.clear();
+        }
+        said
     }
 
     fn known(feed: &FeedName) -> Result<(), OperatorError> {
         match feed.as_str() {
             "file" => Err(OperatorError::ConfiguredByFile(feed.clone())),
-            "news" | "fresh" => Ok(()),
+            "news" | "fresh" | "radio" | "new" | "still" => Ok(()),
             _ => Err(OperatorError::UnknownFeed(feed.clone())),
         }
     }
@@ -178,13 +194,31 @@ impl Operator for TestOperator {
         PollTotals { failed: 11, commits: 12, ..PollTotals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        let now = self.listing.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_listing.fetch_max(now, Ordering::SeqCst);
-        self.lists.fetch_add(1, Ordering::SeqCst);
-        let takes = *self.list_takes.lock().unwrap();
-        tokio::time::sleep(takes).await;
-        self.listing.fetch_sub(1, Ordering::SeqCst);
+        self.listed().await;
         Ok(vec![self.of("news")])
+    }
+    async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        self.listed().await;
+        let status = self.of("news");
+        let polling = status.polling;
+        let summary = FeedSummary {
+            last_poll: polling.polls.front().map(|poll| poll.at),
+            next_poll: polling.next.map(|next| next.at),
+            failures: polling.failures,
+            error: polling
+                .polls
+                .front()
+                .and_then(|poll| Some(poll.failure.as_ref()?.error.clone())),
+            gaps: polling.gaps,
+            moved_to: polling.moved_to,
+            is_hub_distrusted: status.hub.is_some_and(|hub| hub.trust == HubTrust::Distrusted),
+            gathered: status.gathered,
+        };
+        Ok([(name("news"), summary)].into())
+    }
+    async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
+        self.note(format!("{} {feed}", if paused { "pause" } else { "resume" }));
+        Self::known(feed)
     }
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
         Self::known(feed)?;

@@ -1,0 +1,195 @@
+//! `POST /feeds/NAME/about`: what a person does with a feed on its page.
+
+use super::feeds::{NameInPath, unreadable};
+use super::forms::{self, SentForm};
+use super::operator::Operator;
+use super::problem::Problem;
+use super::{REQUEST_BODY_LIMIT, SharedState, admin, html};
+use crate::model::{
+    Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
+};
+use crate::status::{PollResponse, WalkOrder};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+use std::sync::Arc;
+
+/// What can be done with a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FeedAction {
+    Poll,
+    Release,
+    Drop,
+    Pause,
+    Resume,
+    Backfill,
+    /// Delete it, when the name of the feed was typed.
+    Remove,
+}
+
+impl FeedAction {
+    const ALL: [Self; 7] = [
+        Self::Poll,
+        Self::Release,
+        Self::Drop,
+        Self::Pause,
+        Self::Resume,
+        Self::Backfill,
+        Self::Remove,
+    ];
+
+    /// Its value in the form.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Release => "release",
+            Self::Drop => "drop",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Backfill => "backfill",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// `POST /feeds/NAME/about`.
+pub(super) async fn act(
+    State(room): State<SharedState>,
+    name: NameInPath,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let name = room.directory.served(&name).await?.name.clone();
+    let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
+    form.authorize(&room, &headers)?;
+    let action = FeedAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
+    let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
+    if action == FeedAction::Remove && form.get("name").trim() != name.as_str() {
+        return refused(&name, "type the name of the feed to delete it; nothing was changed");
+    }
+    let (acting, feed) = (Arc::clone(&room), name.clone());
+    let done = admin::to_the_end(async move {
+        let done = carry_out(acting.operator.as_ref(), &feed, action).await;
+        acting.directory.changed();
+        done
+    });
+    match done.await {
+        Ok(said) => {
+            room.sessions.leave_notice(&headers, said);
+            let to =
+                if action == FeedAction::Remove { "/" } else { &format!("/feeds/{name}/about") };
+            forms::see(to)
+        }
+        Err(problem) => {
+            let mut page = refused(&name, problem.detail())?;
+            *page.status_mut() = problem.status();
+            Ok(page)
+        }
+    }
+}
+
+/// Does it; answers what came of it, as a sentence.
+async fn carry_out(
+    operator: &dyn Operator,
+    feed: &FeedName,
+    action: FeedAction,
+) -> Result<String, super::OperatorError> {
+    Ok(match action {
+        FeedAction::Poll => polled(&operator.poll_now(feed).await?),
+        FeedAction::Release => {
+            operator.hold(feed, Decision::Release).await?;
+            "The held document was released: what it says is published now.".to_owned()
+        }
+        FeedAction::Drop => {
+            operator.hold(feed, Decision::Drop).await?;
+            "The held document was dropped: readers keep what they have.".to_owned()
+        }
+        FeedAction::Pause => {
+            operator.pause(feed, true).await?;
+            "Paused: the feed is served as it is, and not polled.".to_owned()
+        }
+        FeedAction::Resume => {
+            operator.pause(feed, false).await?;
+            "The feed is polled again.".to_owned()
+        }
+        FeedAction::Backfill => {
+            operator.backfill(feed, WalkOrder::Start).await?;
+            "The publisher's older documents are being read, slowly.".to_owned()
+        }
+        FeedAction::Remove => {
+            operator.delete(feed, false).await?;
+            format!("The feed {feed} was deleted: its address answers 410 from now on.")
+        }
+    })
+}
+
+/// What came of a poll, as a sentence.
+fn polled(response: &PollResponse) -> String {
+    if let Some(error) = &response.error {
+        return format!("Polled, and it failed: {error}.");
+    }
+    if let Some(held) = &response.held {
+        return format!("Polled; a document is held: {held}.");
+    }
+    let happened = EventKind::ALL.into_iter().filter_map(|kind| {
+        let number = response.counts.get(&kind).copied().filter(|number| *number > 0)?;
+        Some(format!("{number} {}", kind.name()))
+    });
+    match happened.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "Polled: nothing changed.".to_owned(),
+        happened => format!("Polled: {happened}."),
+    }
+}
+
+fn refused(feed: &FeedName, said: &str) -> Result<Response, Problem> {
+    let content = html! {
+        (html::trail(feed, Some((&format!("/feeds/{feed}/about"), "About")), "Not done"))
+        p.note role="alert" { (html::text(said)) "." }
+        p.links { a href={ "/feeds/" (feed) "/about" } { "Back to the feed" } }
+    };
+    let mut page = forms::page("Not done", &content);
+    *page.status_mut() = http::StatusCode::BAD_REQUEST;
+    Ok(page)
+}
+
+/// What a person who is signed in can do with a feed now.
+pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup {
+    let is_held = state.is_some_and(|state| state.hold.is_some());
+    let is_active = record.standing == FeedStanding::Active;
+    let is_filed = is_active && record.source != FeedSource::Api;
+    let is_polled = is_active && record.has_upstream();
+    let address = format!("/feeds/{}/about", record.name);
+    let button = |action: FeedAction, label: &str| {
+        html! { button name="do" value=(action.name()) { (label) } }
+    };
+    html! {
+        form.actions method="post" action=(address) {
+            div.buttons {
+                @if is_polled { (button(FeedAction::Poll, "Poll now")) }
+                @if is_held {
+                    (button(FeedAction::Release, "Release the held document"))
+                    (button(FeedAction::Drop, "Drop the held document"))
+                }
+                @if is_active && !is_filed { (button(FeedAction::Pause, "Pause")) }
+                @if record.standing == FeedStanding::Paused { (button(FeedAction::Resume, "Resume")) }
+                @if is_polled { (button(FeedAction::Backfill, "Read older documents")) }
+            }
+        }
+        @if is_filed {
+            p.quiet { "The configuration names this feed: it is changed and removed there." }
+        } @else {
+            details {
+                summary { "Delete the feed" }
+                form.choices method="post" action=(address) {
+                    label { span { "Its address answers 410 from then on. Type " (record.name) " to delete it." }
+                        input name="name" autocomplete="off" spellcheck="false"; }
+                    (button(FeedAction::Remove, "Delete"))
+                }
+            }
+        }
+    }
+}

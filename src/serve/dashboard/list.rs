@@ -1,0 +1,499 @@
+//! Which feeds the dashboard shows, in which order: a function of what is known of all of them.
+
+use crate::model::{
+    FeedName, FeedRecord, FeedStanding, FeedState, ListPlace, Tick, Time, counted, listed,
+    shown_text,
+};
+use crate::serve::address::shown;
+use crate::serve::paging::{self, PagePlace};
+use crate::serve::problem::Problem;
+use crate::serve::query::Query;
+use crate::status::{FeedSummary, GatherNote};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+/// How many feeds a page shows.
+pub(super) const PAGE: usize = 50;
+/// How long missed items are a problem of the feed.
+const GAP_AGE: Duration = Duration::from_secs(7 * 86_400);
+
+/// What somebody looks for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct DashboardQuery {
+    /// What a title, a name, an address or a folder contains, in lower case.
+    pub(super) search: String,
+    pub(super) filter: FeedFilter,
+    pub(super) order: FeedOrder,
+    /// Which page, from 1.
+    pub(super) page: usize,
+}
+
+impl DashboardQuery {
+    /// Reads `?q=`, `?show=`, `?sort=` and `?page=`.
+    pub(super) fn read(query: &str) -> Result<Self, Problem> {
+        let query = Query::read(query)?;
+        Ok(Self {
+            search: paging::search(&query)?,
+            filter: paging::choice(&query, "show", (FeedFilter::ALL, FeedFilter::name))?,
+            order: paging::choice(&query, "sort", (FeedOrder::ALL, FeedOrder::name))?,
+            page: paging::page(&query)?,
+        })
+    }
+
+    /// The address of the dashboard that shows this.
+    pub(super) fn address(&self) -> String {
+        let show = if self.filter == FeedFilter::default() { "" } else { self.filter.name() };
+        let sort = if self.order == FeedOrder::default() { "" } else { self.order.name() };
+        paging::address("/", &[("q", &self.search), ("show", show), ("sort", sort)], self.page)
+    }
+}
+
+/// Which feeds are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) enum FeedFilter {
+    /// All that are served.
+    #[default]
+    All,
+    /// Those with any of the problems below.
+    Problems,
+    Failing,
+    Held,
+    Conflicts,
+    /// Items may have been missed lately.
+    Gaps,
+    Paused,
+    /// Deleted: their addresses answer 410.
+    Gone,
+}
+
+impl FeedFilter {
+    pub(super) const ALL: [Self; 8] = [
+        Self::All,
+        Self::Problems,
+        Self::Failing,
+        Self::Held,
+        Self::Conflicts,
+        Self::Gaps,
+        Self::Paused,
+        Self::Gone,
+    ];
+
+    /// Its value in an address.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Problems => "problems",
+            Self::Failing => "failing",
+            Self::Held => "held",
+            Self::Conflicts => "conflicts",
+            Self::Gaps => "gaps",
+            Self::Paused => "paused",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// Whether it shows a feed.
+    pub(super) fn admits(self, feed: &ListedFeed) -> bool {
+        let is_served = feed.standing != FeedStanding::Gone;
+        match self {
+            Self::Gone => !is_served,
+            _ if !is_served => false,
+            Self::All => true,
+            Self::Problems => feed.has_problem(),
+            Self::Failing => feed.is_failing(),
+            Self::Held => feed.held.is_some(),
+            Self::Conflicts => feed.contested > 0,
+            Self::Gaps => feed.gap.is_some(),
+            Self::Paused => feed.standing == FeedStanding::Paused,
+        }
+    }
+}
+
+/// The order in which feeds are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) enum FeedOrder {
+    /// That of the reader's own list, by folder; feeds in none behind them, by name.
+    #[default]
+    List,
+    Title,
+    /// What changed last comes first.
+    Changed,
+    /// What is polled next comes first.
+    Next,
+    /// The feed with the most items comes first.
+    Items,
+}
+
+impl FeedOrder {
+    pub(super) const ALL: [Self; 5] =
+        [Self::List, Self::Title, Self::Changed, Self::Next, Self::Items];
+
+    /// Its value in an address.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Title => "title",
+            Self::Changed => "changed",
+            Self::Next => "next",
+            Self::Items => "items",
+        }
+    }
+}
+
+/// What the dashboard knows of a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListedFeed {
+    pub(super) name: FeedName,
+    /// What it is called: in the reader's list, by its publisher, else its name here.
+    pub(super) title: String,
+    /// The upstream's address as it may be shown; empty where it has none.
+    pub(super) address: String,
+    pub(super) standing: FeedStanding,
+    /// The folder that it is in first, and the others; empty for none.
+    pub(super) folder: String,
+    pub(super) also: Vec<String>,
+    pub(super) last_poll: Option<Time>,
+    pub(super) next_poll: Option<Time>,
+    pub(super) failures: u32,
+    pub(super) error: Option<String>,
+    /// Why a document is held back, if one is.
+    pub(super) held: Option<String>,
+    /// How many items are in conflict.
+    pub(super) contested: u32,
+    /// When items may have been missed last, where that was lately.
+    pub(super) gap: Option<Time>,
+    /// Where permanent redirects lead, as it may be shown.
+    pub(super) moved_to: Option<String>,
+    /// Whether its hub is not believed.
+    pub(super) is_hub_distrusted: bool,
+    /// What an aggregate could not gather, in words.
+    pub(super) ungathered: Option<String>,
+    /// When its last versions were taken in.
+    pub(super) changed: Option<Time>,
+    /// When something that is pending is decided.
+    pub(super) decides: Option<Time>,
+    pub(super) current: u32,
+    pub(super) living: u32,
+    pub(super) tombstones: u32,
+}
+
+impl ListedFeed {
+    /// Puts together what is known of a feed.
+    pub(super) fn new(
+        record: &FeedRecord,
+        summary: FeedSummary,
+        state: Option<&FeedState>,
+        contested: u32,
+        now: Time,
+    ) -> Self {
+        let FeedSummary { last_poll, next_poll, failures, error, gaps, .. } = summary;
+        let FeedSummary { moved_to, is_hub_distrusted, gathered, .. } = summary;
+        let hold = state.and_then(|state| state.hold.as_ref());
+        let sources = record.options.sharing.sources.len();
+        let secret = record.options.secret;
+        Self {
+            name: record.name.clone(),
+            title: record.shown_label(None).text.unwrap_or_else(|| record.name.to_string()),
+            address: record.shown().text().to_owned(),
+            standing: record.standing,
+            folder: String::new(),
+            also: Vec::new(),
+            last_poll,
+            next_poll,
+            failures,
+            error,
+            held: hold.map(|hold| hold.reason.clone()),
+            contested,
+            gap: gaps.last.filter(|last| now.since(*last) < GAP_AGE),
+            moved_to: moved_to.map(|address| shown(&address, secret)),
+            is_hub_distrusted,
+            ungathered: gathered.and_then(|note| ungathered(&note, sources)),
+            changed: state.and_then(|state| state.tick).map(Tick::time),
+            decides: state.and_then(|state| state.next_decision_at),
+            current: state.map_or(0, |state| state.current),
+            living: state.map_or(0, |state| state.living),
+            tombstones: state.map_or(0, |state| state.tombstones),
+        }
+    }
+
+    /// Whether its polls fail.
+    pub(super) fn is_failing(&self) -> bool {
+        self.standing == FeedStanding::Active && self.failures > 0
+    }
+
+    /// Whether somebody should look at it.
+    pub(super) fn has_problem(&self) -> bool {
+        self.is_failing()
+            || self.held.is_some()
+            || self.contested > 0
+            || self.gap.is_some()
+            || self.is_hub_distrusted
+            || self.ungathered.is_some()
+    }
+
+    /// Whether a text in lower case is found in what it is called.
+    fn contains(&self, text: &str) -> bool {
+        let texts = [self.name.as_str(), &self.title, &self.address, &self.folder];
+        text.is_empty() || texts.iter().any(|in_it| in_it.to_lowercase().contains(text))
+    }
+}
+
+/// What an aggregate of so many sources does not have, in words.
+fn ungathered(note: &GatherNote, sources: usize) -> Option<String> {
+    let error = note.error.as_ref().map(|error| format!("not up to date: {error}"));
+    let troubled = (note.troubled > 0)
+        .then(|| format!("nothing new from {} of {sources} sources", note.troubled));
+    let left_out = (!note.left_out.is_empty())
+        .then(|| format!("{} not taken over", counted(note.left_out.len(), "item")));
+    let parts: Vec<String> = [error, troubled, left_out].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Puts feeds into the order of the reader's list, and says where each is in it.
+pub(super) fn place<'a>(feeds: &mut [ListedFeed], records: impl Iterator<Item = &'a FeedRecord>) {
+    let mut places: HashMap<&FeedName, (usize, Option<String>, String, Vec<String>)> =
+        HashMap::new();
+    for (at, (record, place)) in listed(records).into_iter().enumerate() {
+        let folder = place.map(folder_path).unwrap_or_default();
+        match places.entry(&record.name) {
+            Entry::Vacant(first) => {
+                let label = place.filter(|place| place.label.name().is_some());
+                let label = label.and_then(|place| record.shown_label(Some(place)).text);
+                first.insert((at, label, folder, Vec::new()));
+            }
+            Entry::Occupied(mut known) => known.get_mut().3.push(folder),
+        }
+    }
+    let mut order = HashMap::with_capacity(feeds.len());
+    for feed in feeds.iter_mut() {
+        let Some((at, label, folder, also)) = places.remove(&feed.name) else { continue };
+        order.insert(feed.name.clone(), at);
+        feed.title = label.unwrap_or_else(|| std::mem::take(&mut feed.title));
+        (feed.folder, feed.also) = (folder, also);
+    }
+    // What the list does not know yet comes last.
+    feeds.sort_by_key(|feed| order.get(&feed.name).copied().unwrap_or(usize::MAX));
+}
+
+/// The folders around a place, as a page shows them.
+fn folder_path(place: &ListPlace) -> String {
+    let names = place.folders.iter().map(|folder| {
+        let name = folder.label.heading().map(|name| shown_text(name, None));
+        name.unwrap_or_else(|| "(no name)".to_owned())
+    });
+    names.collect::<Vec<_>>().join(" / ")
+}
+
+/// The feeds of a page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListPage<'a> {
+    pub(super) feeds: Vec<&'a ListedFeed>,
+    pub(super) place: PagePlace,
+}
+
+/// Those of the feeds, which are in the order of the list, that a query asks for.
+pub(super) fn select<'a>(feeds: &'a [ListedFeed], query: &DashboardQuery) -> ListPage<'a> {
+    let is_found = |feed: &&ListedFeed| query.filter.admits(feed) && feed.contains(&query.search);
+    let mut found: Vec<&ListedFeed> = feeds.iter().filter(is_found).collect();
+    match query.order {
+        FeedOrder::List => {}
+        FeedOrder::Title => found.sort_by_cached_key(|feed| feed.title.to_lowercase()),
+        FeedOrder::Changed => found.sort_by_key(|feed| Reverse(feed.changed)),
+        FeedOrder::Next => found.sort_by_key(|feed| (feed.next_poll.is_none(), feed.next_poll)),
+        FeedOrder::Items => found.sort_by_key(|feed| Reverse(feed.living)),
+    }
+    let place = PagePlace::new(found.len(), query.page, PAGE);
+    let feeds = found.into_iter().skip(place.skipped()).take(PAGE).collect();
+    ListPage { feeds, place }
+}
+
+/// Sums over all feeds that are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ListTotals {
+    pub(super) feeds: usize,
+    pub(super) failing: usize,
+    pub(super) held: usize,
+    /// Feeds with items in conflict.
+    pub(super) contested: usize,
+    pub(super) gaps: usize,
+    pub(super) problems: usize,
+    pub(super) paused: usize,
+    /// Not among the feeds that are served.
+    pub(super) gone: usize,
+    pub(super) current: u64,
+    pub(super) living: u64,
+    pub(super) tombstones: u64,
+    /// Feeds that changed within a day.
+    pub(super) changed_today: usize,
+}
+
+impl ListTotals {
+    /// Adds up what all feeds have.
+    pub(super) fn new(feeds: &[ListedFeed], now: Time) -> Self {
+        let mut totals = Self::default();
+        let is_today = |changed: Time| now.since(changed) < Duration::from_secs(86_400);
+        for feed in feeds {
+            if feed.standing == FeedStanding::Gone {
+                totals.gone += 1;
+                continue;
+            }
+            totals.feeds += 1;
+            totals.failing += usize::from(feed.is_failing());
+            totals.held += usize::from(feed.held.is_some());
+            totals.contested += usize::from(feed.contested > 0);
+            totals.gaps += usize::from(feed.gap.is_some());
+            totals.problems += usize::from(feed.has_problem());
+            totals.paused += usize::from(feed.standing == FeedStanding::Paused);
+            totals.changed_today += usize::from(feed.changed.is_some_and(is_today));
+            totals.current += u64::from(feed.current);
+            totals.living += u64::from(feed.living);
+            totals.tombstones += u64::from(feed.tombstones);
+        }
+        totals
+    }
+
+    /// How many feeds a filter shows.
+    pub(super) const fn shown_by(&self, filter: FeedFilter) -> usize {
+        match filter {
+            FeedFilter::All => self.feeds,
+            FeedFilter::Problems => self.problems,
+            FeedFilter::Failing => self.failing,
+            FeedFilter::Held => self.held,
+            FeedFilter::Conflicts => self.contested,
+            FeedFilter::Gaps => self.gaps,
+            FeedFilter::Paused => self.paused,
+            FeedFilter::Gone => self.gone,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Enrolment, FeedOptions, FeedSource};
+    use proptest::prelude::*;
+
+    fn feed(name: &str) -> ListedFeed {
+        let record = FeedRecord {
+            name: FeedName::new(name).unwrap(),
+            url: format!("https://{name}.example/feed.xml"),
+            source: FeedSource::Api,
+            standing: FeedStanding::Active,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+        };
+        ListedFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
+    }
+
+    fn names(list: &ListPage<'_>) -> Vec<String> {
+        list.feeds.iter().map(|feed| feed.name.to_string()).collect()
+    }
+
+    /// Four feeds, each with a trouble of its own, one without, and one that was deleted.
+    fn feeds() -> Vec<ListedFeed> {
+        let mut feeds: Vec<_> =
+            ["failing", "held", "conflict", "gap", "fine", "gone"].map(feed).to_vec();
+        (feeds[0].failures, feeds[1].held) = (2, Some("empty".to_owned()));
+        (feeds[2].contested, feeds[3].gap) = (1, Some(Time::from_unix(7)));
+        feeds[4].changed = Some(Time::from_unix(100));
+        feeds[5].standing = FeedStanding::Gone;
+        // A paused feed does not fail.
+        let mut paused = feed("paused");
+        (paused.standing, paused.failures) = (FeedStanding::Paused, 3);
+        feeds.push(paused);
+        feeds
+    }
+
+    #[test]
+    fn each_filter_shows_what_it_says_and_the_sums_agree() {
+        let feeds = feeds();
+        let totals = ListTotals::new(&feeds, Time::from_unix(200));
+        for (filter, shown) in [
+            (FeedFilter::All, vec!["failing", "held", "conflict", "gap", "fine", "paused"]),
+            (FeedFilter::Problems, vec!["failing", "held", "conflict", "gap"]),
+            (FeedFilter::Failing, vec!["failing"]),
+            (FeedFilter::Held, vec!["held"]),
+            (FeedFilter::Conflicts, vec!["conflict"]),
+            (FeedFilter::Gaps, vec!["gap"]),
+            (FeedFilter::Paused, vec!["paused"]),
+            (FeedFilter::Gone, vec!["gone"]),
+        ] {
+            let query = DashboardQuery { filter, ..DashboardQuery::default() };
+            assert_eq!(names(&select(&feeds, &query)), shown, "{filter:?}");
+            assert_eq!(totals.shown_by(filter), shown.len(), "{filter:?}");
+        }
+        assert_eq!(totals.changed_today, 1);
+    }
+
+    #[test]
+    fn feeds_are_found_by_title_name_address_and_folder_and_sorted() {
+        let mut feeds = feeds();
+        (feeds[0].title, feeds[1].folder) = ("Überblick".to_owned(), "Science".to_owned());
+        for (search, shown) in
+            [("überb", "failing"), ("scien", "held"), ("gap.example", "gap"), ("nothing", "")]
+        {
+            let query = DashboardQuery { search: search.to_owned(), ..DashboardQuery::default() };
+            assert_eq!(names(&select(&feeds, &query)).join(" "), shown, "{search}");
+        }
+        feeds[3].next_poll = Some(Time::from_unix(5));
+        feeds[2].living = 9;
+        for (order, first) in [
+            (FeedOrder::List, "failing"),
+            (FeedOrder::Title, "conflict"),
+            (FeedOrder::Changed, "fine"),
+            (FeedOrder::Next, "gap"),
+            (FeedOrder::Items, "conflict"),
+        ] {
+            let query = DashboardQuery { order, ..DashboardQuery::default() };
+            assert_eq!(names(&select(&feeds, &query))[0], first, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_that_means_nothing_is_refused_with_what_would() {
+        for (query, key) in
+            [("show=x", "show"), ("sort=", "sort"), ("page=0", "page"), ("page=x", "page")]
+        {
+            let problem = serde_json::to_value(DashboardQuery::read(query).unwrap_err()).unwrap();
+            assert_eq!(problem["parameter"], key, "{query}");
+        }
+        let long = format!("q={}", "ä".repeat(300));
+        assert_eq!(DashboardQuery::read(&long).unwrap().search.chars().count(), 100);
+    }
+
+    proptest! {
+        /// What a link says is what is read from it.
+        #[test]
+        fn an_address_leads_to_its_query(
+            search in "[a-zäß&=+% ]{0,20}",
+            filter in proptest::sample::select(FeedFilter::ALL.to_vec()),
+            order in proptest::sample::select(FeedOrder::ALL.to_vec()),
+            page in 1_usize..2_000,
+        ) {
+            let query = DashboardQuery { search: search.trim().to_owned(), filter, order, page };
+            let address = query.address();
+            let read = address.strip_prefix("/").and_then(|rest| rest.strip_prefix('?'));
+            prop_assert_eq!(DashboardQuery::read(read.unwrap_or_default()).unwrap(), query);
+        }
+
+        /// Every feed is on one page, whatever the order.
+        #[test]
+        fn pages_have_every_feed_once(
+            number in 0_usize..240,
+            order in proptest::sample::select(FeedOrder::ALL.to_vec()),
+        ) {
+            let feeds: Vec<_> = (0..number).map(|n| feed(&format!("f{n}"))).collect();
+            let mut seen = Vec::new();
+            for page in 1..=number.div_ceil(PAGE) {
+                let query = DashboardQuery { order, page, ..DashboardQuery::default() };
+                seen.extend(names(&select(&feeds, &query)));
+            }
+            seen.sort_unstable();
+            let mut all: Vec<String> = feeds.iter().map(|feed| feed.name.to_string()).collect();
+            all.sort_unstable();
+            prop_assert_eq!(seen, all);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `/recent`: what changed lately in all feeds.
+
+use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListedFeed};
+use super::{ask, list, listed};
+use crate::model::{Event, EventKind, Time};
+use crate::serve::address::item_page;
+use crate::serve::client::Client;
+use crate::serve::html::{self, ago, text};
+use crate::serve::problem::Problem;
+use crate::serve::{AppState, SharedState};
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// How many changes are shown, and how many of one feed at most, so that a busy one hides no other.
+const SHOWN: usize = 100;
+const EACH: usize = 10;
+
+/// A change of a feed.
+struct RecentChange<'a> {
+    feed: &'a ListedFeed,
+    event: Event,
+    /// Whether this feed has more changes than are shown here, behind this one.
+    more: bool,
+}
+
+/// `GET /recent`.
+pub(in crate::serve) async fn recent(
+    State(room): State<SharedState>,
+    client: Client,
+) -> Result<Response, Problem> {
+    let ask = ask(&room, client).await?;
+    let making = Arc::clone(&room);
+    let made = async move { made(&making).await };
+    let content = room.admission.run(client, &ask.work, ask.cost, made).await?;
+    Ok(html::page("Recent changes", &content))
+}
+
+async fn made(room: &AppState) -> Result<Markup, Problem> {
+    let feeds = listed(room).await?;
+    let query = DashboardQuery {
+        order: FeedOrder::Changed,
+        filter: FeedFilter::All,
+        page: 1,
+        ..DashboardQuery::default()
+    };
+    let newest = list::select(&feeds, &query);
+    let mut changes = Vec::new();
+    for feed in &newest.feeds {
+        let mut events = room.store.events(&feed.name, EACH + 1).await?;
+        let is_cut = events.len() > EACH;
+        events.truncate(EACH);
+        let last = events.len().saturating_sub(1);
+        let each = events.into_iter().enumerate();
+        changes.extend(each.map(|(at, event)| RecentChange {
+            feed,
+            event,
+            more: is_cut && at == last,
+        }));
+    }
+    changes.sort_by_key(|change| Reverse(change.event.at));
+    changes.truncate(SHOWN);
+    Ok(content(&changes, room.clock.now()))
+}
+
+fn content(changes: &[RecentChange<'_>], now: Time) -> Markup {
+    html! {
+        @if changes.is_empty() {
+            p.empty { "Nothing has changed yet. " a href="/" { "See how the feeds are polled" } "." }
+        } @else {
+            ol.recent { @for change in changes { (line(change, now)) } }
+        }
+    }
+}
+
+fn line(change: &RecentChange<'_>, now: Time) -> Markup {
+    let RecentChange { feed, event, more } = change;
+    let (word, class) = words(event.kind);
+    let title = if event.title.is_empty() { event.id.as_str() } else { &event.title };
+    html! { li {
+        span.when { (ago(event.at, now)) }
+        span class={ "pill " (class) } { (word) }
+        div {
+            a.title href=(item_page(&feed.name, &event.id)) { (text(title)) }
+            " " span.quiet { "in " a href={ "/feeds/" (feed.name) "/about" } { (text(&feed.title)) } }
+            div.quiet { (text(&event.reason)) }
+            @if *more {
+                div.quiet { a href={ "/feeds/" (feed.name) "/about#happened" } { "and more in this feed" } }
+            }
+        }
+    } }
+}
+
+/// What happened, in the words of a reader, and what colour that has.
+const fn words(kind: EventKind) -> (&'static str, &'static str) {
+    match kind {
+        EventKind::Created => ("new", "good"),
+        EventKind::Updated => ("edited", "edit"),
+        EventKind::Deleted => ("deleted", "bad"),
+        EventKind::Undeleted => ("restored", "good"),
+        EventKind::Retired => ("scrolled off", ""),
+        EventKind::Returned => ("back", ""),
+        EventKind::Rekeyed => ("renamed", "warn"),
+        EventKind::Backfilled => ("older, taken in", ""),
+        EventKind::Discarded => ("discarded", ""),
+    }
+}

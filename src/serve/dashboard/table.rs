@@ -1,0 +1,266 @@
+//! The dashboard as a page: sums and problems first, then the feeds.
+
+use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, ListedFeed};
+use super::spark::sparkline;
+use super::{EVENTS_READ, FeedRow};
+use crate::model::{FeedStanding, Time, counted};
+use crate::serve::html::{self, ago, text};
+use crate::status::PollTotals;
+use maud::{Markup, html};
+
+/// How many further folders of a feed are shown.
+const PLACES_SHOWN: usize = 4;
+/// How many feeds with problems are named above all others.
+const PROBLEMS_SHOWN: usize = 8;
+
+/// What the page is made of.
+pub(super) struct DashboardPage<'a> {
+    pub(super) query: &'a DashboardQuery,
+    pub(super) totals: ListTotals,
+    pub(super) polls: PollTotals,
+    pub(super) problems: Vec<&'a ListedFeed>,
+    pub(super) list: &'a ListPage<'a>,
+    pub(super) rows: Vec<FeedRow<'a>>,
+    pub(super) now: Time,
+}
+
+/// The page within its frame. `ready`: why nothing is polled, where that is so.
+pub(super) fn content(page: &DashboardPage<'_>, ready: Result<(), String>) -> Markup {
+    let totals = &page.totals;
+    html! {
+        @if let Err(why) = ready { p.bad { "Not polling: " (why) } }
+        @if totals.feeds == 0 && totals.gone == 0 { (none_yet()) } @else {
+            (numbers(page))
+            (problems(page))
+            section aria-labelledby="feeds" {
+                h2 #feeds { "Feeds" }
+                (search(page))
+                @if page.rows.is_empty() {
+                    p.empty { "No feed matches. " a href="/" { "Show all feeds" } }
+                } @else {
+                    (table(page))
+                }
+                (page.list.place.links("feeds", |number| {
+                    DashboardQuery { page: number, ..page.query.clone() }.address()
+                }))
+            }
+        }
+    }
+}
+
+fn none_yet() -> Markup {
+    html! {
+        div.empty {
+            p { "There are no feeds yet." }
+            p { "Name one in the configuration file, or send its address: "
+                code { "PUT /api/v1/feeds/NAME" } "." }
+        }
+    }
+}
+
+fn numbers(page: &DashboardPage<'_>) -> Markup {
+    let (totals, polls) = (&page.totals, &page.polls);
+    let card = |filter: FeedFilter, label: &str| {
+        let query = DashboardQuery { filter, ..DashboardQuery::default() };
+        let count = totals.shown_by(filter);
+        html! {
+            a.figure.problem[count > 0 && filter != FeedFilter::All] href=(query.address()) {
+                strong { (count) } span { (label) }
+            }
+        }
+    };
+    html! {
+        div.figures {
+            (card(FeedFilter::All, if totals.feeds == 1 { "feed" } else { "feeds" }))
+            (card(FeedFilter::Failing, "failing"))
+            (card(FeedFilter::Held, "held"))
+            (card(FeedFilter::Conflicts, "in conflict"))
+            (card(FeedFilter::Gaps, "with gaps"))
+        }
+        p.quiet {
+            (counted(totals.current, "current item")) ", " (totals.living) " kept, "
+            (counted(totals.tombstones, "tombstone")) ". "
+            (counted(totals.changed_today, "feed")) " changed within a day. "
+            (counted(polls.polls(), "poll")) " since the start, "
+            (polls.changed) " with a change, " (polls.failed) " failed."
+        }
+    }
+}
+
+/// Feeds that somebody should look at, each with what is wrong.
+fn problems(page: &DashboardPage<'_>) -> Markup {
+    let more = page.totals.problems.saturating_sub(page.problems.len());
+    let query = DashboardQuery { filter: FeedFilter::Problems, ..DashboardQuery::default() };
+    // Who filters has them in the table.
+    let is_shown = page.query.filter == FeedFilter::All && page.query.page == 1;
+    html! {
+        @if is_shown && !page.problems.is_empty() {
+            section.problems aria-labelledby="problems" {
+                h2 #problems { "Needs a look" }
+                ul { @for feed in &page.problems {
+                    li {
+                        a href={ "/feeds/" (feed.name) "/about" } { (text(&feed.title)) } " "
+                        (trouble(feed, page.now))
+                    }
+                } }
+                @if more > 0 {
+                    p { a href=(query.address()) { "and " (counted(more, "more feed")) } }
+                }
+            }
+        }
+    }
+}
+
+/// The feeds to be named above all others.
+pub(super) fn worst(feeds: &[ListedFeed]) -> Vec<&ListedFeed> {
+    feeds.iter().filter(|feed| FeedFilter::Problems.admits(feed)).take(PROBLEMS_SHOWN).collect()
+}
+
+/// What is wrong with a feed.
+fn trouble(feed: &ListedFeed, now: Time) -> Markup {
+    let about = |anchor: &str| format!("/feeds/{}/about{anchor}", feed.name);
+    html! {
+        @if feed.is_failing() {
+            span.pill.bad { "failing" } span.quiet {
+                " " (feed.failures) " in a row"
+                @if let Some(error) = &feed.error { ": " (text(error)) }
+            } " "
+        }
+        @if let Some(held) = &feed.held {
+            a.pill.warn href=(about("#held")) { "held" } span.quiet { " " (text(held)) } " "
+        }
+        @if feed.contested > 0 {
+            a.pill.bad href={ "/feeds/" (feed.name) "/conflicts" } {
+                (feed.contested) " in conflict"
+            } " "
+        }
+        @if let Some(gap) = feed.gap {
+            a.pill.warn href=(about("")) { "items may have been missed" } " "
+            span.quiet { (ago(gap, now)) } " "
+        }
+        @if feed.is_hub_distrusted { a.pill.warn href=(about("#hub")) { "its hub is not believed" } " " }
+        @if let Some(words) = &feed.ungathered {
+            a.pill.warn href=(about("#sources")) { "incomplete" } span.quiet { " " (text(words)) } " "
+        }
+    }
+}
+
+fn search(page: &DashboardPage<'_>) -> Markup {
+    let query = page.query;
+    let label = |filter: FeedFilter| match filter {
+        FeedFilter::All => "All feeds",
+        FeedFilter::Problems => "With problems",
+        FeedFilter::Failing => "Failing",
+        FeedFilter::Held => "Held",
+        FeedFilter::Conflicts => "In conflict",
+        FeedFilter::Gaps => "With gaps",
+        FeedFilter::Paused => "Paused",
+        FeedFilter::Gone => "Deleted",
+    };
+    let named = |order: FeedOrder| match order {
+        FeedOrder::List => "By folder",
+        FeedOrder::Title => "By title",
+        FeedOrder::Changed => "Last changed first",
+        FeedOrder::Next => "Polled next first",
+        FeedOrder::Items => "Most items first",
+    };
+    html! {
+        form.search role="search" action="/" method="get" {
+            label { span { "Search" }
+                input type="search" name="q" value=(query.search) placeholder="Title, name, address, folder"; }
+            label { span { "Show" }
+                select name="show" { @for filter in FeedFilter::ALL {
+                    option value=(filter.name()) selected[filter == query.filter] {
+                        (label(filter)) " (" (page.totals.shown_by(filter)) ")"
+                    }
+                } } }
+            label { span { "Order" }
+                select name="sort" { @for order in FeedOrder::ALL {
+                    option value=(order.name()) selected[order == query.order] { (named(order)) }
+                } } }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+/// The heading before a row: the folder, where it is another one than that of the row before.
+fn heading<'a>(rows: &'a [FeedRow<'_>], at: usize) -> Option<&'a str> {
+    let folder = |at: usize| rows.get(at).map(|row| row.feed.folder.as_str());
+    let before = at.checked_sub(1).and_then(folder).unwrap_or_default();
+    folder(at).filter(|folder| *folder != before)
+}
+
+fn table(page: &DashboardPage<'_>) -> Markup {
+    let is_by_folder = page.query.order == FeedOrder::List;
+    html! {
+        table.feeds {
+            thead { tr {
+                th scope="col" { "Feed" } th scope="col" { "State" }
+                th scope="col" { "Changes, 30 days" } th scope="col" { "Last change" }
+                th scope="col" { "Polled" } th.number scope="col" { "Items" }
+            } }
+            tbody { @for (at, one) in page.rows.iter().enumerate() {
+                @if let Some(folder) = heading(&page.rows, at).filter(|_| is_by_folder) {
+                    tr.folder { th.folder colspan="6" scope="colgroup" {
+                        @if folder.is_empty() { "In no folder" } @else { (text(folder)) }
+                    } }
+                }
+                (row(one, page.now))
+            } }
+        }
+    }
+}
+
+fn row(row: &FeedRow<'_>, now: Time) -> Markup {
+    let feed = row.feed;
+    let name = &feed.name;
+    html! { tr {
+        td.feed {
+            (html::monogram(&feed.title))
+            div {
+                a.title href={ "/feeds/" (name) "/about" } { (text(&feed.title)) }
+                div.quiet {
+                    a href={ "/feeds/" (name) } { "feed" } " · "
+                    a href={ "/feeds/" (name) "/sync" } { "sync" } " · "
+                    a href={ "/feeds/" (name) "/complete" } { "complete" }
+                    @if feed.title != name.as_str() { " · " (name) }
+                }
+                @if !feed.address.is_empty() { div.quiet { (text(&feed.address)) } }
+                @if let Some(moved) = &feed.moved_to { div.quiet { "moved to " (text(moved)) } }
+                @for folder in feed.also.iter().take(PLACES_SHOWN) {
+                    div.quiet { "also in "
+                        @if folder.is_empty() { "no folder" } @else { (text(folder)) } }
+                }
+            }
+        }
+        td.state {
+            @match feed.standing {
+                FeedStanding::Active if !feed.has_problem() => span.pill.good { "active" },
+                FeedStanding::Active => {},
+                other => span.pill { (other.name()) },
+            }
+            (trouble(feed, now))
+            @if let Some(decides) = feed.decides {
+                div.quiet { a href={ "/feeds/" (name) "/about#missing" } { "something is decided" }
+                    " " (ago(decides, now)) }
+            }
+        }
+        td data-label="Changes, 30 days" { (sparkline(&row.events, EVENTS_READ, now)) }
+        td data-label="Last change" {
+            @match feed.changed { Some(at) => (ago(at, now)), None => span.quiet { "none yet" } }
+        }
+        td data-label="Polled" {
+            @match (feed.last_poll, feed.next_poll) {
+                (None, None) => span.quiet { "never" },
+                (last, next) => {
+                    @match last { Some(at) => (ago(at, now)), None => "not yet" }
+                    @if let Some(at) = next { div.quiet { "next " (ago(at, now)) } }
+                }
+            }
+        }
+        td.number data-label="Items" {
+            (feed.current)
+            div.quiet { (feed.living) " kept, " (feed.tombstones) " deleted" }
+        }
+    } }
+}

@@ -1,0 +1,57 @@
+//! Error answers as pages, for who looks at them in a browser; programs get the problem document.
+
+use super::html;
+use super::negotiate::prefers_html;
+use super::problem::Problem;
+use super::session::sign_in_address;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use maud::{Markup, html};
+
+/// Answers, and shows a problem as a page to a client that would rather have HTML than anything else.
+/// Administration answers programs alone.
+pub(super) async fn show(request: Request, next: Next) -> Response {
+    let is_page = prefers_html(request.headers()) && !request.uri().path().starts_with(super::API);
+    let to = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let response = next.run(request).await;
+    if !is_page {
+        return response;
+    }
+    let Some(problem) = response.extensions().get::<Problem>() else { return response };
+    let (title, content) = (title(problem.status()), content(problem, &to));
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    parts.headers.insert(header::CONTENT_TYPE, html);
+    (parts.status, parts.headers, html::document(title, &content)).into_response()
+}
+
+/// What happened, in the words of who sees it.
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::NOT_FOUND => "There is nothing here",
+        StatusCode::GONE => "This feed was deleted",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::SERVICE_UNAVAILABLE => "Not just now",
+        status if status.is_server_error() => "Something failed here",
+        _ => "That cannot be answered",
+    }
+}
+
+fn content(problem: &Problem, to: &str) -> Markup {
+    let status = problem.status();
+    let may_sign_in = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    html! {
+        p.lead { (html::text(problem.detail())) "." }
+        @if let Some(wait) = problem.retry_after() {
+            p { "Ask again in " (wait.as_secs()) " seconds." }
+        }
+        p.links {
+            a href="/" { "All feeds" }
+            @if may_sign_in { a href=(sign_in_address(to)) { "Sign in" } }
+        }
+        p.quiet { "HTTP status " (status.as_u16()) }
+    }
+}

@@ -1,0 +1,123 @@
+//! Forms of pages: who may send one, and what it says.
+//!
+//! A form acts only where it was sent from a page of this gateway, by somebody who is signed in
+//! ([`super::session`]) or who sends the admin token along.
+
+use super::edit::whole;
+use super::hub::is_form;
+use super::problem::Problem;
+use super::{SharedState, html};
+use crate::model::FeedName;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use maud::Markup;
+use url::Url;
+
+/// From where a request comes, as the browser says (Fetch Metadata).
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What forms may do: be sent to this gateway. Everything else is as on any page.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'",
+);
+/// A form of a page without a referrer would not say which origin it comes from.
+const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
+/// The most fields that are read.
+const FIELDS: usize = 64;
+
+/// What a form that was sent from a page of this gateway says.
+#[derive(Debug)]
+pub(super) struct SentForm(Vec<(String, String)>);
+
+impl SentForm {
+    /// Reads a form of at most `limit` bytes. One that another site sends is refused before anything of it
+    /// is read.
+    pub(super) fn read(
+        room: &SharedState,
+        headers: &HeaderMap,
+        body: Result<Bytes, BytesRejection>,
+        limit: usize,
+    ) -> Result<Self, Problem> {
+        if !is_ours(headers, &room.site.at("")) {
+            let said = "the form was not sent from a page of this gateway, so it is not obeyed";
+            return Err(Problem::new(StatusCode::FORBIDDEN, said));
+        }
+        if !is_form(headers) {
+            let said = "the body is no form";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
+        }
+        let body = whole(body, limit)?;
+        let fields = url::form_urlencoded::parse(&body).take(FIELDS);
+        Ok(Self(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
+    }
+
+    /// The last value of a field; empty where it was not sent.
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.iter().rev().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// Refuses a form of somebody who is not signed in and does not send the admin token.
+    pub(super) fn authorize(&self, room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
+        let token = self.get("token").trim();
+        if token.is_empty() {
+            return match room.sessions.is_open(headers) {
+                true => Ok(()),
+                false => {
+                    Err(Problem::new(StatusCode::FORBIDDEN, "sign in first, then send it again"))
+                }
+            };
+        }
+        match room.admin_token.is(token) {
+            true => Ok(()),
+            false => Err(wrong_token()),
+        }
+    }
+}
+
+/// The token that was sent is not the gateway's.
+pub(super) fn wrong_token() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "the admin token is not that of this gateway")
+}
+
+/// A page whose forms may be sent here; nobody keeps it.
+pub(super) fn page(title: &str, content: &Markup) -> Response {
+    with_forms(html::page(title, content))
+}
+
+/// The same of a feed, which programs that read feeds find by it.
+pub(super) fn page_about(feed: &FeedName, title: &str, content: &Markup) -> Response {
+    with_forms(html::whole_page(html::document_about(feed, title, content)))
+}
+
+fn with_forms(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::REFERRER_POLICY, REFERRER);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The answer to a form: to be looked at there.
+pub(super) fn see(address: &str) -> Result<Response, Problem> {
+    let to = HeaderValue::from_str(address)
+        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no way back"))?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
+}
+
+/// Whether a form was sent from a page of this origin. A browser says so, and no page of another
+/// origin can make it say otherwise.
+fn is_ours(headers: &HeaderMap, base: &str) -> bool {
+    if let Some(site) = headers.get(FETCH_SITE) {
+        return site == "same-origin";
+    }
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(origin) = text(header::ORIGIN).and_then(|origin| Url::parse(origin).ok()) else {
+        return false;
+    };
+    let is_base = Url::parse(base).is_ok_and(|base| base.origin() == origin.origin());
+    let named = text(header::HOST)
+        .and_then(|host| Url::parse(&format!("{}://{host}", origin.scheme())).ok());
+    is_base || named.is_some_and(|named| named.origin() == origin.origin())
+}

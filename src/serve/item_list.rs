@@ -1,0 +1,265 @@
+//! `/feeds/NAME/items`: the items of a feed, page by page. HTML for people, JSON when asked for.
+
+mod page;
+
+use super::admission::{Admission, Work, WorkKind};
+use super::client::Client;
+use super::feeds::{NameInPath, unreadable};
+use super::metrics::Metrics;
+use super::negotiate::wants_json;
+use super::paging::{self, PagePlace};
+use super::problem::Problem;
+use super::query::Query;
+use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::{SharedState, html, items, json};
+use crate::model::{FeedName, ItemStatus, LedgerEntry, Revision, Snapshot};
+use crate::store::StoreError;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many items a page shows.
+const PAGE: usize = 50;
+/// How long a page is shown again, unless the feed changes: its ledger is looked at as a whole, and anybody
+/// may ask.
+const FRESH: Duration = Duration::from_secs(60);
+/// Bytes of pages kept, all feeds together.
+const BYTES: u64 = 4 * 1024 * 1024;
+
+/// Which items are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum ItemFilter {
+    #[default]
+    All,
+    /// Those in the publisher's document.
+    Current,
+    /// Missing from it, with nothing concluded yet.
+    Missing,
+    Retired,
+    Deleted,
+    /// With more than one version.
+    Edited,
+    /// With a former id.
+    Renamed,
+    Conflicts,
+}
+
+impl ItemFilter {
+    const ALL: [Self; 8] = [
+        Self::All,
+        Self::Current,
+        Self::Missing,
+        Self::Retired,
+        Self::Deleted,
+        Self::Edited,
+        Self::Renamed,
+        Self::Conflicts,
+    ];
+
+    /// Its value in an address.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Current => "current",
+            Self::Missing => "missing",
+            Self::Retired => "retired",
+            Self::Deleted => "deleted",
+            Self::Edited => "edited",
+            Self::Renamed => "renamed",
+            Self::Conflicts => "conflicts",
+        }
+    }
+
+    fn admits(self, known: &LedgerEntry) -> bool {
+        match self {
+            Self::All => true,
+            Self::Current => known.standing == ItemStatus::Current && known.absence.is_none(),
+            Self::Missing => known.absence.is_some(),
+            Self::Retired => matches!(known.standing, ItemStatus::Retired { .. }),
+            Self::Deleted => known.is_deleted(),
+            Self::Edited => known.updates.value() > 1 && !known.is_deleted(),
+            Self::Renamed => !known.aliases.is_empty(),
+            Self::Conflicts => known.conflicts > 0,
+        }
+    }
+}
+
+/// What somebody looks for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ItemListQuery {
+    /// What a title or an id contains, in lower case.
+    search: String,
+    filter: ItemFilter,
+    page: usize,
+}
+
+impl ItemListQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let query = Query::read(query)?;
+        Ok(Self {
+            search: paging::search(&query)?,
+            filter: paging::choice(&query, "show", (ItemFilter::ALL, ItemFilter::name))?,
+            page: paging::page(&query)?,
+        })
+    }
+
+    /// The address of another page of the same.
+    fn address(&self, feed: &FeedName, page: usize) -> String {
+        let show = if self.filter == ItemFilter::default() { "" } else { self.filter.name() };
+        paging::address(
+            &format!("/feeds/{feed}/items"),
+            &[("q", &self.search), ("show", show)],
+            page,
+        )
+    }
+
+    fn admits(&self, known: &LedgerEntry) -> bool {
+        self.filter.admits(known) && (self.search.is_empty() || self.finds(known))
+    }
+
+    /// Whether the text is found in what may be shown of an item.
+    fn finds(&self, known: &LedgerEntry) -> bool {
+        let contains = |text: &str| text.to_lowercase().contains(&self.search);
+        let is_shown = !known.is_redacted();
+        contains(known.id.as_str())
+            || contains(&known.published_id)
+            || is_shown
+                && (contains(&known.title)
+                    || contains(&known.native_shown)
+                    || known.aliases.iter().any(|alias| contains(alias)))
+    }
+}
+
+/// What an answer is a function of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct ItemListKey {
+    feed: FeedName,
+    revision: Option<Revision>,
+    query: ItemListQuery,
+    is_json: bool,
+}
+
+/// Pages of items, and the same as data.
+pub(super) type ItemLists = SingleFlightCache<ItemListKey, Bytes, Problem>;
+
+/// No page yet.
+pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ItemLists {
+    let weigh = |page: &Bytes| u32::try_from(page.len()).unwrap_or(u32::MAX);
+    SingleFlightCache::lasting(("item lists", BYTES), FRESH, weigh, admission, metrics)
+}
+
+/// `GET /feeds/NAME/items`.
+pub(super) async fn show(
+    State(room): State<SharedState>,
+    client: Client,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let is_json = wants_json(&headers);
+    let answer = answered(&room, client, &record.name, (query.as_deref(), is_json)).await?;
+    if is_json {
+        return Ok(html::data(Bytes::clone(&answer)));
+    }
+    let content = String::from_utf8_lossy(&answer);
+    let content = maud::html! { (maud::PreEscaped(content)) };
+    let title = record.shown_label(record.enrolment.places.first()).text.unwrap_or_default();
+    Ok(html::page(&format!("Items of {}", html::text(&title)), &content))
+}
+
+/// The items of a feed as data, or as a page without its frame.
+pub(super) async fn answered(
+    room: &SharedState,
+    client: Client,
+    feed: &FeedName,
+    (query, is_json): (Option<&str>, bool),
+) -> Result<Arc<Bytes>, Problem> {
+    let query = ItemListQuery::read(query.unwrap_or_default())?;
+    let state = room.store.state(feed).await?;
+    let items =
+        state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+    let work = Work::new(feed, WorkKind::Ledger);
+    let ask =
+        WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
+    let revision = state.map(|state| state.revision);
+    let key = ItemListKey { feed: feed.clone(), revision, query, is_json };
+    let make = || {
+        let (room, key) = (Arc::clone(room), key.clone());
+        async move { made(&room, &key).await }
+    };
+    Ok(room.item_lists.get(key.clone(), ask, make).await?)
+}
+
+async fn made(room: &SharedState, key: &ItemListKey) -> Result<Bytes, Problem> {
+    let snapshot = room.store.snapshot(&key.feed).await?;
+    let (key, now) = (key.clone(), room.clock.now());
+    // All of a ledger is looked at, where that keeps nobody waiting.
+    let made = tokio::task::spawn_blocking(move || {
+        let list = ItemList::new(snapshot.as_ref(), &key);
+        match key.is_json {
+            true => list.described().to_string().into(),
+            false => page::content(&list, now).into_string().into(),
+        }
+    });
+    Ok(made.await.map_err(|_| StoreError::Closed)?)
+}
+
+/// A page of items.
+struct ItemList<'a> {
+    key: &'a ItemListKey,
+    items: Vec<&'a LedgerEntry>,
+    place: PagePlace,
+}
+
+impl<'a> ItemList<'a> {
+    /// What a query finds, the newest first.
+    fn new(snapshot: Option<&'a Snapshot>, key: &'a ItemListKey) -> Self {
+        let known = snapshot.map(|snapshot| snapshot.known.as_slice()).unwrap_or_default();
+        let order = snapshot.map(|snapshot| snapshot.order.as_slice()).unwrap_or_default();
+        let places: HashMap<_, _> = order.iter().enumerate().map(|(at, id)| (id, at)).collect();
+        let mut found: Vec<_> = known.iter().filter(|known| key.query.admits(known)).collect();
+        // Items that were first seen together are in the order of the document.
+        found.sort_by_key(|known| {
+            let place = places.get(&known.id).copied().unwrap_or(usize::MAX);
+            (Reverse(known.first_seen), place, Reverse(known.published), &known.id)
+        });
+        let place = PagePlace::new(found.len(), key.query.page, PAGE);
+        let items = found.into_iter().skip(place.skipped()).take(PAGE).collect();
+        Self { key, items, place }
+    }
+
+    fn described(&self) -> Value {
+        let items = self.items.iter().map(|known| {
+            let (word, since) = items::standing(&known.standing);
+            let shown = Some(known).filter(|known| !known.is_redacted());
+            json!({
+                "sync_id": known.id,
+                "published_id": known.published_id,
+                "native_id": shown.map(|known| &known.native_shown),
+                "title": shown.map(|known| &known.title),
+                "link": shown.and_then(|known| known.link.as_deref()),
+                "first_seen": known.first_seen,
+                "standing": word,
+                "standing_since": since,
+                "missing": known.absence.is_some(),
+                "updates": known.updates,
+                "tick": known.tick,
+                "conflicts": known.conflicts,
+            })
+        });
+        let items: Vec<Value> = items.collect();
+        let PagePlace { matches, page, pages, .. } = self.place;
+        json::with(
+            json!({ "items": items }),
+            json!({ "matches": matches, "page": page, "pages": pages }),
+        )
+    }
+}

@@ -1,0 +1,122 @@
+//! Lists that are searched, filtered and shown page by page: their queries, and the links between pages.
+
+use super::problem::Problem;
+use super::query::Query;
+use maud::{Markup, html};
+
+/// The longest text that is searched for, in characters; the rest is cut off.
+const SEARCH_LIMIT: usize = 100;
+
+/// What is searched for (`?q=`), in lower case; empty for nothing.
+pub(super) fn search(query: &Query<'_>) -> Result<String, Problem> {
+    let text = query.get("q")?.unwrap_or_default().trim();
+    Ok(text.chars().take(SEARCH_LIMIT).collect::<String>().to_lowercase())
+}
+
+/// Which page is asked for (`?page=`), from 1.
+pub(super) fn page(query: &Query<'_>) -> Result<usize, Problem> {
+    let page = |value: &str| value.parse().ok().filter(|page| *page > 0);
+    Ok(query.parse("page", "page is a number from 1", page)?.unwrap_or(1))
+}
+
+/// The choice that a key names, of all that there are.
+pub(super) fn choice<T: Copy + Default, const N: usize>(
+    query: &Query<'_>,
+    key: &str,
+    (all, name): ([T; N], fn(T) -> &'static str),
+) -> Result<T, Problem> {
+    let wanted = format!("{key} is one of {}", all.map(name).join(", "));
+    let read = |value: &str| all.into_iter().find(|choice| name(*choice) == value);
+    Ok(query.parse(key, &wanted, read)?.unwrap_or_default())
+}
+
+/// The address of a page of a list; values that are empty are left out.
+pub(super) fn address(path: &str, pairs: &[(&str, &str)], page: usize) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
+    if page > 1 {
+        query.append_pair("page", &page.to_string());
+    }
+    match query.finish() {
+        query if query.is_empty() => path.to_owned(),
+        query => format!("{path}?{query}"),
+    }
+}
+
+/// Where a page is in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PagePlace {
+    /// How many entries all pages have together.
+    pub(super) matches: usize,
+    /// Which page it is, from 1, and how many there are.
+    pub(super) page: usize,
+    pub(super) pages: usize,
+    /// How many entries a page has at most.
+    size: usize,
+}
+
+impl PagePlace {
+    /// The place of a page that was asked for; the last page where it is behind that.
+    pub(super) fn new(matches: usize, asked: usize, size: usize) -> Self {
+        let pages = matches.div_ceil(size).max(1);
+        Self { matches, page: asked.clamp(1, pages), pages, size }
+    }
+
+    /// How many entries are before this page.
+    pub(super) const fn skipped(&self) -> usize {
+        (self.page - 1) * self.size
+    }
+
+    /// The links to other pages; nothing where there are none. `what`: what is listed, in the plural.
+    pub(super) fn links(&self, what: &str, address: impl Fn(usize) -> String) -> Markup {
+        let last = self.matches.min(self.skipped() + self.size);
+        html! {
+            @if self.pages > 1 {
+                nav.pages aria-label={ "Pages of " (what) } {
+                    @if self.page > 1 {
+                        a href=(address(1)) { "First" }
+                        a rel="prev" href=(address(self.page - 1)) { "Previous" }
+                    }
+                    span { (self.skipped() + 1) " to " (last) " of " (self.matches) " " (what) }
+                    @if self.page < self.pages {
+                        a rel="next" href=(address(self.page + 1)) { "Next" }
+                        a href=(address(self.pages)) { "Last" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_behind_the_last_one_is_the_last_one() {
+        for (matches, asked, page, pages, skipped) in [
+            (0, 1, 1, 1, 0),
+            (0, 9, 1, 1, 0),
+            (50, 2, 1, 1, 0),
+            (51, 2, 2, 2, 50),
+            (51, 9, 2, 2, 50),
+        ] {
+            let place = PagePlace::new(matches, asked, 50);
+            assert_eq!((place.page, place.pages, place.skipped()), (page, pages, skipped));
+        }
+        let links = PagePlace::new(101, 2, 50).links("feeds", |page| format!("/?page={page}"));
+        let links = links.into_string();
+        for part in
+            ["51 to 100 of 101 feeds", "rel=\"prev\" href=\"/?page=1\"", "href=\"/?page=3\""]
+        {
+            assert!(links.contains(part), "{links}");
+        }
+        assert_eq!(PagePlace::new(50, 1, 50).links("feeds", |_| String::new()).into_string(), "");
+    }
+
+    #[test]
+    fn an_address_names_what_is_not_usual() {
+        assert_eq!(address("/", &[("q", ""), ("show", "")], 1), "/");
+        assert_eq!(address("/x", &[("q", "a&b"), ("show", "")], 3), "/x?q=a%26b&page=3");
+    }
+}

@@ -1,0 +1,92 @@
+//! How a feed stands, as pages show it.
+
+use super::explain::SOURCES_SHOWN;
+use super::html::{moment, outward, text};
+use crate::model::{EventKind, FeedStanding, FeedState, HubTrust, ShownAddress, counted};
+use crate::status::{FeedStatus, FinishedPoll, PollEnding};
+use maud::{Markup, html};
+
+/// Where a feed's items come from.
+pub(super) fn origin(status: &FeedStatus) -> Markup {
+    let sharing = &status.options.sharing;
+    let upstream = ShownAddress::new(&status.url, status.options.secret);
+    html! {
+        @if sharing.is_aggregate() {
+            "gathers "
+            @for (at, source) in sharing.sources.iter().take(SOURCES_SHOWN).enumerate() {
+                @if at > 0 { ", " }
+                a href={ "/feeds/" (source) } { (source) }
+            }
+            @if sharing.sources.len() > SOURCES_SHOWN {
+                " and " (sharing.sources.len() - SOURCES_SHOWN) " more"
+            }
+        } @else if status.url.is_empty() {
+            "made here"
+        } @else {
+            @if sharing.local { "made here, and shared with " }
+            (outward(upstream.link(), upstream.text()))
+        }
+    }
+}
+
+/// How a feed stands.
+pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
+    let held = status.held.as_deref();
+    let held = held.or_else(|| state.and_then(|s| s.hold.as_ref()).map(|h| h.reason.as_str()));
+    html! {
+        @match status.standing {
+            FeedStanding::Active if status.polling.failures == 0 => span.good { "active" },
+            FeedStanding::Active => span.bad { "failing, " (status.polling.failures) " in a row" },
+            other => span.quiet { (other.name()) },
+        }
+        @if let Some(held) = held { br; span.bad { "held: " (text(held)) } }
+        @if status.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Distrusted) {
+            br; span.bad { "its hub is not believed" }
+        }
+        @if let Some(note) = &status.gathered {
+            @if let Some(error) = &note.error { br; span.bad { "not up to date: " (text(error)) } }
+            @if note.troubled > 0 {
+                br; a.bad href={ "/feeds/" (status.name) "/about#sources" } {
+                    "nothing new from " (note.troubled) " of " (status.options.sharing.sources.len())
+                }
+            }
+            @if !note.left_out.is_empty() {
+                br; a.bad href={ "/feeds/" (status.name) "/about#left-out" } {
+                    (note.left_out.len()) " not taken over"
+                }
+            }
+        }
+        @if status.pending_absences > 0 {
+            br; span.quiet { a href={ "/feeds/" (status.name) "/about#missing" } {
+                (status.pending_absences) " missing, to be confirmed"
+            } }
+        }
+    }
+}
+
+/// What came of a poll.
+pub(super) fn last(note: &FinishedPoll) -> Markup {
+    let word = |kind: EventKind| match kind {
+        EventKind::Created => "new",
+        EventKind::Updated => "changed",
+        EventKind::Rekeyed => "re-keyed",
+        other => other.name(),
+    };
+    let number = |kind| note.counts.get(&kind).copied().unwrap_or(0);
+    let failure = note.failure.as_ref();
+    html! {
+        (moment(note.at)) " "
+        @if note.outcome == PollEnding::Failed {
+            span.bad { "failed" }
+            @if let Some(failure) = failure { span.quiet { " (" (failure.blame) ")" } }
+        } @else {
+            (note.outcome.name().replace('_', " "))
+        }
+        @for kind in EventKind::ALL.into_iter().filter(|kind| number(*kind) > 0) {
+            " · " (number(kind)) " " (word(kind))
+        }
+        @if let Some(failure) = failure { br; span.quiet { (text(&failure.error)) } }
+        br;
+        span.quiet { (note.took.as_millis()) " ms, " (counted(note.bytes, "byte")) }
+    }
+}

@@ -1,0 +1,189 @@
+//! What people do on pages: sign in, act on a feed, look at lists, and meet errors.
+
+use super::*;
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
+const BROWSER: (&str, &str) =
+    ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+/// A form that is sent from a page of ours.
+async fn send(site: &Site, path: &str, cookie: &str, body: &str) -> Response<Body> {
+    site.ask(request("POST", path, &[FORM, OURS, BROWSER, ("cookie", cookie)], body)).await
+}
+
+/// Signs in; answers the cookie.
+async fn sign_in(site: &Site) -> String {
+    let answer = send(site, "/session", "", &format!("token={TOKEN}&to=/feeds/news/about")).await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/feeds/news/about"));
+    let cookie = header(&answer, "set-cookie");
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
+    let site = Site::new();
+    let page = text(site.get("/feeds/news/about").await).await;
+    assert!(
+        page.contains("href=\"/session?to=%2Ffeeds%2Fnews%2Fabout\"") && !page.contains("<form")
+    );
+    let cookie = sign_in(&site).await;
+    let look = || async {
+        let answer = site.get_with("/feeds/news/about", &[("cookie", &cookie)]).await;
+        assert!(header(&answer, "content-security-policy").contains("form-action 'self'"));
+        assert_eq!(header(&answer, "cache-control"), "no-store");
+        text(answer).await
+    };
+    let page = look().await;
+    for shown in ["value=\"poll\">Poll now", "value=\"pause\">Pause", "Type news to delete it"] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    for (action, asked, said) in [
+        ("poll", "", "Polled: 3 updated."),
+        ("pause", "pause news", "served as it is"),
+        ("resume", "resume news", "polled again"),
+        ("backfill", "backfill news Start", "older documents"),
+    ] {
+        let answer = send(&site, "/feeds/news/about", &cookie, &format!("do={action}")).await;
+        let to = (answer.status().as_u16(), header(&answer, "location"));
+        assert_eq!(to, (303, "/feeds/news/about"), "{action}");
+        let noted = site.operator.asked.lock().unwrap().clone();
+        let last = noted.last().map_or("", String::as_str);
+        assert!(last.ends_with(asked), "{asked:?} in {noted:?}");
+        assert!(look().await.contains(said), "{action}");
+        assert!(!look().await.contains(&format!("<p class=\"note done\" role=\"status\">{said}")));
+    }
+    // A feed goes only when its name was typed.
+    let answer = send(&site, "/feeds/news/about", &cookie, "do=remove&name=new").await;
+    assert_eq!(answer.status(), 400);
+    assert!(!site.operator.asked.lock().unwrap().iter().any(|noted| noted.starts_with("delete")));
+    let answer = send(&site, "/feeds/news/about", &cookie, "do=remove&name=news").await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/"));
+    assert!(
+        site.operator.asked.lock().unwrap().iter().any(|noted| noted.starts_with("delete news"))
+    );
+    // Nobody is signed in after that.
+    assert_eq!(send(&site, "/session/end", &cookie, "").await.status(), 303);
+    assert!(!look().await.contains("Poll now"));
+    assert_eq!(send(&site, "/feeds/news/about", &cookie, "do=poll").await.status(), 403);
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_or_with_another_token_does_nothing() {
+    let site = Site::new();
+    let cookie = sign_in(&site).await;
+    let theirs = [FORM, ("sec-fetch-site", "cross-site"), ("cookie", cookie.as_str())];
+    for path in ["/feeds/news/about", "/session", "/session/end"] {
+        let body = format!("do=poll&token={TOKEN}");
+        assert_eq!(site.ask(request("POST", path, &theirs, &body)).await.status(), 403, "{path}");
+    }
+    let answer = send(&site, "/session", "", "token=wrong&to=//evil.example").await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "set-cookie")), (403, ""));
+    assert!(!text(answer).await.contains("evil.example"));
+    for body in ["do=poll", "do=poll&token=wrong"] {
+        assert_eq!(send(&site, "/feeds/news/about", "", body).await.status(), 403, "{body}");
+    }
+    // With the token itself it is done without a session.
+    let body = format!("do=pause&token={TOKEN}");
+    assert_eq!(send(&site, "/feeds/news/about", "", &body).await.status(), 303);
+    for body in ["do=explode", ""] {
+        assert_eq!(send(&site, "/feeds/news/about", &cookie, body).await.status(), 400, "{body}");
+    }
+    assert_eq!(site.operator.asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn errors_are_pages_for_browsers_and_documents_for_programs() {
+    let site = Site::new();
+    for (path, status, words) in [
+        ("/feeds/nobody", 404, "There is nothing here"),
+        ("/feeds/dead", 410, "This feed was deleted"),
+        ("/feeds/news/items/none", 404, "no item of that sync id"),
+        ("/<b>", 404, "&lt;b&gt;"),
+        ("/?show=x", 400, "show is one of"),
+    ] {
+        let path = path.replace('<', "%3C").replace('>', "%3E");
+        let answer = site.get_with(&path, &[BROWSER]).await;
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
+        assert_eq!(header(&answer, "cache-control"), "no-store");
+        let page = text(answer).await;
+        assert!(
+            page.contains(words) || words.contains("&lt;") && page.contains("%3Cb%3E"),
+            "{page}"
+        );
+        for accept in ["*/*", "application/atom+xml, text/html;q=0.5"] {
+            problem(site.get_with(&path, &[("accept", accept)]).await, status).await;
+        }
+    }
+    // Administration is for programs, whatever they say they take.
+    let answer = site.get_with("/api/v1/feeds", &[BROWSER]).await;
+    problem(answer, 401).await;
+}
+
+#[tokio::test]
+async fn the_items_of_a_feed_are_listed_page_by_page_and_as_data() {
+    let site = Site::new();
+    let page = text(site.get("/feeds/news/items").await).await;
+    for shown in
+        ["href=\"/feeds/news/items/a\"", "class=\"badge retired\"", "class=\"badge deleted\""]
+    {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("style="), "{page}");
+    let json_of = |query: &'static str| {
+        let site = &site;
+        async move {
+            let path = format!("/feeds/news/items{query}");
+            let public = json(site.get_with(&path, &[("accept", "application/json")]).await).await;
+            assert_eq!(public, json(site.call("GET", &path, "").await).await);
+            public
+        }
+    };
+    let all = json_of("").await;
+    let number = |told: &serde_json::Value| told["matches"].as_u64().unwrap();
+    assert_eq!(all["items"].as_array().unwrap().len() as u64, number(&all));
+    let mut parts = 0;
+    for (filter, standing) in [
+        ("current", "current"),
+        ("missing", "current"),
+        ("retired", "retired"),
+        ("deleted", "deleted"),
+    ] {
+        let told =
+            json(site.call("GET", &format!("/feeds/news/items?show={filter}"), "").await).await;
+        assert!(number(&told) > 0, "{filter}");
+        assert!(told["items"].as_array().unwrap().iter().all(|item| item["standing"] == standing));
+        parts += number(&told);
+    }
+    assert_eq!(parts, number(&all));
+    assert_eq!(number(&json_of("?q=no+such+title").await), 0);
+    problem(site.get("/feeds/news/items?show=some").await, 400).await;
+    problem(site.call("GET", "/feeds/nobody/items", "").await, 404).await;
+    problem(site.call("GET", "/feeds/news/items?shown=all", "").await, 400).await;
+}
+
+#[tokio::test]
+async fn recent_changes_of_all_feeds_lead_to_their_items() {
+    let page = text(Site::new().get("/recent").await).await;
+    for shown in
+        ["class=\"pill bad\">deleted", "href=\"/feeds/news/items/gone\"", "a hole that stayed"]
+    {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+}
+
+#[tokio::test]
+async fn a_feed_is_paused_and_resumed_by_administration() {
+    let site = Site::new();
+    for (body, noted) in [("", "pause news"), (r#"{"action":"resume"}"#, "resume news")] {
+        assert_eq!(site.call("POST", "/feeds/news/pause", body).await.status(), 200);
+        assert_eq!(site.operator.asked.lock().unwrap().pop().as_deref(), Some(noted));
+    }
+    problem(site.call("POST", "/feeds/news/pause", r#"{"action":"stop"}"#).await, 400).await;
+    problem(site.call("POST", "/feeds/nobody/pause", "").await, 404).await;
+    problem(site.call("POST", "/feeds/file/pause", "").await, 409).await;
+}
