@@ -163,6 +163,8 @@ fn sign_in(to: &str, refused: Option<&str>) -> Markup {
         @if let Some(refused) = refused { p.note role="alert" { (refused) "." } }
         form.choices action="/session" method="post" {
             input type="hidden" name="to" value=(to);
+            // Who keeps passwords keeps them by a name.
+            input type="text" name="username" value="admin" autocomplete="username" hidden;
             label.token { span { "Admin token" }
                 input type="password" name="token" required autocomplete="current-password" autofocus; }
             div.buttons { button type="submit" { "Sign in" } }

@@ -10,11 +10,15 @@ import re
 import subprocess
 import sys
 import tempfile
+from urllib.parse import quote
 
 from browser_stage import FLAGS, MARK, WAIT, Gateway, Publisher, given, status
 
 # How often a run of the browser that hangs is begun again.
 BROWSER_TRIES = 3
+
+# How the pictures begin that pages draw themselves.
+OWN_PICTURES = {"about": '<svg viewBox="0 0 ', "dashboard": '<svg class="spark" viewBox="0 0 '}
 
 SCRIPT = "<script>console.log('{mark}');alert(1);fetch('{origin}/{mark}')</script>"
 IMAGE = "<img src=x onerror=\"console.log('{mark}');new Image().src='{origin}/{mark}'\">"
@@ -113,8 +117,8 @@ def check(name, page, console, wanted, faults):
 
     for line in console:
         fault(f"the console says {line}")
-    # A feed's page draws one picture of its own.
-    markup = page.replace('<svg viewBox="0 0 ', "", 1) if name == "about" else page
+    # A feed's page draws one picture of its own, and the overview one for each of its two feeds at most.
+    markup = page.replace(OWN_PICTURES.get(name, ""), "", 2) if name in OWN_PICTURES else page
     for element in ["<script", "<iframe", "<svg", "<base", "<img", "<style", "<meta http-equiv"]:
         if re.search(re.escape(element), markup, re.I):
             fault(f"{element} came to be an element")
@@ -155,14 +159,19 @@ def look_around(gateway, browser):
         "difference": (f"{address}?diff=1..2", ["<ins>", "<del>", "amended</ins>"]),
         "hostile-difference": (f"{address}?diff=3..4", [as_text, "<ins>", "<del>"]),
         "bytes": (f"{address}?version=3", ["&amp;lt;script&amp;gt;"]),
-        "dashboard": ("/", ["harbour", "/feeds/harbour/about#kept"]),
+        "dashboard": ("/", ["harbour", "/feeds/harbour/about", "changes in 30 days"]),
+        "items": ("/feeds/harbour/items", [as_text, f'href="{address}"', "current"]),
+        "found-items": ("/feeds/harbour/items?q=" + quote(SCRIPT), ["No item matches", "&lt;script&gt;"][:1]),
+        "recent": ("/recent", [as_text, "edited", f'href="{address}"']),
+        "sign-in": ("/session?to=" + quote("/feeds/harbour/about?" + SCRIPT), ["Admin token"]),
+        "error": ("/feeds/" + quote(SCRIPT, safe=""), ["There is nothing here", "All feeds"]),
         "about": ("/feeds/harbour/about", ["in the feed", "What is kept", "KiB", "At most 100 of an item"]),
     }
     faults = []
     for name, (path, wanted) in pages.items():
         page, console = browser.look(gateway.base + path)
         check(name, page, console, wanted, faults)
-    for name in ["versions", "difference", "hostile-difference", "dashboard", "about"]:
+    for name in ["versions", "difference", "hostile-difference", "dashboard", "about", "items", "recent", "error"]:
         path = gateway.base + pages[name][0]
         browser.picture(path, name, "1180,1300")
         browser.picture(path, f"{name}-dark", "1180,1300", "--force-dark-mode")

@@ -4,16 +4,14 @@ where something is not as it should be.
     conflicts.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
 
-import base64
 import html
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 
-from browser_stage import FLAGS, MARK, TOKEN, WAIT, Gateway, Publisher, given, status
+from browser_pipe import Browser, free_the_pipe
+from browser_stage import MARK, TOKEN, Gateway, Publisher, given, status
 
 HOSTILE = f"<script>document.title='{MARK}'</script><img src=x onerror=\"document.title='{MARK}'\">"
 OURS = "The ferry sails at nine and again at four"
@@ -24,113 +22,6 @@ SETTINGS = (
     '[store]\nkind = "memory"\n'
     '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
 )
-
-
-class Browser:
-    """Chromium over its pipe: messages of JSON that end with a zero."""
-
-    def __init__(self, program, profile):
-        here, there = os.pipe(), os.pipe()
-
-        def wire():
-            os.dup2(here[0], 3)
-            os.dup2(there[1], 4)
-
-        # What the browser reads and writes must not stand at 3 and 4 before it is put there.
-        self.process = subprocess.Popen(
-            [
-                program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}",
-                "about:blank",
-            ],
-            pass_fds=(3, 4, here[0], there[1]), preexec_fn=wire,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        self.to, self.source = os.fdopen(here[1], "wb"), os.fdopen(there[0], "rb")
-        self.number, self.buffer, self.session = 0, b"", None
-        targets = self.call("Target.getTargets")["targetInfos"]
-        page = next(target for target in targets if target["type"] == "page")
-        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
-        self.session = attached["sessionId"]
-        for domain in ["Page", "DOM", "Runtime"]:
-            self.call(f"{domain}.enable")
-
-    def call(self, method, **params):
-        self.number += 1
-        message = {"id": self.number, "method": method, "params": params}
-        if self.session:
-            message["sessionId"] = self.session
-        self.to.write(json.dumps(message).encode() + b"\0")
-        self.to.flush()
-        while True:
-            answer = self.read()
-            if answer.get("id") == self.number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                return answer["result"]
-
-    def read(self):
-        while b"\0" not in self.buffer:
-            piece = self.source.read1(65536)
-            if not piece:
-                raise RuntimeError("the browser is gone")
-            self.buffer += piece
-        message, self.buffer = self.buffer.split(b"\0", 1)
-        return json.loads(message)
-
-    def value(self, expression):
-        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        if "exceptionDetails" in done:
-            raise RuntimeError(f"{expression}: {done['exceptionDetails']}")
-        return done["result"].get("value")
-
-    def go(self, address):
-        self.call("Page.navigate", url=address)
-        self.until(f"document.readyState == 'complete' && location.href == {json.dumps(address)}")
-
-    def until(self, expression):
-        end = time.monotonic() + WAIT
-        while time.monotonic() < end:
-            try:
-                if self.value(expression):
-                    return
-            except RuntimeError:
-                # A page that goes away, or has not come yet, answers nothing.
-                pass
-            time.sleep(0.05)
-        raise RuntimeError(f"never came to be: {expression}")
-
-    def click(self, selector):
-        self.value(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
-        box = self.value(
-            f"(r => [r.x + r.width / 2, r.y + r.height / 2])"
-            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
-        )
-        for kind in ["mousePressed", "mouseReleased"]:
-            self.call(
-                "Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left",
-                clickCount=1,
-            )
-
-    def type(self, selector, text):
-        self.click(selector)
-        self.call("Input.insertText", text=text)
-
-    def picture(self, path, width=1180, height=1300, dark=False):
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-            mobile=False,
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-        done = self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(done["data"]))
-
-    def end(self):
-        try:
-            self.call("Browser.close")
-        except (RuntimeError, OSError):
-            pass
-        self.process.wait(timeout=WAIT)
 
 
 def contest(gateway):
@@ -165,7 +56,7 @@ def decide(gateway, browser, out):
         yield "nothing is in conflict: " + json.dumps(gateway.api("/conflicts"))
         return
     browser.go(gateway.base + "/")
-    browser.click("a[href='/feeds/harbour/conflicts'].bad")
+    browser.click("a[href='/feeds/harbour/conflicts'].pill")
     browser.until(f"location.href == {json.dumps(address)}")
     for name, width, dark in [
         ("conflict", 1180, False), ("conflict-dark", 1180, True), ("conflict-phone", 500, False),
@@ -234,9 +125,7 @@ def write_anew(gateway, browser, sync_id):
 
 def main():
     call = given()
-    # The browser finds its pipe at 3 and 4, so they must be ours to give away.
-    while os.open(os.devnull, os.O_RDONLY) < 4:
-        pass
+    free_the_pipe()
     origin = Publisher.open()
     feed = 'local = true\ntitle = "Notices of the harbour"\n'
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
