@@ -12,6 +12,7 @@ mod amend;
 pub mod collection;
 mod decode;
 mod dialect;
+pub mod discover;
 mod entry;
 mod error;
 mod feed;

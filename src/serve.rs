@@ -5,6 +5,7 @@
 
 mod about;
 mod actions;
+mod add;
 mod address;
 mod admin;
 mod admission;
@@ -76,7 +77,9 @@ pub use delta::DeltaViews;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
-pub use operator::{Operator, OperatorError, Put, PutFeed, Redacted};
+pub use operator::{
+    AddressPreview, FeedPreview, FoundFeed, Operator, OperatorError, Put, PutFeed, Redacted,
+};
 
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
@@ -332,6 +335,7 @@ fn routes(room: SharedState) -> Router {
             post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT)),
         )
         .route("/feeds/{name}/about", get(about::page).post(actions::act))
+        .route("/add", get(add::show).post(add::send))
         .route("/session", get(session::show).post(session::begin))
         .route("/session/end", post(session::end))
         .route("/websub", post(hub::request))

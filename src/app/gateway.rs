@@ -98,7 +98,7 @@ impl Gateway {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             running: Arc::clone(&running),
-            services,
+            services: services.clone(),
             judge: Arc::new(ParseAndRecord::default()),
             load: Arc::clone(&load),
             cancel: polling.clone(),
@@ -109,7 +109,7 @@ impl Gateway {
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
-            poller,
+            (poller, services),
             config,
             public_url.clone(),
             hub.clone(),

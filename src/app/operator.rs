@@ -6,6 +6,7 @@ mod gathered;
 mod hold;
 mod local;
 mod pending;
+mod preview;
 mod redact;
 
 pub(super) use gather::Gathered;
@@ -14,6 +15,7 @@ use self::hold::in_words;
 use super::{AppError, feeds, translate};
 use crate::clock::Clock;
 use crate::config::{Config, Websub};
+use crate::fetch::Services;
 use crate::hub::Hub;
 use crate::model::{
     Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Tick, Time,
@@ -21,7 +23,7 @@ use crate::model::{
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
-use crate::serve::{Operator, OperatorError, Put, PutFeed, Redacted};
+use crate::serve::{AddressPreview, Operator, OperatorError, Put, PutFeed, Redacted};
 use crate::status::{
     FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
@@ -39,6 +41,8 @@ pub(super) struct AdminService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     poller: Poller,
+    /// What looks at addresses that somebody thinks of adding.
+    services: RwLock<Services>,
     /// Without its feeds.
     config: RwLock<Config>,
     public_url: String,
@@ -57,7 +61,7 @@ impl AdminService {
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        poller: Poller,
+        (poller, services): (Poller, Services),
         config: &Config,
         public_url: String,
         hub: Option<Hub>,
@@ -70,6 +74,7 @@ impl AdminService {
             store,
             clock,
             poller,
+            services: RwLock::new(services),
             config,
             public_url,
             hub,
@@ -122,6 +127,7 @@ impl AdminService {
         if let Some(hub) = &self.hub {
             hub.reconfigure(translate::calling(config, &services));
         }
+        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services.clone();
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         let polling = translate::polling(config, &self.public_url);
         self.poller.reconfigure(polling, services).await.map_err(stopped)?;
@@ -347,6 +353,14 @@ impl Operator for AdminService {
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
         self.poller.put(record).await.map_err(stopped)
+    }
+
+    async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
+        self.look_at(url).await
+    }
+
+    async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {
+        self.free_name(url).await
     }
 
     async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError> {

@@ -70,6 +70,7 @@ fn framed(title: &str, head: &Markup, content: &Markup) -> String {
                     nav aria-label="Pages" {
                         a href="/" { "Overview" }
                         a href="/recent" { "Recent changes" }
+                        a href="/add" { "Add a feed" }
                         a href="/subscriptions.opml" { "OPML" }
                         a href="/metrics" { "Metrics" }
                     }

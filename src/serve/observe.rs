@@ -15,8 +15,8 @@ use tokio::time::Instant;
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an answer may take that waits for an upstream.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(150);
-/// The route whose answers wait for an upstream.
-const POLL_ROUTE: &str = "/api/v1/feeds/{name}/poll";
+/// The routes whose answers may wait for an upstream.
+const POLL_ROUTES: [&str; 3] = ["/api/v1/feeds/{name}/poll", "/feeds/{name}/about", "/add"];
 /// How many bytes of a path and of a user agent go into the log.
 const LOGGED: usize = 256;
 
@@ -64,7 +64,8 @@ pub(super) fn logs_every_answer() -> bool {
 
 /// Gives up on an answer that takes too long; a body that comes too slowly counts as well.
 pub(super) async fn time_limit(request: Request, next: Next) -> Response {
-    let polls = request.extensions().get::<MatchedPath>().is_some_and(|p| p.as_str() == POLL_ROUTE);
+    let route = request.extensions().get::<MatchedPath>();
+    let polls = route.is_some_and(|route| POLL_ROUTES.contains(&route.as_str()));
     let limit = if polls { POLL_TIMEOUT } else { REQUEST_TIMEOUT };
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,

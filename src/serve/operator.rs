@@ -1,6 +1,6 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
-use crate::model::{Decision, FeedName, FeedOptions, SyncId, Tick};
+use crate::model::{Decision, FeedName, FeedOptions, SyncId, Tick, Time};
 use crate::record::local::{Act, ActError, Acted};
 use crate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use crate::store::{CommitError, StoreError};
@@ -32,6 +32,13 @@ pub trait Operator: Send + Sync + 'static {
 
     /// Stops a feed for good; with `purge` its data go too. Durable on return.
     async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError>;
+
+    /// Reads the document at an address and says what it is, without taking anything in: a feed, or a page
+    /// with the feeds that it names.
+    async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError>;
+
+    /// The name that a feed at this address gets where nobody chooses one.
+    async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError>;
 
     /// Polls a feed now, with a request of its own, and answers when the result is durable.
     async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError>;
@@ -146,6 +153,46 @@ pub struct PutFeed {
     pub url: String,
     /// Everything else.
     pub options: FeedOptions,
+}
+
+/// What is at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddressPreview {
+    Feed(FeedPreview),
+    /// A page, with the feeds that it names or that were found where sites usually have them.
+    Page(Vec<FoundFeed>),
+}
+
+/// A feed as it would begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedPreview {
+    /// Its address; where permanent redirects lead, if they do.
+    pub url: String,
+    /// The format in words.
+    pub format: &'static str,
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// How many entries it has.
+    pub entries: usize,
+    /// The titles of the first, at most [`FeedPreview::TITLES`], with their times where they have any.
+    pub titles: Vec<(String, Option<Time>)>,
+    /// What there is to say of how it will be judged.
+    pub remarks: Vec<String>,
+}
+
+impl FeedPreview {
+    /// The most titles of a preview.
+    pub const TITLES: usize = 10;
+    /// The most remarks of a preview.
+    pub const REMARKS: usize = 10;
+}
+
+/// A feed that belongs to a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFeed {
+    pub url: String,
+    /// What the page calls it; empty where it does not say.
+    pub title: String,
 }
 
 /// What became of a [`PutFeed`].

@@ -52,8 +52,7 @@ fn none_yet() -> Markup {
     html! {
         div.empty {
             p { "There are no feeds yet." }
-            p { "Name one in the configuration file, or send its address: "
-                code { "PUT /api/v1/feeds/NAME" } "." }
+            p { a href="/add" { "Add one by the address of its site" } ", or name it in the configuration file." }
         }
     }
 }

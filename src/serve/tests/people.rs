@@ -187,3 +187,41 @@ async fn a_feed_is_paused_and_resumed_by_administration() {
     problem(site.call("POST", "/feeds/nobody/pause", "").await, 404).await;
     problem(site.call("POST", "/feeds/file/pause", "").await, 409).await;
 }
+
+#[tokio::test]
+async fn a_feed_is_looked_at_before_it_is_added() {
+    let site = Site::new();
+    let page = text(site.get("/add").await).await;
+    assert!(page.contains("href=\"/session?to=%2Fadd\"") && !page.contains("<form"), "{page}");
+    assert_eq!(send(&site, "/add", "", "url=site.example&do=look").await.status(), 403);
+    let cookie = sign_in(&site).await;
+    for (body, status, shown) in [
+        ("url=site.example&do=look", 200, "&lt;i&gt;Posts&lt;/i&gt;"),
+        ("url=site.example&do=look", 200, "value=\"https://site.example/&lt;b&gt;/feed\""),
+        ("url=feed.example/x&do=look", 200, "value=\"https://feed.example/x\""),
+        ("url=feed.example/x&do=look", 200, "&lt;u&gt;News&lt;/u&gt;"),
+        ("url=feed.example/x&do=look", 200, "&lt;b&gt;One&lt;/b&gt;"),
+        ("url=feed.example/x&do=look", 200, "at byte 7: &lt;q&gt;odd&lt;/q&gt;."),
+        ("url=feed.example/x&do=look", 200, "name=\"name\" value=\"fresh\""),
+        ("url=feed.example/x&do=look", 200, "and 10 more"),
+        ("url=nothing.example&do=look", 400, "the upstream sent &lt;s&gt;nothing&lt;/s&gt;."),
+        ("url=feed.example&do=add&name=No", 400, "No"),
+        ("url=feed.example&do=add&name=news", 409, "there is a feed news already"),
+    ] {
+        let answer = send(&site, "/add", &cookie, body).await;
+        assert_eq!(answer.status().as_u16(), status, "{body}");
+        let page = text(answer).await;
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+        for never in ["<script", "<u>", "<i>", "<s>", "<q>", "<b>"] {
+            assert!(!page.contains(never), "{never:?} in {page}");
+        }
+    }
+    assert!(site.operator.asked.lock().unwrap().is_empty(), "looking adds nothing");
+    let answer = send(&site, "/add", &cookie, "url=feed.example/x&do=add&name=fresh").await;
+    assert_eq!(
+        (answer.status().as_u16(), header(&answer, "location")),
+        (303, "/feeds/fresh/about")
+    );
+    let asked = site.operator.asked.lock().unwrap().clone();
+    assert_eq!(asked, ["put fresh https://feed.example/x Safe"]);
+}

@@ -216,6 +216,29 @@ impl Operator for TestOperator {
         };
         Ok([(name("news"), summary)].into())
     }
+    async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
+        if url.contains("site") {
+            let url = "https://site.example/<b>/feed".to_owned();
+            return Ok(AddressPreview::Page(vec![FoundFeed {
+                url,
+                title: "<i>Posts</i>".to_owned(),
+            }]));
+        }
+        if url.contains("nothing") {
+            return Err(OperatorError::BadRequest("the upstream sent <s>nothing</s>".to_owned()));
+        }
+        Ok(AddressPreview::Feed(FeedPreview {
+            url: url.to_owned(),
+            format: "An Atom feed",
+            title: "<u>News</u>".to_owned(),
+            entries: 12,
+            titles: vec![("<b>One</b>".to_owned(), Some(at(0))), (String::new(), None)],
+            remarks: vec!["at byte 7: <q>odd</q>".to_owned()],
+        }))
+    }
+    async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
+        Ok(name("fresh"))
+    }
     async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
         self.note(format!("{} {feed}", if paused { "pause" } else { "resume" }));
         Self::known(feed)
