@@ -15,7 +15,7 @@ pub use check::check;
 use crate::app::{self, AppError};
 use clap::Parser;
 use std::future::Future;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Runs the command that was typed. Wrong arguments end the process with status 2.
@@ -43,7 +43,8 @@ fn run(command: Command) -> Result<(), AppError> {
         }
         Command::Demo(args) => {
             logs::start(args.log);
-            blocking(app::demo(args.options()))?
+            let has_colour = std::io::stdout().is_terminal() && logs::may_colour();
+            blocking(app::demo(args.options(has_colour)))?
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
         Command::Replay(args) => app::replay(&args.options()),

@@ -1,0 +1,380 @@
+//! What is told: an incident to one plain sentence, with the address that shows it.
+
+use super::follow::Incident;
+use crate::model::{Count, Event, EventKind, FeedName};
+use crate::serve::item_page;
+use crate::xml::shortened;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What happens all the time is told of a feed this often at most.
+const OFTEN: Duration = Duration::from_secs(60);
+/// The most bytes of what a publisher says that stand in a line.
+const SAID_LIMIT: usize = 90;
+/// The width of the column of kinds.
+const KIND_WIDTH: usize = 10;
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StoryKind {
+    /// A feed was read for the first time.
+    Read,
+    New,
+    Edit,
+    /// A change that nobody sees.
+    Noise,
+    Rename,
+    /// An item left at the end of its publisher's window.
+    ScrollOff,
+    Deletion,
+    /// An item is back, or came or went in another way.
+    Other,
+    /// A document of which only a part counts, or none at all.
+    Broken,
+    /// The publisher is well again.
+    Mended,
+    Held,
+    Released,
+    Conflict,
+    Resolved,
+    /// The change stands in the stream of events.
+    Events,
+    /// The change stands in the SUP document.
+    Sup,
+    /// Everything was told once.
+    All,
+}
+
+impl StoryKind {
+    /// What every run shows.
+    pub const PROMISED: [Self; 12] = [
+        Self::New,
+        Self::Edit,
+        Self::Noise,
+        Self::Rename,
+        Self::ScrollOff,
+        Self::Deletion,
+        Self::Broken,
+        Self::Held,
+        Self::Released,
+        Self::Conflict,
+        Self::Events,
+        Self::Sup,
+    ];
+
+    /// The word in front of the sentence.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::New => "new",
+            Self::Edit => "edit",
+            Self::Noise => "noise",
+            Self::Rename => "rename",
+            Self::ScrollOff => "scroll-off",
+            Self::Deletion => "deletion",
+            Self::Other => "item",
+            Self::Broken => "broken",
+            Self::Mended => "mended",
+            Self::Held => "held",
+            Self::Released => "hold over",
+            Self::Conflict => "conflict",
+            Self::Resolved => "resolved",
+            Self::Events => "events",
+            Self::Sup => "sup",
+            Self::All => "all seen",
+        }
+    }
+
+    /// Its colour on a terminal (ECMA-48, SGR).
+    const fn colour(self) -> &'static str {
+        match self {
+            Self::New | Self::Mended | Self::Released | Self::Resolved | Self::All => "32",
+            Self::Edit | Self::Rename | Self::Other => "36",
+            Self::Deletion | Self::Broken => "31",
+            Self::Held | Self::Conflict => "33",
+            Self::Events | Self::Sup => "35",
+            Self::Read | Self::Noise | Self::ScrollOff => "2",
+        }
+    }
+}
+
+/// A line of the story.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoryLine {
+    /// How long after the start.
+    pub at: Duration,
+    pub kind: StoryKind,
+    pub sentence: String,
+    /// The address that shows it.
+    pub address: String,
+    /// What a visitor may type.
+    pub command: Option<String>,
+}
+
+impl StoryLine {
+    /// The line as it is printed, without its end; a command stands below it.
+    pub fn print(&self, has_colour: bool) -> String {
+        let Self { kind, sentence, address, .. } = self;
+        let seconds = self.at.as_secs();
+        let time = format!("{}:{:02}", seconds / 60, seconds % 60);
+        let word = format!("{:KIND_WIDTH$}", kind.word());
+        let word = match has_colour {
+            true => format!("\x1b[{}m{word}\x1b[0m", kind.colour()),
+            false => word,
+        };
+        let mut line = format!("{time:>5}  {word}  {sentence}  {address}");
+        if let Some(command) = &self.command {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "\n       {:KIND_WIDTH$}  {command}", "");
+        }
+        line
+    }
+}
+
+/// Says what is told, when and how; it knows what was told before.
+#[derive(Debug, Clone)]
+pub struct Storyteller {
+    /// The gateway: `http://127.0.0.1:8080`.
+    gateway: String,
+    /// The administration token as a shell is to be given it.
+    token: String,
+    told: BTreeSet<StoryKind>,
+    often: BTreeMap<(FeedName, StoryKind), Duration>,
+}
+
+/// What is told of an incident.
+struct StoryText {
+    kind: StoryKind,
+    sentence: String,
+    /// From the root.
+    path: String,
+    command: Option<String>,
+}
+
+impl Storyteller {
+    /// Nothing was told yet.
+    pub const fn new(gateway: String, token: String) -> Self {
+        Self { gateway, token, told: BTreeSet::new(), often: BTreeMap::new() }
+    }
+
+    /// The lines for something that happened to a feed; none where it is not worth one.
+    pub fn tell(&mut self, at: Duration, feed: &FeedName, incident: &Incident) -> Vec<StoryLine> {
+        let mut lines = Vec::new();
+        if let Some(text) = self.describe(feed, incident)
+            && self.is_time(at, feed, text.kind)
+        {
+            lines.push(self.line(at, text));
+        }
+        if !self.told.contains(&StoryKind::All)
+            && StoryKind::PROMISED.iter().all(|kind| self.told.contains(kind))
+        {
+            let sentence = "Now you have seen it all once; it goes on like this. Each feed's page has its \
+                            life as a picture:";
+            let path = "/feeds/lighthouse/about".to_owned();
+            lines.push(self.line(at, StoryText::new(StoryKind::All, sentence.to_owned(), path)));
+        }
+        lines
+    }
+
+    fn line(&mut self, at: Duration, text: StoryText) -> StoryLine {
+        let StoryText { kind, sentence, path, command } = text;
+        self.told.insert(kind);
+        StoryLine { at, kind, sentence, address: format!("{}{path}", self.gateway), command }
+    }
+
+    /// Whether a line of this kind is to be told now: what happens all the time is told now and then.
+    fn is_time(&mut self, at: Duration, feed: &FeedName, kind: StoryKind) -> bool {
+        if !matches!(kind, StoryKind::Noise | StoryKind::ScrollOff) {
+            return true;
+        }
+        let key = (feed.clone(), kind);
+        let is_due = self.often.get(&key).is_none_or(|last| at.saturating_sub(*last) >= OFTEN);
+        if is_due {
+            self.often.insert(key, at);
+        }
+        is_due
+    }
+
+    fn describe(&self, feed: &FeedName, incident: &Incident) -> Option<StoryText> {
+        let about = format!("/feeds/{feed}/about");
+        let text = match incident {
+            Incident::FirstRead { items } => StoryText::new(
+                StoryKind::Read,
+                format!("The gateway read {feed} and serves its {items} posts to feed readers:"),
+                format!("/feeds/{feed}"),
+            ),
+            Incident::Item { event, versions } => describe_item(feed, event, *versions),
+            Incident::Noise { items } => StoryText::new(
+                StoryKind::Noise,
+                format!(
+                    "The build date of {feed} and the comment counts of {items} posts changed: no new \
+                     version, readers see nothing new."
+                ),
+                about,
+            ),
+            Incident::Broken { why, entries } => StoryText::new(
+                StoryKind::Broken,
+                format!(
+                    "The publisher sent a broken {feed} with {entries} posts in it ({}): what is missing is \
+                     not taken for deleted, readers keep what was last good.",
+                    printable(why)
+                ),
+                about,
+            ),
+            Incident::Mended => StoryText::new(
+                StoryKind::Mended,
+                format!("The publisher sends a whole {feed} again; no reader noticed:"),
+                about,
+            ),
+            Incident::Failed { error } => StoryText::new(
+                StoryKind::Broken,
+                format!(
+                    "{feed} could not be read ({}): readers keep what was last good.",
+                    printable(error)
+                ),
+                about,
+            ),
+            Incident::Recovered => {
+                StoryText::new(StoryKind::Mended, format!("{feed} can be read again:"), about)
+            }
+            Incident::Held { reason } => self.describe_hold(feed, reason, about),
+            Incident::HoldOver { believed: None } => StoryText::new(
+                StoryKind::Released,
+                format!(
+                    "The publisher repaired {feed}: the hold is over, and no reader saw the broken posts."
+                ),
+                about,
+            ),
+            Incident::HoldOver { believed: Some(edits) } => StoryText::new(
+                StoryKind::Released,
+                format!("The held document of {feed} was believed: {edits} posts were edited:"),
+                about,
+            ),
+            Incident::Conflict { title, .. } => StoryText::new(
+                StoryKind::Conflict,
+                format!(
+                    "{} was changed here and by another endpoint, neither knowing of the other: both \
+                     versions are kept, and you can decide.",
+                    quoted(title)
+                ),
+                format!("/feeds/{feed}/conflicts"),
+            ),
+            Incident::Resolved { title } => StoryText::new(
+                StoryKind::Resolved,
+                format!("{} is in conflict no more.", quoted(title)),
+                format!("/feeds/{feed}/conflicts"),
+            ),
+            Incident::Logged { epoch } => return self.describe_log(feed, *epoch),
+        };
+        Some(text)
+    }
+
+    fn describe_hold(&self, feed: &FeedName, reason: &str, about: String) -> StoryText {
+        let Self { gateway, token, .. } = self;
+        let command = format!(
+            "to believe it all the same: curl -X POST -H \"Authorization: Bearer {token}\" -d \
+             '{{\"action\":\"release\"}}' {gateway}/api/v1/feeds/{feed}/hold"
+        );
+        let sentence = format!(
+            "The new {feed} is held ({}): readers keep what was last good until the publisher repairs it or \
+             you release it.",
+            printable(reason)
+        );
+        StoryText { command: Some(command), ..StoryText::new(StoryKind::Held, sentence, about) }
+    }
+
+    /// Who listens is told of changes: that is told once each, after something that people see.
+    fn describe_log(&self, feed: &FeedName, epoch: u64) -> Option<StoryText> {
+        let has = |kind| self.told.contains(&kind);
+        if ![StoryKind::New, StoryKind::Edit, StoryKind::Deletion].into_iter().any(has) {
+            return None;
+        }
+        if !has(StoryKind::Events) {
+            let sentence = format!(
+                "Whoever listens was told at once that {feed} changed (change {epoch} of the log); listen \
+                 with curl -N."
+            );
+            return Some(StoryText::new(StoryKind::Events, sentence, "/events".to_owned()));
+        }
+        if !has(StoryKind::Sup) {
+            let sentence = format!(
+                "Whoever asks once a minute finds {feed} among the feeds that changed, in one small SUP \
+                 document."
+            );
+            return Some(StoryText::new(StoryKind::Sup, sentence, "/sup.json".to_owned()));
+        }
+        None
+    }
+}
+
+impl StoryText {
+    const fn new(kind: StoryKind, sentence: String, path: String) -> Self {
+        Self { kind, sentence, path, command: None }
+    }
+}
+
+fn describe_item(feed: &FeedName, event: &Event, versions: Option<(Count, Count)>) -> StoryText {
+    let title = quoted(&event.title);
+    let mut path = item_page(feed, &event.id);
+    let (kind, sentence) = match event.kind {
+        EventKind::Created => (StoryKind::New, format!("A new post in {feed}: {title}:")),
+        EventKind::Updated => {
+            if let Some((before, now)) = versions {
+                let _ = write!(path, "?diff={}..{}", before.value(), now.value());
+            }
+            let see = if versions.is_some() { "see the difference" } else { "see its versions" };
+            (
+                StoryKind::Edit,
+                format!("{title} in {feed} was edited ({}): {see}.", printable(&event.reason)),
+            )
+        }
+        EventKind::Deleted => (
+            StoryKind::Deletion,
+            format!(
+                "{title} was withdrawn from the middle of {feed}: readers lose it, subscribers get its \
+                 tombstone."
+            ),
+        ),
+        EventKind::Retired => (
+            StoryKind::ScrollOff,
+            format!(
+                "{title} slid off the end of {feed}: that is no deletion, archives and the complete view \
+                 keep it."
+            ),
+        ),
+        EventKind::Rekeyed => (
+            StoryKind::Rename,
+            format!(
+                "The publisher gave {title} another id, {}: still one item with two names, and readers see \
+                 nothing twice.",
+                printable(&event.native_id)
+            ),
+        ),
+        EventKind::Undeleted | EventKind::Returned => {
+            (StoryKind::Other, format!("{title} is in {feed} again:"))
+        }
+        EventKind::Backfilled | EventKind::Discarded => (
+            StoryKind::Other,
+            format!("{title} in {feed} was {} ({}).", event.kind.name(), printable(&event.reason)),
+        ),
+    };
+    StoryText::new(kind, sentence, path)
+}
+
+/// A title in quotation marks.
+fn quoted(title: &str) -> String {
+    format!("“{}”", printable(title))
+}
+
+/// What a publisher says, fit for a terminal and for one line.
+fn printable(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    match shortened(&plain, SAID_LIMIT) {
+        whole if whole.len() == plain.len() => plain,
+        part => format!("{part}…"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
