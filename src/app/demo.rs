@@ -212,10 +212,15 @@ async fn facts(
     Ok(Some(FeedFacts { polling: status.polling, state, events, contested }))
 }
 
-/// Looks up which version an edit made, and which one it took the place of.
+/// Looks up which version an edit made, and which one it took the place of. Of an item that others change
+/// as well neither has a number of its own.
 async fn add_versions(store: &Arc<dyn Store>, feed: &FeedName, incident: &mut Incident) {
     let Incident::Item { event, versions } = incident else { return };
-    if event.kind != EventKind::Updated {
+    let is_ours = match store.known(feed, &event.id).await {
+        Ok(Some(known)) => !known.origin.is_shared(),
+        _ => false,
+    };
+    if event.kind != EventKind::Updated || !is_ours {
         return;
     }
     let notes = store.versions(feed, &event.id, VERSIONS_READ).await.unwrap_or_default();

@@ -123,8 +123,8 @@ fn item(body: &mut String, script: &Script, post: Post, step: u32, is_overwritte
     let Post { number, published, revised, .. } = post;
     let turn = usize::try_from(number).unwrap_or(0);
     let (title, text) = NOTICES.get(turn % NOTICES.len()).copied().unwrap_or_default();
-    let (prefix, more) = match revised {
-        Some(_) => ("Amended: ", format!(" Amended: see also notice {}.", number / 2)),
+    let (amended, more) = match revised {
+        Some(_) => (", amended", format!(" Amended: see also notice {}.", number / 2)),
         None => ("", String::new()),
     };
     let text = match is_overwritten {
@@ -135,7 +135,7 @@ fn item(body: &mut String, script: &Script, post: Post, step: u32, is_overwritte
     let _ = write!(
         body,
         r#"  <item>
-    <title>{prefix}{}</title>
+    <title>No. {number}{amended}: {}</title>
     <link>https://harbour.example/notices/{number}</link>
     <guid isPermaLink="false">notice-{number}@harbour.example</guid>
     <pubDate>{}</pubDate>

@@ -170,7 +170,7 @@ impl Storyteller {
             && StoryKind::PROMISED.iter().all(|kind| self.told.contains(kind))
         {
             let sentence = "Now you have seen it all once; it goes on like this. Each feed's page has its \
-                            life as a picture:";
+                            life as a picture.";
             let path = "/feeds/lighthouse/about".to_owned();
             lines.push(self.line(at, StoryText::new(StoryKind::All, sentence.to_owned(), path)));
         }
@@ -201,30 +201,34 @@ impl Storyteller {
         let text = match incident {
             Incident::FirstRead { items } => StoryText::new(
                 StoryKind::Read,
-                format!("The gateway read {feed} and serves its {items} posts to feed readers:"),
+                format!(
+                    "The gateway read {feed}: it has {} for feed readers.",
+                    count(*items, "post")
+                ),
                 format!("/feeds/{feed}"),
             ),
             Incident::Item { event, versions } => describe_item(feed, event, *versions),
             Incident::Noise { items } => StoryText::new(
                 StoryKind::Noise,
                 format!(
-                    "The build date of {feed} and the comment counts of {items} posts changed: no new \
-                     version, readers see nothing new."
+                    "{} of {feed} changed in what no reader sees, such as build date and comment counts: no \
+                     new version, readers see nothing new.",
+                    count(*items, "post")
                 ),
                 about,
             ),
             Incident::Broken { why, entries } => StoryText::new(
                 StoryKind::Broken,
                 format!(
-                    "The publisher sent a broken {feed} with {entries} posts in it ({}): what is missing is \
-                     not taken for deleted, readers keep what was last good.",
-                    printable(why)
+                    "The publisher broke {feed} ({}; {entries} posts are left): the others are not taken \
+                     for deleted, readers keep what was last good.",
+                    printable(without_place(why))
                 ),
                 about,
             ),
             Incident::Mended => StoryText::new(
                 StoryKind::Mended,
-                format!("The publisher sends a whole {feed} again; no reader noticed:"),
+                format!("The publisher mended {feed}: it is whole again."),
                 about,
             ),
             Incident::Failed { error } => StoryText::new(
@@ -235,9 +239,11 @@ impl Storyteller {
                 ),
                 about,
             ),
-            Incident::Recovered => {
-                StoryText::new(StoryKind::Mended, format!("{feed} can be read again:"), about)
-            }
+            Incident::Recovered => StoryText::new(
+                StoryKind::Mended,
+                format!("The publisher answers for {feed} again."),
+                about,
+            ),
             Incident::Held { reason } => self.describe_hold(feed, reason, about),
             Incident::HoldOver { believed: None } => StoryText::new(
                 StoryKind::Released,
@@ -248,7 +254,7 @@ impl Storyteller {
             ),
             Incident::HoldOver { believed: Some(edits) } => StoryText::new(
                 StoryKind::Released,
-                format!("The held document of {feed} was believed: {edits} posts were edited:"),
+                format!("The held {feed} was believed: {edits} posts were edited."),
                 about,
             ),
             Incident::Conflict { title, .. } => StoryText::new(
@@ -315,51 +321,56 @@ impl StoryText {
 }
 
 fn describe_item(feed: &FeedName, event: &Event, versions: Option<(Count, Count)>) -> StoryText {
-    let title = quoted(&event.title);
+    let (title, reason) = (quoted(&event.title), printable(&event.reason));
     let mut path = item_page(feed, &event.id);
     let (kind, sentence) = match event.kind {
-        EventKind::Created => (StoryKind::New, format!("A new post in {feed}: {title}:")),
+        EventKind::Created => (StoryKind::New, format!("New in {feed}: {title}.")),
         EventKind::Updated => {
             if let Some((before, now)) = versions {
                 let _ = write!(path, "?diff={}..{}", before.value(), now.value());
             }
             let see = if versions.is_some() { "see the difference" } else { "see its versions" };
-            (
-                StoryKind::Edit,
-                format!("{title} in {feed} was edited ({}): {see}.", printable(&event.reason)),
-            )
+            (StoryKind::Edit, format!("{title} in {feed} was edited ({reason}): {see}."))
         }
         EventKind::Deleted => (
             StoryKind::Deletion,
             format!(
-                "{title} was withdrawn from the middle of {feed}: readers lose it, subscribers get its \
+                "{title} was withdrawn from {feed} ({reason}): readers lose it, subscribers get its \
                  tombstone."
             ),
         ),
         EventKind::Retired => (
             StoryKind::ScrollOff,
             format!(
-                "{title} slid off the end of {feed}: that is no deletion, archives and the complete view \
-                 keep it."
+                "{title} left {feed} ({reason}): that is no deletion, archives and the complete view keep \
+                 it."
             ),
         ),
         EventKind::Rekeyed => (
             StoryKind::Rename,
             format!(
-                "The publisher gave {title} another id, {}: still one item with two names, and readers see \
-                 nothing twice.",
-                printable(&event.native_id)
+                "The publisher gave {title} another id ({reason}): it is one item with two names, and \
+                 readers see nothing twice."
             ),
         ),
         EventKind::Undeleted | EventKind::Returned => {
-            (StoryKind::Other, format!("{title} is in {feed} again:"))
+            (StoryKind::Other, format!("Again in {feed}: {title}."))
         }
-        EventKind::Backfilled | EventKind::Discarded => (
-            StoryKind::Other,
-            format!("{title} in {feed} was {} ({}).", event.kind.name(), printable(&event.reason)),
-        ),
+        EventKind::Backfilled | EventKind::Discarded => {
+            (StoryKind::Other, format!("{title} in {feed} was {} ({reason}).", event.kind.name()))
+        }
     };
     StoryText::new(kind, sentence, path)
+}
+
+/// A number of things.
+fn count(number: u32, thing: &str) -> String {
+    if number == 1 { format!("one {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// What is wrong with a document, without the byte at which it is.
+fn without_place(why: &str) -> &str {
+    why.rsplit_once(" (byte ").map_or(why, |(what, _)| what)
 }
 
 /// A title in quotation marks.

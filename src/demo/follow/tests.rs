@@ -128,11 +128,8 @@ fn noise_is_what_changed_without_an_event_alone() {
     assert_eq!(follower.incidents(&now), []);
     add_poll(&mut now.polling, poll(3, 1));
     assert_eq!(follower.incidents(&now), []);
-    let failure = PollFailure {
-        error: "it timed out".to_owned(),
-        blame: FetchBlame::Network,
-        status: None,
-    };
+    let failure =
+        PollFailure { error: "it timed out".to_owned(), blame: FetchBlame::Network, status: None };
     add_poll(&mut now.polling, FinishedPoll { failure: Some(failure), ..poll(3, 0) });
     assert_eq!(follower.incidents(&now), []);
 }
