@@ -104,6 +104,6 @@ impl std::fmt::Display for Welcome<'_> {
             f,
             "  curl -X POST -H \"Authorization: Bearer {token}\" {gateway}/api/v1/feeds/harbour/poll"
         )?;
-        writeln!(f, "What happens is told below, everything once within {all}. Ctrl-C ends it.")
+        writeln!(f, "What happens is told below, everything once in about {all}. Ctrl-C ends it.")
     }
 }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::model::{SyncId, Tick, Time};
+use crate::demo::Incident;
+use crate::model::{Count, Event, EventKind, FeedName, SyncId, Tick, Time};
+use std::collections::BTreeSet;
 
 const TOKEN: &str = "0123456789abcdef";
 
