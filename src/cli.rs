@@ -42,7 +42,7 @@ fn run(command: Command) -> Result<(), AppError> {
             blocking(app::serve(args.options()))?
         }
         Command::Demo(args) => {
-            logs::start(args.log);
+            logs::start_quiet(args.log);
             let has_colour = std::io::stdout().is_terminal() && logs::may_colour();
             blocking(app::demo(args.options(has_colour)))?
         }
