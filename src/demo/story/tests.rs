@@ -47,7 +47,7 @@ fn incidents() -> Vec<Incident> {
         item(EventKind::Returned),
         item(EventKind::Discarded),
         Incident::Noise { items: 9 },
-        Incident::Broken { why: text("the document ends within an element"), entries: 4 },
+        Incident::Broken { why: text("the document is cut (byte 12)"), entries: 4 },
         Incident::Mended,
         Incident::Failed { error: text("the publisher answered 500") },
         Incident::Recovered,
