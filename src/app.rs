@@ -25,7 +25,7 @@ mod token;
 mod translate;
 
 pub use compact::{CompactOptions, compact};
-pub use demo::demo;
+pub use demo::{Demo, demo};
 pub use error::AppError;
 pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};

@@ -15,7 +15,7 @@ pub use check::check;
 use crate::app::{self, AppError};
 use clap::Parser;
 use std::future::Future;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Runs the command that was typed. Wrong arguments end the process with status 2.
@@ -42,8 +42,9 @@ fn run(command: Command) -> Result<(), AppError> {
             blocking(app::serve(args.options()))?
         }
         Command::Demo(args) => {
-            logs::start(args.log);
-            blocking(app::demo(args.options()))?
+            logs::start_quiet(args.log);
+            let has_colour = std::io::stdout().is_terminal() && logs::may_colour();
+            blocking(app::demo(args.options(has_colour)))?
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
         Command::Replay(args) => app::replay(&args.options()),

@@ -1,18 +1,28 @@
-//! A small publisher with two invented feeds that gain, edit and lose posts, roll their windows and
-//! change in ways that mean nothing; for `tidegate demo` and for tests. Needs no network.
+//! A small publisher with invented feeds that gain, edit, rename and lose posts, roll their windows, change in
+//! ways that mean nothing and have accidents; and what the gateway made of them, told a line each. For
+//! `tidegate demo` and for tests. Needs no network.
 //!
-//! What the feeds say at step n is a pure function ([`Script`]); [`publisher`] only serves it.
+//! What the feeds say at step n is a pure function ([`Script`]); [`publisher`] only serves it. What is told
+//! follows from what the gateway did alone ([`FeedFollower`], [`Storyteller`]), never from the script.
 
+mod accident;
+mod follow;
 mod harbour;
 mod lighthouse;
+mod pilots;
 mod places;
 mod publisher;
+mod story;
 mod timeline;
 
+pub use accident::Accident;
+pub use follow::{EVENTS_READ, FeedFacts, FeedFollower, Incident};
 pub use harbour::PATH as HARBOUR;
 pub use lighthouse::PATH as LIGHTHOUSE;
-pub use places::{configuration, places};
+pub use pilots::{ITEM as PILOTS_ITEM, PATH as PILOTS, own_version};
+pub use places::{ALL_SHOWN_AT, PILOTS_FEED, Welcome, configuration};
 pub use publisher::publisher;
+pub use story::{StoryKind, StoryLine, Storyteller};
 pub use timeline::{Post, Timeline};
 
 use crate::model::Time;
@@ -51,8 +61,12 @@ impl Script {
     }
 
     /// All documents at a step.
-    pub fn feeds(&self, step: u32) -> [ScriptedDocument; 2] {
-        [lighthouse::document(self, step), harbour::document(self, step)]
+    pub fn feeds(&self, step: u32) -> [ScriptedDocument; 3] {
+        [
+            lighthouse::document(self, step),
+            harbour::document(self, step),
+            pilots::document(self, step),
+        ]
     }
 }
 

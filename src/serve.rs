@@ -71,6 +71,7 @@ mod topics;
 mod unnamed_proxies;
 mod unsent_bodies;
 
+pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use delta::DeltaViews;

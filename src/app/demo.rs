@@ -1,29 +1,234 @@
-//! `tidegate demo`: the gateway in front of a small publisher of its own.
+//! `tidegate demo`: the gateway in front of a small publisher of its own, and what happens as a story.
 
 use super::serve::{Signals, announce, run};
+use super::token::DemoToken;
 use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside};
-use crate::demo::{configuration, places, publisher};
+use crate::config::Config;
+use crate::demo::{
+    EVENTS_READ, FeedFacts, FeedFollower, Incident, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine,
+    Storyteller, Welcome, configuration, own_version, publisher,
+};
+use crate::model::{Count, EventKind, FeedName, SyncId};
+use crate::record::local::{Act, CheckedEntry};
+use crate::serve::Operator;
+use crate::store::{Epoch, Store, StoreError};
+use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Runs the publisher and the gateway until SIGTERM or SIGINT.
+/// How often it is looked at what the gateway did.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How many versions of an item are looked through for the one that an event made.
+const VERSIONS_READ: usize = 16;
+/// How many closed epochs are read at a look.
+const EPOCHS_READ: usize = 64;
+
+/// Runs the publisher and the gateway, and tells what happens, until SIGTERM or SIGINT.
 pub async fn demo(options: DemoOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
-    let unheard = |error| AppError::run("the demo's publisher cannot listen", error);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(unheard)?;
-    let address = listener.local_addr().map_err(unheard)?;
-    let shutdown = CancellationToken::new();
-    let publishing = tokio::spawn(publisher(listener, options.every, shutdown.clone()));
-    let config = configuration(address, options.listen, options.data);
-    let gateway = Gateway::start(&config, Outside::default()).await?;
-    let own = format!("http://{}", gateway.address());
-    announce(&format!("listening on {own}\n\n{}", places(address, &own, options.every)))?;
+    let demo = Demo::start(&options, Outside::default()).await?;
+    announce(&format!("listening on {}\n\n{}", demo.address(), demo.welcome))?;
+    let Demo { gateway, config, story, publishing, steps, shutdown, .. } = demo;
     let settings = ConfigSource::Fixed(Box::new(config));
-    let ended = run(gateway, &mut signals, &settings).await;
+    let telling = tell(story, steps, &options);
+    let ended = run(gateway, &mut signals, &settings, telling).await;
+    end_publisher(publishing, &shutdown).await?;
+    ended
+}
+
+/// Lets the publisher go on and tells what happens, until there is nobody to tell it to.
+async fn tell(
+    mut story: Story,
+    steps: watch::Sender<u32>,
+    options: &DemoOptions,
+) -> Result<(), AppError> {
+    let mut next_step = Instant::now() + options.every;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if Instant::now() >= next_step {
+            next_step += options.every;
+            steps.send_modify(|step| *step = step.saturating_add(1));
+        }
+        for line in story.look().await {
+            announce(&line.print(options.has_colour))?;
+        }
+    }
+}
+
+async fn end_publisher(
+    publishing: JoinHandle<io::Result<()>>,
+    shutdown: &CancellationToken,
+) -> Result<(), AppError> {
     shutdown.cancel();
     let published =
         publishing.await.map_err(|error| AppError::run("the demo's publisher failed", error))?;
-    published.map_err(|error| AppError::run("the demo's publisher failed", error))?;
-    ended
+    published.map_err(|error| AppError::run("the demo's publisher failed", error))
+}
+
+/// A publisher and a gateway in front of it. Its publisher goes on by [`Demo::publish`] alone.
+pub struct Demo {
+    gateway: Gateway,
+    config: Config,
+    /// What is printed at the start.
+    pub welcome: String,
+    story: Story,
+    publishing: JoinHandle<io::Result<()>>,
+    steps: watch::Sender<u32>,
+    shutdown: CancellationToken,
+}
+
+impl Demo {
+    /// Starts both, the publisher at step 0.
+    pub async fn start(options: &DemoOptions, outside: Outside) -> Result<Self, AppError> {
+        let unheard = |error| AppError::run("the demo's publisher cannot listen", error);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(unheard)?;
+        let address = listener.local_addr().map_err(unheard)?;
+        let shutdown = CancellationToken::new();
+        let (steps, step) = watch::channel(0);
+        let script = Script::new(outside.clock.now(), options.every);
+        let publishing = tokio::spawn(publisher(listener, script, step, shutdown.clone()));
+        let token = DemoToken::find(options.data.as_deref())?;
+        let config = configuration(address, options.listen, options.data.clone(), token.setting());
+        let gateway = Gateway::start(&config, outside).await?;
+        let (own, token) = (format!("http://{}", gateway.address()), token.shown()?);
+        let (publisher, every) = (address, options.every);
+        let welcome = Welcome { publisher, gateway: &own, every, token: &token }.to_string();
+        let story = Story::new(&gateway, &config, Storyteller::new(own, token));
+        Ok(Self { gateway, config, welcome, story, publishing, steps, shutdown })
+    }
+
+    /// The gateway's address: `http://127.0.0.1:8080`.
+    pub fn address(&self) -> String {
+        format!("http://{}", self.gateway.address())
+    }
+
+    /// The gateway.
+    pub const fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// The publisher comes to a step.
+    pub fn publish(&self, step: u32) {
+        self.steps.send_replace(step);
+    }
+
+    /// What the gateway did since the last look.
+    pub async fn look(&mut self) -> Vec<StoryLine> {
+        self.story.look().await
+    }
+
+    /// Ends both.
+    pub async fn stop(self) -> Result<(), AppError> {
+        let ended = self.gateway.stop().await;
+        end_publisher(self.publishing, &self.shutdown).await?;
+        ended
+    }
+}
+
+/// Looks at a gateway and tells what it did.
+struct Story {
+    store: Arc<dyn Store>,
+    operator: Arc<dyn Operator>,
+    feeds: Vec<FeedFollower>,
+    teller: Storyteller,
+    epoch: Epoch,
+    began: Instant,
+    has_written: bool,
+}
+
+impl Story {
+    fn new(gateway: &Gateway, config: &Config, teller: Storyteller) -> Self {
+        let feeds = config.feeds.iter().map(|feed| FeedFollower::new(feed.name.clone()));
+        let epoch = *gateway.store().watch_epochs().borrow();
+        Self {
+            store: Arc::clone(gateway.store()),
+            operator: gateway.operator(),
+            feeds: feeds.collect(),
+            teller,
+            epoch,
+            began: Instant::now(),
+            has_written: false,
+        }
+    }
+
+    /// What happened since the last look. What cannot be read now is told later.
+    async fn look(&mut self) -> Vec<StoryLine> {
+        let mut lines = Vec::new();
+        let at = self.began.elapsed();
+        for at_feed in 0..self.feeds.len() {
+            let Some(follower) = self.feeds.get_mut(at_feed) else { break };
+            let feed = follower.feed().clone();
+            let Ok(Some(facts)) = facts(&self.store, &self.operator, &feed).await else { continue };
+            for mut incident in follower.incidents(&facts) {
+                add_versions(&self.store, &feed, &mut incident).await;
+                lines.extend(self.teller.tell(at, &feed, &incident));
+            }
+        }
+        let epochs = self.store.epochs_after(self.epoch, EPOCHS_READ).await.unwrap_or_default();
+        for closed in epochs {
+            self.epoch = closed.epoch;
+            for change in closed.changes {
+                let incident = Incident::Logged { epoch: closed.epoch.0 };
+                lines.extend(self.teller.tell(at, &change.feed, &incident));
+            }
+        }
+        if !self.has_written {
+            self.has_written = self.write_own_version().await.unwrap_or(false);
+        }
+        lines
+    }
+
+    /// Changes the item that another endpoint shares, as soon as it is there in its first version; whether
+    /// that is done, or will never be.
+    async fn write_own_version(&self) -> Option<bool> {
+        let feed = FeedName::new(PILOTS_FEED).ok()?;
+        let id = SyncId::new(PILOTS_ITEM).ok()?;
+        let known = self.store.known(&feed, &id).await.ok()??;
+        if known.updates > Count::ONE {
+            return Some(true);
+        }
+        let entry = CheckedEntry::fields(&own_version()).ok()?;
+        let act = Act::Update { id, entry, expected: Some(known.updates) };
+        Some(self.operator.item(&feed, act).await.is_ok())
+    }
+}
+
+/// What the gateway says of a feed now; `None` before there is anything.
+async fn facts(
+    store: &Arc<dyn Store>,
+    operator: &Arc<dyn Operator>,
+    feed: &FeedName,
+) -> Result<Option<FeedFacts>, StoreError> {
+    let Ok(status) = operator.status(feed).await else { return Ok(None) };
+    let Some(state) = store.state(feed).await? else { return Ok(None) };
+    let events = store.events(feed, EVENTS_READ).await?;
+    let contested = store.contested(feed).await?;
+    Ok(Some(FeedFacts { polling: status.polling, state, events, contested }))
+}
+
+/// Looks up which version an edit made, and which one it took the place of. Of an item that others change
+/// as well neither has a number of its own.
+async fn add_versions(store: &Arc<dyn Store>, feed: &FeedName, incident: &mut Incident) {
+    let Incident::Item { event, versions } = incident else { return };
+    let is_ours = match store.known(feed, &event.id).await {
+        Ok(Some(known)) => !known.origin.is_shared(),
+        _ => false,
+    };
+    if event.kind != EventKind::Updated || !is_ours {
+        return;
+    }
+    let notes = store.versions(feed, &event.id, VERSIONS_READ).await.unwrap_or_default();
+    let pair = notes.windows(2).find_map(|pair| match pair {
+        [now, before] if Some(now.tick) == event.tick && !before.deleted => {
+            Some((before.updates, now.updates))
+        }
+        _ => None,
+    });
+    *versions = pair;
 }

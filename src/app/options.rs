@@ -90,6 +90,8 @@ pub struct DemoOptions {
     pub data: Option<PathBuf>,
     /// How often the publisher's feeds change.
     pub every: Duration,
+    /// Whether what happens is told in colours.
+    pub has_colour: bool,
 }
 
 /// What `tidegate replay` is asked to do.

@@ -24,29 +24,32 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     announce(&format!("listening on http://{}", gateway.address()))?;
     // From here on the store has the feeds.
     drop(checked);
-    run(gateway, &mut signals, &options.settings).await
+    run(gateway, &mut signals, &options.settings, std::future::pending()).await
 }
 
-/// Waits for signals, and ends the gateway in order.
+/// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
     gateway: Gateway,
     signals: &mut Signals,
     settings: &ConfigSource,
+    beside: impl Future<Output = Result<(), AppError>>,
 ) -> Result<(), AppError> {
-    loop {
+    let mut beside = std::pin::pin!(beside);
+    let ended = loop {
         tokio::select! {
-            _ = signals.terminate.recv() => break,
-            _ = signals.interrupt.recv() => break,
+            _ = signals.terminate.recv() => break Ok(()),
+            _ = signals.interrupt.recv() => break Ok(()),
+            ended = &mut beside => break ended,
             _ = signals.hangup.recv() => reload(&gateway, settings).await,
             () = tokio::time::sleep(WATCH_EVERY) => {
                 if gateway.has_failed() {
-                    break;
+                    break Ok(());
                 }
             }
         }
-    }
+    };
     tracing::info!("stopping");
-    gateway.stop().await
+    gateway.stop().await.and(ended)
 }
 
 /// Reads the configuration again; a wrong one changes nothing.

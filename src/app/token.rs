@@ -5,7 +5,7 @@ use crate::config::{AdminTokenSetting, SecretToken};
 use crate::serve;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The environment variable that has the token where the file has none.
 const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
@@ -13,6 +13,8 @@ const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 const FILE: &str = "admin-token";
 /// Random bytes of a token that is made here.
 const RANDOM_BYTES: usize = 32;
+/// Random bytes of one that lasts for a run on this machine, and is copied by hand.
+const SHORT_BYTES: usize = 16;
 /// The most bytes that are read of a token file.
 const FILE_LIMIT: u64 = 4096;
 
@@ -25,15 +27,69 @@ pub(super) fn admin_token(
     let text = match configured {
         AdminTokenSetting::Here(token) => token.reveal().to_owned(),
         AdminTokenSetting::File(path) => read(path)?,
-        AdminTokenSetting::Unset => match std::env::var(VARIABLE) {
-            Ok(token) if !token.is_empty() => token,
-            _ => kept_or_made(&data.join(FILE), keeps)?,
+        AdminTokenSetting::Unset => match of_environment() {
+            Some(token) => token,
+            None => kept_or_made(&data.join(FILE), keeps)?,
         },
     };
     let checked = SecretToken::new(&text)
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))?;
     serve::AdminToken::new(checked.reveal())
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))
+}
+
+/// The token of the environment; an empty one is none.
+fn of_environment() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|token| !token.is_empty())
+}
+
+/// The token of the demonstration, which tells it to its visitor.
+pub(super) enum DemoToken {
+    /// That of the environment, which is not written to a terminal: its visitor has it.
+    Environment,
+    /// That which is kept in a data folder, or made when the gateway starts.
+    Kept(PathBuf),
+    /// One that was made for this run.
+    Made(SecretToken),
+}
+
+impl DemoToken {
+    /// Finds the token of a demonstration with this data folder; without one it is made.
+    pub(super) fn find(data: Option<&Path>) -> Result<Self, AppError> {
+        if of_environment().is_some() {
+            return Ok(Self::Environment);
+        }
+        match data {
+            Some(folder) => Ok(Self::Kept(folder.join(FILE))),
+            None => SecretToken::new(&random_token(SHORT_BYTES)?)
+                .map(Self::Made)
+                .map_err(AppError::Input),
+        }
+    }
+
+    /// What the configuration says of it.
+    pub(super) fn setting(&self) -> AdminTokenSetting {
+        match self {
+            Self::Made(token) => AdminTokenSetting::Here(token.clone()),
+            Self::Environment | Self::Kept(_) => AdminTokenSetting::Unset,
+        }
+    }
+
+    /// What a shell is to be given for it, once the gateway runs.
+    pub(super) fn shown(&self) -> Result<String, AppError> {
+        match self {
+            Self::Environment => Ok(format!("${VARIABLE}")),
+            Self::Kept(path) => read(path),
+            Self::Made(token) => Ok(token.reveal().to_owned()),
+        }
+    }
+}
+
+fn random_token(bytes: usize) -> Result<String, AppError> {
+    let mut random = vec![0_u8; bytes];
+    getrandom::fill(&mut random)
+        .map_err(|error| AppError::run("the system has no random numbers", error))?;
+    Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
 fn read(path: &Path) -> Result<String, AppError> {
@@ -53,10 +109,7 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     if keeps && path.exists() {
         return read(path);
     }
-    let mut random = [0_u8; RANDOM_BYTES];
-    getrandom::fill(&mut random)
-        .map_err(|error| AppError::run("the system has no random numbers", error))?;
-    let token = data_encoding::HEXLOWER.encode(&random);
+    let token = random_token(RANDOM_BYTES)?;
     if keeps {
         write(path, &token).map_err(|error| {
             AppError::run(
@@ -102,6 +155,27 @@ mod tests {
                 std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn the_token_of_a_demonstration_is_told_and_another_each_time() {
+        let made = || match DemoToken::find(None).unwrap() {
+            DemoToken::Made(token) => token,
+            _ => panic!("the tests run without the variable"),
+        };
+        let (one, other) = (made(), made());
+        assert_eq!(one.reveal().len(), 32);
+        assert_ne!(one, other);
+        let shown = DemoToken::Made(one.clone());
+        assert_eq!(shown.shown().unwrap(), one.reveal());
+        assert_eq!(shown.setting(), AdminTokenSetting::Here(one));
+        // What is kept is what the gateway made in its folder.
+        let folder = tempfile::tempdir().unwrap();
+        let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
+        let kept = DemoToken::find(Some(folder.path())).unwrap();
+        assert_eq!(kept.setting(), AdminTokenSetting::Unset);
+        assert_eq!(kept.shown().unwrap(), token);
+        assert_eq!(DemoToken::Environment.shown().unwrap(), "$TIDEGATE_ADMIN_TOKEN");
     }
 
     #[test]

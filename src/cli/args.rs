@@ -136,8 +136,9 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 impl DemoArgs {
     /// What the demonstration is asked to do.
-    pub fn options(self) -> DemoOptions {
-        DemoOptions { listen: self.listen, data: self.data, every: self.every }
+    pub fn options(self, has_colour: bool) -> DemoOptions {
+        let Self { listen, data, every, .. } = self;
+        DemoOptions { listen, data, every, has_colour }
     }
 }
 

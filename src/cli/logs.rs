@@ -15,12 +15,31 @@ fn has_colour(said: Option<std::ffi::OsString>) -> bool {
     said.is_none_or(|said| said.is_empty())
 }
 
+/// Whether what is printed on a terminal may have colours.
+pub(super) fn may_colour() -> bool {
+    has_colour(std::env::var_os(NO_COLOUR))
+}
+
+/// What is logged where nothing else is said.
+const USUAL: &str = "info";
+/// The same of a command that tells people what happens: only what they must know beside it.
+const QUIET: &str = "warn";
+
 /// Starts logging for this process; a second call changes nothing.
 pub(super) fn start(format: LogFormat) {
-    let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
+    start_with(format, USUAL);
+}
+
+/// The same of a command that tells what happens on standard output.
+pub(super) fn start_quiet(format: LogFormat) {
+    start_with(format, QUIET);
+}
+
+fn start_with(format: LogFormat, usual: &str) {
+    let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new(usual));
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal() && has_colour(std::env::var_os(NO_COLOUR)))
+        .with_ansi(std::io::stderr().is_terminal() && may_colour())
         // A log that is a file on a full disk cannot be written: saying so there too would end the process.
         .log_internal_errors(false)
         .with_writer(std::io::stderr);

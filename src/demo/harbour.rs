@@ -1,6 +1,7 @@
 //! The notices of a harbour office: RSS 2.0, with a build date and counters that change all the
-//! time and mean nothing.
+//! time and mean nothing, and with accidents.
 
+use super::accident::Accident;
 use super::timeline::{Post, Timeline};
 use super::{Script, ScriptedDocument};
 use quick_xml::escape::escape;
@@ -10,14 +11,22 @@ use std::fmt::Write;
 pub const PATH: &str = "/harbour.xml";
 
 pub(super) const TIMELINE: Timeline = Timeline {
-    gain_every: 4,
+    gain_every: 6,
     before: 15,
     window: 10,
-    revise_one_in: 4,
-    revise_after: 3,
+    revise_one_in: 3,
+    revise_after: 6,
     withdraw_one_in: 5,
-    withdraw_after: 18,
+    withdraw_after: 28,
+    rename_one_in: 0,
+    rename_after: 0,
 };
+
+/// What every text is while the office's program has overwritten them.
+const OVERWRITTEN: &str = "<p>Please enable JavaScript to read this notice.</p>";
+
+/// How many whole items are left of a document that breaks off.
+const ITEMS_LEFT: usize = 4;
 
 /// Titles and texts, taken in turn.
 const NOTICES: [(&str, &str); 12] = [
@@ -72,6 +81,13 @@ const NOTICES: [(&str, &str); 12] = [
 ];
 
 pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
+    let accident = Accident::at(step);
+    // What was overwritten stays as it was then.
+    let step = match accident {
+        Some(Accident::Overwritten { since }) => since,
+        _ => step,
+    };
+    let is_overwritten = matches!(accident, Some(Accident::Overwritten { .. }));
     let changed = script.time(i64::from(step));
     let mut body = String::from(
         r#"<?xml version="1.0" encoding="utf-8"?>
@@ -86,31 +102,46 @@ pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
     // Writing to a string cannot fail.
     let _ = writeln!(body, "  <lastBuildDate>{}</lastBuildDate>", changed.rfc822());
     for post in TIMELINE.at(step) {
-        item(&mut body, script, post, step);
+        item(&mut body, script, post, step, is_overwritten);
     }
     let _ = writeln!(body, "</channel>\n</rss>\n<!-- built in 0.{:03} s -->", 37 + step % 61);
+    if accident == Some(Accident::BrokenOff) {
+        break_off(&mut body);
+    }
     ScriptedDocument { path: PATH, media_type: "application/rss+xml; charset=utf-8", body, changed }
 }
 
-fn item(body: &mut String, script: &Script, post: Post, step: u32) {
-    let Post { number, published, revised } = post;
+/// Cuts a document off in the middle of an item.
+fn break_off(body: &mut String) {
+    if let Some((at, start)) = body.match_indices("<item>").nth(ITEMS_LEFT) {
+        body.truncate(at + start.len());
+        body.push_str("\n    <title>The hatch is");
+    }
+}
+
+fn item(body: &mut String, script: &Script, post: Post, step: u32, is_overwritten: bool) {
+    let Post { number, published, revised, .. } = post;
     let turn = usize::try_from(number).unwrap_or(0);
     let (title, text) = NOTICES.get(turn % NOTICES.len()).copied().unwrap_or_default();
-    let (prefix, more) = match revised {
-        Some(_) => ("Amended: ", format!(" Amended: see also notice {}.", number / 2)),
+    let (amended, more) = match revised {
+        Some(_) => (", amended", format!(" Amended: see also notice {}.", number / 2)),
         None => ("", String::new()),
+    };
+    let text = match is_overwritten {
+        true => OVERWRITTEN.to_owned(),
+        false => format!("<p>Notice {number}. {text}{more}</p>"),
     };
     let comments = step.wrapping_add(number.wrapping_mul(3)) / 5;
     let _ = write!(
         body,
         r#"  <item>
-    <title>{prefix}{}</title>
+    <title>No. {number}{amended}: {}</title>
     <link>https://harbour.example/notices/{number}</link>
     <guid isPermaLink="false">notice-{number}@harbour.example</guid>
     <pubDate>{}</pubDate>
     <dc:creator>The harbour master</dc:creator>
     <slash:comments>{comments}</slash:comments>
-    <description><![CDATA[<p>Notice {number}. {text}{more}</p>]]></description>
+    <description><![CDATA[{text}]]></description>
   </item>
 "#,
         escape(title),

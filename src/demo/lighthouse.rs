@@ -9,13 +9,15 @@ use std::fmt::Write;
 pub const PATH: &str = "/lighthouse.atom";
 
 pub(super) const TIMELINE: Timeline = Timeline {
-    gain_every: 3,
+    gain_every: 5,
     before: 12,
     window: 8,
     revise_one_in: 3,
-    revise_after: 2,
+    revise_after: 3,
     withdraw_one_in: 4,
-    withdraw_after: 10,
+    withdraw_after: 14,
+    rename_one_in: 5,
+    rename_after: 12,
 };
 
 /// Titles and texts, taken in turn.
@@ -115,7 +117,7 @@ pub(super) fn document(script: &Script, step: u32) -> ScriptedDocument {
 }
 
 fn entry(body: &mut String, script: &Script, post: Post) {
-    let Post { number, published, revised } = post;
+    let Post { number, published, revised, renamed } = post;
     let turn = usize::try_from(number).unwrap_or(0);
     let (title, text) = WATCHES.get(turn % WATCHES.len()).copied().unwrap_or_default();
     let wind = WINDS.get(turn % WINDS.len()).copied().unwrap_or_default();
@@ -127,12 +129,14 @@ fn entry(body: &mut String, script: &Script, post: Post) {
         }
         None => String::new(),
     };
+    // The keeper begins a new book, and numbers anew what stands in it.
+    let book = if renamed { "new-book" } else { "watch" };
     let html = format!("<p>Watch {number}. {}</p>{correction}", escape(text));
     let _ = write!(
         body,
         r#"  <entry>
     <title>Watch {number}: {title}</title>
-    <id>tag:skerry-rock.example,2026:watch/{number}</id>
+    <id>tag:skerry-rock.example,2026:{book}/{number}</id>
     <link href="watch/{number}"/>
     <published>{came}</published>
     <updated>{updated}</updated>

@@ -1,29 +1,27 @@
 //! The gateway before the publisher: its configuration, and where to look.
 
-use super::{HARBOUR, LIGHTHOUSE};
+use super::{HARBOUR, LIGHTHOUSE, PILOTS};
 use crate::config::{
-    AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish, ServerSection,
+    AdminTokenSetting, AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish,
+    ServerSection,
 };
 use crate::config::{StoreKind, StoreSettings, SupConfig, Websub, written};
-use crate::model::{Deletions, FeedName, FeedOptions, FeedSource};
+use crate::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
+/// The feed whose items are made here as well.
+pub const PILOTS_FEED: &str = "pilots";
+
 /// The feeds of the demonstration: name and path.
-const FEEDS: [(&str, &str); 2] = [("lighthouse", LIGHTHOUSE), ("harbour", HARBOUR)];
+const FEEDS: [(&str, &str); 3] =
+    [("lighthouse", LIGHTHOUSE), ("harbour", HARBOUR), (PILOTS_FEED, PILOTS)];
 
-/// The views of a feed: what follows its address, and what it shows.
-const VIEWS: [(&str, &str); 3] = [
-    ("", "for readers: histories, no tombstones"),
-    ("/sync", "for subscribers: changes and tombstones"),
-    ("/complete", "everything that lives or is remembered"),
-];
-
-/// The length of the longest path of a view.
-const COLUMN: usize = "/feeds/lighthouse/complete".len();
+/// The step at which everything that the product is for was to be seen once.
+pub const ALL_SHOWN_AT: u32 = 30;
 
 /// How often the gateway polls the publisher: as often as it may, so that nothing is missed.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -31,12 +29,17 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 /// The configuration of a gateway on `listen` before the publisher at `publisher`. Without a data
 /// folder it keeps everything in memory. Deletions are taken at once, so that one can be seen
 /// within a minute; only the publisher's address is allowed among private ones.
-pub fn configuration(publisher: SocketAddr, listen: SocketAddr, data: Option<PathBuf>) -> Config {
+pub fn configuration(
+    publisher: SocketAddr,
+    listen: SocketAddr,
+    data: Option<PathBuf>,
+    admin_token: AdminTokenSetting,
+) -> Config {
     let address = HostPort { host: host(publisher), port: publisher.port() };
     let kind = if data.is_some() { StoreKind::Sled } else { StoreKind::Memory };
     let path = data.unwrap_or_else(|| StoreSettings::default().path);
     Config {
-        server: ServerSection { listen, ..ServerSection::default() },
+        server: ServerSection { listen, admin_token, ..ServerSection::default() },
         store: StoreSettings { kind, path, ..StoreSettings::default() },
         polling: Polling {
             min_interval: POLL_EVERY,
@@ -62,36 +65,45 @@ fn host(address: SocketAddr) -> String {
 }
 
 fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
+    let is_shared = name == PILOTS_FEED;
+    let title = is_shared.then(|| "The tide board of the pilots".to_owned());
+    let sharing = SharingOptions { local: is_shared, title, ..SharingOptions::default() };
     Some(FeedConfig {
         name: FeedName::new(name).ok()?,
         url: Some(Url::parse(&format!("http://{publisher}{path}")).ok()?),
-        options: FeedOptions { deletions: Deletions::Eager, ..FeedOptions::default() },
+        options: FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() },
         source: FeedSource::File,
     })
 }
 
-/// What to print: where to look, at the publisher and at the gateway, whose address is `gateway`
-/// (`http://127.0.0.1:8080`).
-pub fn places(publisher: SocketAddr, gateway: &str, every: Duration) -> String {
-    let every = written(every);
-    let mut text = format!("The publisher's own feeds, a step further every {every}:\n");
-    for (_, path) in FEEDS {
-        text.push_str(&format!("  curl http://{publisher}{path}\n"));
+/// What is printed at the start: what runs, and where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome<'a> {
+    /// The publisher's address.
+    pub publisher: SocketAddr,
+    /// The gateway's: `http://127.0.0.1:8080`.
+    pub gateway: &'a str,
+    /// How often the publisher's feeds change.
+    pub every: Duration,
+    /// The administration token as a shell is to be given it.
+    pub token: &'a str,
+}
+
+impl std::fmt::Display for Welcome<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { publisher, gateway, every, token } = self;
+        let all = written(every.saturating_mul(ALL_SHOWN_AT));
+        writeln!(f, "Open {gateway}/ in a browser: the dashboard of this gateway.")?;
+        writeln!(
+            f,
+            "Behind it, a publisher changes its feeds every {}: http://{publisher}{LIGHTHOUSE}",
+            written(*every)
+        )?;
+        writeln!(f, "Pages and API ask for the administration token {token}")?;
+        writeln!(
+            f,
+            "  curl -X POST -H \"Authorization: Bearer {token}\" {gateway}/api/v1/feeds/harbour/poll"
+        )?;
+        writeln!(f, "What happens is told below, everything once in about {all}. Ctrl-C ends it.")
     }
-    text.push_str("\nWhat the gateway makes of them:\n");
-    for (name, _) in FEEDS {
-        for (view, shows) in VIEWS {
-            // The remarks stand in one column, whatever the names.
-            let address = format!("{gateway}/feeds/{name}{view}");
-            let column = gateway.len() + COLUMN;
-            text.push_str(&format!("  curl {address:column$}  # {shows}\n"));
-        }
-    }
-    text.push_str(&format!(
-        "\nOnly what comes after the `until` of now, for instance a minute later:\n  \
-         UNTIL=$(curl -s {gateway}/feeds/lighthouse/sync | grep -o 'until=\"[^\"]*\"' | cut -d'\"' -f2)\n  \
-         curl \"{gateway}/feeds/lighthouse/sync?since=$UNTIL\"\n\
-         \nThe first post is withdrawn at the fourth step. Ctrl-C ends it.\n"
-    ));
-    text
 }

@@ -1,53 +1,40 @@
-//! The publisher's server: two feeds, conditional requests, nothing else.
+//! The publisher's server: its documents, conditional requests, nothing else.
 
 use super::{Script, ScriptedDocument};
-use crate::clock::{Clock, SystemClock};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::io;
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Serves the feeds on a listener, a step further every so often, until it is shut down.
+/// Serves the documents of a script on a listener, at the step that `steps` says, until it is shut down.
 ///
 /// Meant for a loopback address: it has none of the limits that a server for strangers needs.
 pub async fn publisher(
     listener: TcpListener,
-    every: Duration,
+    script: Script,
+    steps: watch::Receiver<u32>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let stage = PublisherStage {
-        script: Script::new(SystemClock.now(), every),
-        every,
-        began: Instant::now(),
-    };
-    let router = Router::new().fallback(answer).with_state(stage);
+    let router = Router::new().fallback(answer).with_state(PublisherStage { script, steps });
     axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct PublisherStage {
     script: Script,
-    every: Duration,
-    began: Instant,
-}
-
-impl PublisherStage {
-    fn step(&self) -> u32 {
-        let apart = self.every.as_millis().max(1);
-        u32::try_from(self.began.elapsed().as_millis() / apart).unwrap_or(u32::MAX)
-    }
+    steps: watch::Receiver<u32>,
 }
 
 async fn answer(State(stage): State<PublisherStage>, address: Uri, headers: HeaderMap) -> Response {
-    let documents = stage.script.feeds(stage.step());
+    let step = *stage.steps.borrow();
+    let documents = stage.script.feeds(step);
     match documents.into_iter().find(|document| document.path == address.path()) {
         Some(document) => respond(document, &headers),
-        None => (StatusCode::NOT_FOUND, "there are only two feeds here\n").into_response(),
+        None => (StatusCode::NOT_FOUND, "there are only three feeds here\n").into_response(),
     }
 }
 

@@ -17,6 +17,10 @@ pub struct Timeline {
     pub withdraw_one_in: u32,
     /// … so many steps after it came.
     pub withdraw_after: u32,
+    /// One post in so many gets another id; 0: none does …
+    pub rename_one_in: u32,
+    /// … so many steps after it came.
+    pub rename_after: u32,
 }
 
 /// A post as it stands at a step.
@@ -28,6 +32,8 @@ pub struct Post {
     pub published: i64,
     /// The step at which it was revised, if it was.
     pub revised: Option<i64>,
+    /// Whether it goes by its other id by now.
+    pub renamed: bool,
 }
 
 /// The most steps that are looked back over for the last change; every timeline here changes more
@@ -70,13 +76,15 @@ impl Timeline {
         let published = self.published(number);
         let due = published + i64::from(self.revise_after);
         let revised = chosen(number, self.revise_one_in) && i64::from(step) >= due;
-        Post { number, published, revised: revised.then_some(due) }
+        let renamed = chosen(number, self.rename_one_in)
+            && i64::from(step) >= published + i64::from(self.rename_after);
+        Post { number, published, revised: revised.then_some(due), renamed }
     }
 }
 
-/// One number in so many, never the first ones.
+/// One number in so many, never the first ones; none where it is one in 0.
 fn chosen(number: u32, one_in: u32) -> bool {
-    number % one_in.max(1) == one_in / 2
+    number.checked_rem(one_in) == Some(one_in / 2)
 }
 
 #[cfg(test)]
@@ -93,6 +101,8 @@ mod tests {
         revise_after: 2,
         withdraw_one_in: 4,
         withdraw_after: 10,
+        rename_one_in: 5,
+        rename_after: 7,
     };
 
     fn numbers(step: u32) -> Vec<u32> {
@@ -117,6 +127,17 @@ mod tests {
             .map(|step| TIMELINE.at(step).iter().find(|post| post.number == 13).unwrap().revised)
             .collect();
         assert_eq!(states, [None, None, Some(5), Some(5)]);
+    }
+
+    #[test]
+    fn a_post_is_renamed_once_and_none_where_none_shall_be() {
+        let renamed = |timeline: &Timeline, step: u32| {
+            timeline.at(step).iter().find(|post| post.number == 12).map(|post| post.renamed)
+        };
+        let states: Vec<Option<bool>> = (5..9).map(|step| renamed(&TIMELINE, step)).collect();
+        assert_eq!(states, [Some(false), Some(false), Some(true), Some(true)]);
+        let never = Timeline { rename_one_in: 0, ..TIMELINE };
+        assert!((0..60).flat_map(|step| never.at(step)).all(|post| !post.renamed));
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl Site {
 }
 
 /// The address of an item's page, from the root. A sync id may hold what has a meaning in an address.
-pub(super) fn item_page(feed: &FeedName, id: &SyncId) -> String {
+pub fn item_page(feed: &FeedName, id: &SyncId) -> String {
     format!("/feeds/{feed}/items/{}", percent_encoded(id.as_str()))
 }
 

@@ -13,6 +13,7 @@ mod clock_jumps;
 mod compact;
 mod conformance_merge;
 mod conformance_sse091;
+mod demo;
 mod documents;
 mod doors_kill;
 mod e2e;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs `tidegate demo` as the README says and looks, for a minute at most, at the addresses that it
-# prints: histories must grow, and a withdrawn post must become a tombstone in the sync view and
-# leave the reader view.
+# Runs `tidegate demo` and looks, for two minutes at most, at what it tells and at the addresses that it
+# prints: each kind of line must come, histories must grow, and a withdrawn post must become a tombstone in the
+# sync view and leave the reader view.
 #
 # Needs python3 and TIDEGATE_BIN (default: the release build).
 set -euo pipefail

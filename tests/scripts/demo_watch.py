@@ -1,5 +1,6 @@
-"""Watches `tidegate demo`: a history grows, a tombstone comes into the sync view, and none into the
-reader view. Standard library only; exit status 1 where a minute does not show it.
+"""Watches `tidegate demo`: it tells all that it promises, every address that it tells answers, a history grows,
+a tombstone comes into the sync view, and none into the reader view. Standard library only; exit status 1 where
+two minutes do not show it.
 
     demo_watch.py --bin PATH/TO/tidegate
 """
@@ -16,13 +17,20 @@ import urllib.request
 import xml.etree.ElementTree as xml
 
 SX = "{http://www.microsoft.com/schemas/sse}"
+# How often the publisher changes: twice as often as for people.
+EVERY = "2s"
 # How long all of it may take, and one request, in seconds.
-WATCH_WAIT = 60
+WATCH_WAIT = 120
 REQUEST_WAIT = 10
 # How long the program may take to end once it was told to, in seconds.
 END_WAIT = 30
-# Both feeds of the demonstration, with three views each.
-ADDRESSES = 6
+# The feeds of a publisher that shares nothing.
+FEEDS = ["lighthouse", "harbour"]
+# The kinds of lines that tell it all.
+KINDS = {
+    "new", "edit", "noise", "rename", "scroll-off", "deletion", "broken", "held", "hold over", "conflict",
+    "events", "sup", "all seen",
+}
 
 
 def fetch(address):
@@ -39,17 +47,33 @@ def fetch(address):
     }
 
 
-def printed_addresses(lines, deadline):
-    """The addresses of the gateway's views, as the demonstration prints them for people."""
-    found = []
-    while len(found) < ADDRESSES:
-        line = lines.get(timeout=max(0.1, deadline - time.monotonic()))
+def gateway(lines):
+    """The gateway's address, from the first line."""
+    line = lines.get(timeout=WATCH_WAIT)
+    said = re.fullmatch(r"listening on (http://\S+)\n", line or "")
+    if not said:
+        raise RuntimeError(f"it does not say first where it listens: {line!r}")
+    return said.group(1)
+
+
+def told(lines):
+    """The kinds and addresses of the lines that are there now."""
+    while not lines.empty():
+        line = lines.get()
         if line is None:
-            raise RuntimeError("it ended before it said where to look")
-        said = re.match(r"\s+curl (http://\S+/feeds/[a-z0-9-]+(?:/sync|/complete)?)\s", line)
+            return
+        if "\x1b" in line:
+            raise RuntimeError(f"a pipe has no colours: {line!r}")
+        said = re.fullmatch(r" *\d+:\d\d  (\S+(?: \S+)*) {2,}(\S.*)  (http://\S+)\n", line)
         if said:
-            found.append(said.group(1))
-    return found
+            yield said.group(1), said.group(3)
+
+
+def check_address(address):
+    """An address that was told answers; a stream of events begins."""
+    with urllib.request.urlopen(address, timeout=REQUEST_WAIT) as answer:
+        if not answer.readline():
+            raise RuntimeError(f"{address} is empty")
 
 
 class Feed:
@@ -92,15 +116,19 @@ def watch(process):
     threading.Thread(target=read, daemon=True).start()
     began = time.monotonic()
     deadline = began + WATCH_WAIT
-    addresses = printed_addresses(lines, deadline)
-    feeds = [Feed(one) for one in addresses if not one.endswith(("/sync", "/complete"))]
-    while not shown(feeds):
+    base = gateway(lines)
+    feeds = [Feed(f"{base}/feeds/{name}") for name in FEEDS]
+    kinds = set()
+    while not (shown(feeds) and KINDS <= kinds):
         if time.monotonic() > deadline:
             for feed in feeds:
                 print(f"{feed.reader}: grown {feed.grown}, tombstone {feed.tombstone}")
-            raise RuntimeError(f"{WATCH_WAIT} s were not enough")
+            raise RuntimeError(f"{WATCH_WAIT} s were not enough; not told: {sorted(KINDS - kinds)}")
         if process.poll() is not None:
             raise RuntimeError(f"it ended with status {process.returncode}")
+        for kind, address in told(lines):
+            kinds.add(kind)
+            check_address(address)
         for feed in feeds:
             try:
                 feed.look()
@@ -109,8 +137,7 @@ def watch(process):
                 if error.code != 503:
                     raise
         time.sleep(0.5)
-    for address in addresses:
-        fetch(address)
+    print(f"told: {', '.join(sorted(kinds))}")
     for feed in feeds:
         print(f"{feed.reader}")
         print(f"  a history grew: {feed.grown or 'not yet'}")
@@ -122,7 +149,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--bin", required=True)
     given = arguments.parse_args()
-    command = [given.bin, "demo", "--listen", "127.0.0.1:0"]
+    command = [given.bin, "demo", "--listen", "127.0.0.1:0", "--every", EVERY]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         watch(process)
