@@ -67,6 +67,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         url: Some(Url::parse(&format!("http://{publisher}{path}")).ok()?),
         options: FeedOptions { deletions: Deletions::Eager, ..FeedOptions::default() },
         source: FeedSource::File,
+        access: None,
     })
 }
 
