@@ -4,6 +4,7 @@
 //! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
 
 mod about;
+mod access;
 mod actions;
 mod add;
 mod address;

@@ -138,6 +138,7 @@ impl Site {
             standing: FeedStanding::Active,
             options: gate.options.clone(),
             enrolment: Enrolment::default(),
+            access: None,
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);
