@@ -53,6 +53,7 @@ mod probes;
 mod problem;
 mod put;
 mod query;
+mod reading;
 mod ready;
 mod rendition;
 mod rendition_cache;
@@ -195,6 +196,7 @@ struct AppState {
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     item_lists: item_list::ItemLists,
+    reading: reading::ReadingPages,
     item_pages: items::Answers,
     item_versions: items::Answers,
     pushes: Semaphore,
@@ -256,6 +258,7 @@ impl AppState {
             sessions: Sessions::default(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
+            reading: reading::pages(Arc::clone(&admission), metrics.clone()),
             item_pages: items::answers("item pages", &admission, &metrics),
             item_versions: items::answers("item versions", &admission, &metrics),
             conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),
