@@ -129,8 +129,9 @@ async fn made(
     };
     let kept = html! { (discarded) (kept) };
     let contested = room.contested.count(&record.name).await?;
-    let content = content(&status, state.as_ref(), contested, (&life, &kept), &quiet, &events);
-    Ok(content.into_string())
+    let address = room.site.at(&format!("/feeds/{}", record.name));
+    let of = (&status, state.as_ref(), address.as_str());
+    Ok(content(of, contested, (&life, &kept), &quiet, &events).into_string())
 }
 
 /// Since when the feed does not go on as usual.
@@ -147,8 +148,7 @@ fn bands(status: &FeedStatus, state: Option<&FeedState>) -> Vec<LifeBand> {
 }
 
 fn content(
-    status: &FeedStatus,
-    state: Option<&FeedState>,
+    (status, state, address): (&FeedStatus, Option<&FeedState>, &str),
     contested: u32,
     (life, kept): (&Markup, &Markup),
     quiet: &[Quiet],
@@ -165,6 +165,7 @@ fn content(
             a href={ "/feeds/" (status.name) "/sync" } { "Changes for subscribers" }
             a href={ "/feeds/" (status.name) "/complete" } { "Everything kept" }
         }
+        p.quiet { "For feed readers: " code { (address) } }
         p.quiet {
             (origin(status))
             @if let Some(next) = &status.polling.next {

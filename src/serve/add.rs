@@ -26,7 +26,7 @@ pub(super) async fn show(State(room): State<SharedState>, headers: HeaderMap) ->
         };
         return forms::page("Add a feed", &content);
     }
-    forms::page("Add a feed", &html! { (address_form("")) })
+    forms::page("Add a feed", &html! { (address_form("", true)) })
 }
 
 /// `POST /add`: looks at an address, or adds the feed at one.
@@ -39,20 +39,20 @@ pub(super) async fn send(
     form.authorize(&room, &headers)?;
     let address = completed(form.get("url"));
     let done = match form.get("do") {
-        "add" => add(&room, &address, form.get("name").trim()).await.map(Outcome::Added),
-        _ => look(&room, &address).await.map(Outcome::Seen),
+        "add" => add(&room, &address, form.get("name").trim()).await.map(AddResult::Added),
+        _ => look(&room, &address).await.map(AddResult::Seen),
     };
     match done {
-        Ok(Outcome::Added(name)) => {
+        Ok(AddResult::Added(name)) => {
             let said = format!("The feed {name} was added, and its first poll is on its way.");
             room.sessions.leave_notice(&headers, said);
             forms::see(&format!("/feeds/{name}/about"))
         }
-        Ok(Outcome::Seen(content)) => Ok(forms::page("Add a feed", &content)),
+        Ok(AddResult::Seen(content)) => Ok(forms::page("Add a feed", &content)),
         Err(problem) => {
             let content = html! {
                 p.note role="alert" { (html::text(problem.detail())) "." }
-                (address_form(form.get("url")))
+                (address_form(form.get("url"), true))
             };
             let mut page = forms::page("Add a feed", &content);
             *page.status_mut() = problem.status();
@@ -62,7 +62,7 @@ pub(super) async fn send(
 }
 
 /// What came of a form.
-enum Outcome {
+enum AddResult {
     Added(FeedName),
     Seen(Markup),
 }
@@ -117,11 +117,11 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
     Ok(name)
 }
 
-fn address_form(typed: &str) -> Markup {
+fn address_form(typed: &str, is_first: bool) -> Markup {
     html! {
         form.search action="/add" method="post" {
             label { span { "Address of a site or of its feed" }
-                input type="text" inputmode="url" name="url" value=(typed) required autofocus
+                input type="text" inputmode="url" name="url" value=(typed) required autofocus[is_first]
                     placeholder="example.org"; }
             button name="do" value="look" { "Look" }
         }
@@ -152,7 +152,7 @@ fn choose(address: &str, found: &[FoundFeed]) -> Markup {
                 }
             } }
         }
-        (address_form(address))
+        (address_form(address, false))
     }
 }
 
@@ -184,7 +184,8 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
         }
         h2 { "How it would be judged" }
         ul { @for remark in &feed.remarks { li { (html::text(remark)) "." } } }
-        (address_form(""))
+        h2 { "Another address" }
+        (address_form("", false))
     }
 }
 

@@ -1,13 +1,14 @@
 //! `/`: what the gateway does, at a glance: sums, problems, and the feeds, page by page.
 
 mod list;
+mod placement;
 mod recent;
 mod spark;
 mod table;
 
 pub(super) use recent::recent;
 
-use self::list::{DashboardQuery, ListTotals, ListedFeed, PAGE};
+use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
 use self::table::DashboardPage;
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;
@@ -46,7 +47,7 @@ impl Overview {
 
 /// A feed on the page, with what happened to it, newest first.
 struct FeedRow<'a> {
-    feed: &'a ListedFeed,
+    feed: &'a OverviewFeed,
     events: Vec<Event>,
 }
 
@@ -102,7 +103,7 @@ async fn while_stopped(room: &AppState, stop: &StoreStop) -> Markup {
 }
 
 /// What is known of all feeds, in the order of the reader's list.
-async fn listed(room: &AppState) -> Result<Vec<ListedFeed>, Problem> {
+async fn listed(room: &AppState) -> Result<Vec<OverviewFeed>, Problem> {
     let listing = room.directory.listing().await?;
     let mut summaries = room.operator.summaries().await?;
     let now = room.clock.now();
@@ -114,9 +115,9 @@ async fn listed(room: &AppState) -> Result<Vec<ListedFeed>, Problem> {
             None => 0,
         };
         let summary = summaries.remove(&record.name).unwrap_or_default();
-        feeds.push(ListedFeed::new(record, summary, state.as_ref(), contested, now));
+        feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
     }
-    list::place(&mut feeds, listing.values().map(|record| &**record));
+    placement::place(&mut feeds, listing.values().map(|record| &**record));
     Ok(feeds)
 }
 

@@ -74,8 +74,9 @@ pub(super) async fn page(
             let view = room.store.view(&record.name, Select::Current).await?.ok_or_else(unread)?;
             let events = room.store.events(&record.name, EVENTS_READ).await?;
             let now = room.clock.now();
+            let address = room.site.at(&format!("/feeds/{}", record.name));
             let made = tokio::task::spawn_blocking(move || {
-                content(&record, &view, &events, now).into_string()
+                content((&record.name, &address), &view, &events, now).into_string()
             });
             made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))
         }
@@ -89,13 +90,13 @@ pub(super) async fn page(
     Ok(response)
 }
 
-fn content(record: &FeedRecord, view: &View, events: &[Event], now: Time) -> Markup {
-    let name = &record.name;
+/// The page without its frame; `address`: that of the feed, as readers have it.
+fn content((name, address): (&FeedName, &str), view: &View, events: &[Event], now: Time) -> Markup {
     let deletions = || events.iter().filter(|event| event.kind == EventKind::Deleted);
     html! {
         div.subscribe {
             p { "This is a feed. To follow it, give this address to your feed reader:" }
-            p { a href={ "/feeds/" (name) } rel="alternate" { code { "/feeds/" (name) } } }
+            p { a href={ "/feeds/" (name) } rel="alternate" { code { (address) } } }
         }
         p.links {
             @if let Some(link) = &view.skeleton.link { (html::outward(Some(link), "The publisher's page")) }

@@ -19,6 +19,10 @@ from browser_stage import TOKEN, WAIT, Gateway, Publisher, given, status
 
 AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
 AXE_SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+PAGE = (
+    "<!doctype html><html><head><title>Harbour</title>"
+    "<link rel='alternate' type='application/atom+xml' href='/feed' title='The harbour, in short'></head></html>"
+)
 API = "/api/v1/feeds/notices"
 # The ways in which each page is looked at: its width, and whether it is dark.
 WAYS = [(1180, False), (1180, True), (500, False), (500, True)]
@@ -91,6 +95,11 @@ def walk(gateway, browser, program, out):
     visit("not-found", "/feeds/nobody")
     visit("bad-query", "/?page=x")
     visit("about", "/feeds/notices/about")
+    # Who opens a feed in a browser gets a page.
+    visit("feed", "/feeds/notices")
+    if browser.value("document.contentType") != "text/html":
+        faults.append("a browser that goes to a feed gets no page")
+    browser.go(gateway.base + "/feeds/notices/about")
 
     # Who signs in comes back to the page, and has buttons.
     browser.click("a[href^='/session']")
@@ -123,6 +132,24 @@ def walk(gateway, browser, program, out):
     browser.until("document.querySelector('button[value=resume]') !== null")
     browser.click("button[value=resume]")
     browser.until("document.querySelector('button[value=pause]') !== null")
+    # A site is typed, its page names a feed, which is looked at and added.
+    feed = document([(2, "Two"), (1, "One")])
+    Publisher.document = PAGE
+    browser.go(gateway.base + "/add")
+    check(browser, program, "add", out, faults)
+    browser.type("input[name=url]", Publisher.address)
+    browser.click("form.search button")
+    browser.until("document.body.innerText.includes('The harbour, in short')")
+    check(browser, program, "add-found", out, faults)
+    Publisher.document = feed
+    browser.click("ul.found button")
+    browser.until("document.body.innerText.includes('How it would be judged')")
+    check(browser, program, "add-preview", out, faults)
+    browser.click("button[value=add]")
+    browser.until("document.body.innerText.includes('was added')")
+    if len(json.loads(gateway.ask("/api/v1/feeds"))["feeds"]) != 3:
+        faults.append("the feed was not added")
+
     visit("session", "/session")
     browser.click("main button")
     browser.until("location.pathname == '/'")
@@ -136,7 +163,7 @@ def main():
     call = given()
     free_the_pipe()
     program = axe(call.out)
-    origin = Publisher.open()
+    origin = Publisher.address = Publisher.open()
     with tempfile.TemporaryDirectory() as folder:
         settings = '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
         gateway = Gateway(call.bin, origin, folder, settings)

@@ -1,17 +1,12 @@
 //! Which feeds the dashboard shows, in which order: a function of what is known of all of them.
 
-use crate::model::{
-    FeedName, FeedRecord, FeedStanding, FeedState, ListPlace, Tick, Time, counted, listed,
-    shown_text,
-};
+use crate::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time, counted};
 use crate::serve::address::shown;
 use crate::serve::paging::{self, PagePlace};
 use crate::serve::problem::Problem;
 use crate::serve::query::Query;
 use crate::status::{FeedSummary, GatherNote};
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 /// How many feeds a page shows.
@@ -95,7 +90,7 @@ impl FeedFilter {
     }
 
     /// Whether it shows a feed.
-    pub(super) fn admits(self, feed: &ListedFeed) -> bool {
+    pub(super) fn admits(self, feed: &OverviewFeed) -> bool {
         let is_served = feed.standing != FeedStanding::Gone;
         match self {
             Self::Gone => !is_served,
@@ -144,7 +139,7 @@ impl FeedOrder {
 
 /// What the dashboard knows of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ListedFeed {
+pub(super) struct OverviewFeed {
     pub(super) name: FeedName,
     /// What it is called: in the reader's list, by its publisher, else its name here.
     pub(super) title: String,
@@ -179,7 +174,7 @@ pub(super) struct ListedFeed {
     pub(super) tombstones: u32,
 }
 
-impl ListedFeed {
+impl OverviewFeed {
     /// Puts together what is known of a feed.
     pub(super) fn new(
         record: &FeedRecord,
@@ -251,52 +246,17 @@ fn ungathered(note: &GatherNote, sources: usize) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Puts feeds into the order of the reader's list, and says where each is in it.
-pub(super) fn place<'a>(feeds: &mut [ListedFeed], records: impl Iterator<Item = &'a FeedRecord>) {
-    let mut places: HashMap<&FeedName, (usize, Option<String>, String, Vec<String>)> =
-        HashMap::new();
-    for (at, (record, place)) in listed(records).into_iter().enumerate() {
-        let folder = place.map(folder_path).unwrap_or_default();
-        match places.entry(&record.name) {
-            Entry::Vacant(first) => {
-                let label = place.filter(|place| place.label.name().is_some());
-                let label = label.and_then(|place| record.shown_label(Some(place)).text);
-                first.insert((at, label, folder, Vec::new()));
-            }
-            Entry::Occupied(mut known) => known.get_mut().3.push(folder),
-        }
-    }
-    let mut order = HashMap::with_capacity(feeds.len());
-    for feed in feeds.iter_mut() {
-        let Some((at, label, folder, also)) = places.remove(&feed.name) else { continue };
-        order.insert(feed.name.clone(), at);
-        feed.title = label.unwrap_or_else(|| std::mem::take(&mut feed.title));
-        (feed.folder, feed.also) = (folder, also);
-    }
-    // What the list does not know yet comes last.
-    feeds.sort_by_key(|feed| order.get(&feed.name).copied().unwrap_or(usize::MAX));
-}
-
-/// The folders around a place, as a page shows them.
-fn folder_path(place: &ListPlace) -> String {
-    let names = place.folders.iter().map(|folder| {
-        let name = folder.label.heading().map(|name| shown_text(name, None));
-        name.unwrap_or_else(|| "(no name)".to_owned())
-    });
-    names.collect::<Vec<_>>().join(" / ")
-}
-
 /// The feeds of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListPage<'a> {
-    pub(super) feeds: Vec<&'a ListedFeed>,
+    pub(super) feeds: Vec<&'a OverviewFeed>,
     pub(super) place: PagePlace,
 }
 
 /// Those of the feeds, which are in the order of the list, that a query asks for.
-pub(super) fn select<'a>(feeds: &'a [ListedFeed], query: &DashboardQuery) -> ListPage<'a> {
-    let is_found = |feed: &&ListedFeed| query.filter.admits(feed) && feed.contains(&query.search);
-    let mut found: Vec<&ListedFeed> = feeds.iter().filter(is_found).collect();
+pub(super) fn select<'a>(feeds: &'a [OverviewFeed], query: &DashboardQuery) -> ListPage<'a> {
+    let is_found = |feed: &&OverviewFeed| query.filter.admits(feed) && feed.contains(&query.search);
+    let mut found: Vec<&OverviewFeed> = feeds.iter().filter(is_found).collect();
     match query.order {
         FeedOrder::List => {}
         FeedOrder::Title => found.sort_by_cached_key(|feed| feed.title.to_lowercase()),
@@ -331,7 +291,7 @@ pub(super) struct ListTotals {
 
 impl ListTotals {
     /// Adds up what all feeds have.
-    pub(super) fn new(feeds: &[ListedFeed], now: Time) -> Self {
+    pub(super) fn new(feeds: &[OverviewFeed], now: Time) -> Self {
         let mut totals = Self::default();
         let is_today = |changed: Time| now.since(changed) < Duration::from_secs(86_400);
         for feed in feeds {
@@ -375,7 +335,7 @@ mod tests {
     use crate::model::{Enrolment, FeedOptions, FeedSource};
     use proptest::prelude::*;
 
-    fn feed(name: &str) -> ListedFeed {
+    fn feed(name: &str) -> OverviewFeed {
         let record = FeedRecord {
             name: FeedName::new(name).unwrap(),
             url: format!("https://{name}.example/feed.xml"),
@@ -385,7 +345,7 @@ mod tests {
             enrolment: Enrolment::default(),
             access: None,
         };
-        ListedFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
+        OverviewFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
     }
 
     fn names(list: &ListPage<'_>) -> Vec<String> {
@@ -393,7 +353,7 @@ mod tests {
     }
 
     /// Four feeds, each with a trouble of its own, one without, and one that was deleted.
-    fn feeds() -> Vec<ListedFeed> {
+    fn feeds() -> Vec<OverviewFeed> {
         let mut feeds: Vec<_> =
             ["failing", "held", "conflict", "gap", "fine", "gone"].map(feed).to_vec();
         (feeds[0].failures, feeds[1].held) = (2, Some("empty".to_owned()));

@@ -1,6 +1,6 @@
 //! `/recent`: what changed lately in all feeds.
 
-use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListedFeed};
+use super::list::{DashboardQuery, FeedFilter, FeedOrder, OverviewFeed};
 use super::{ask, list, listed};
 use crate::model::{Event, EventKind, Time};
 use crate::serve::address::item_page;
@@ -20,7 +20,7 @@ const EACH: usize = 10;
 
 /// A change of a feed.
 struct RecentChange<'a> {
-    feed: &'a ListedFeed,
+    feed: &'a OverviewFeed,
     event: Event,
     /// Whether this feed has more changes than are shown here, behind this one.
     more: bool,

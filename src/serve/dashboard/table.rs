@@ -1,6 +1,6 @@
 //! The dashboard as a page: sums and problems first, then the feeds.
 
-use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, ListedFeed};
+use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, OverviewFeed};
 use super::spark::sparkline;
 use super::{EVENTS_READ, FeedRow};
 use crate::model::{FeedStanding, Time, counted};
@@ -18,7 +18,7 @@ pub(super) struct DashboardPage<'a> {
     pub(super) query: &'a DashboardQuery,
     pub(super) totals: ListTotals,
     pub(super) polls: PollTotals,
-    pub(super) problems: Vec<&'a ListedFeed>,
+    pub(super) problems: Vec<&'a OverviewFeed>,
     pub(super) list: &'a ListPage<'a>,
     pub(super) rows: Vec<FeedRow<'a>>,
     pub(super) now: Time,
@@ -111,12 +111,12 @@ fn problems(page: &DashboardPage<'_>) -> Markup {
 }
 
 /// The feeds to be named above all others.
-pub(super) fn worst(feeds: &[ListedFeed]) -> Vec<&ListedFeed> {
+pub(super) fn worst(feeds: &[OverviewFeed]) -> Vec<&OverviewFeed> {
     feeds.iter().filter(|feed| FeedFilter::Problems.admits(feed)).take(PROBLEMS_SHOWN).collect()
 }
 
 /// What is wrong with a feed.
-fn trouble(feed: &ListedFeed, now: Time) -> Markup {
+fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
     let about = |anchor: &str| format!("/feeds/{}/about{anchor}", feed.name);
     html! {
         @if feed.is_failing() {

@@ -301,7 +301,7 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "<kbd>",
         "<samp>",
         "<dfn>",
-        "<code>",
+        "<code>no",
         "<cite>",
         "?<b>",
         "secret",
