@@ -35,7 +35,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 /// The operator's desk.
 pub(super) struct AdminService {
@@ -44,6 +44,8 @@ pub(super) struct AdminService {
     poller: Poller,
     /// What looks at addresses that somebody thinks of adding.
     services: RwLock<Services>,
+    /// One document of them is read at a time.
+    previews: Semaphore,
     /// Without its feeds.
     config: RwLock<Config>,
     public_url: String,
@@ -76,6 +78,7 @@ impl AdminService {
             clock,
             poller,
             services: RwLock::new(services),
+            previews: Semaphore::new(1),
             config,
             public_url,
             hub,
@@ -215,6 +218,17 @@ impl AdminService {
     }
 }
 
+/// Why no new feed can have the name of this one.
+fn taken(before: &FeedRecord) -> OperatorError {
+    let name = &before.name;
+    OperatorError::Conflict(match before.standing {
+        FeedStanding::Gone => format!(
+            "a feed {name} was deleted here; choose another name, or bring that one back by PUT /api/v1/feeds/{name}"
+        ),
+        _ => format!("there is a feed {name} already; choose another name"),
+    })
+}
+
 /// A configuration but for its feeds, of which there may be many, and which the store has.
 fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
@@ -298,6 +312,9 @@ impl Operator for AdminService {
             Err(error) => return Err(error),
         };
         if let Some(before) = &before {
+            if put.must_be_new {
+                return Err(taken(before));
+            }
             self.refuse_if_filed(before)?;
         }
         if before.is_none() {

@@ -68,8 +68,8 @@ const WITH_REFUSAL: [(&str, ChallengeService); 4] = [
     ("x-dd-b", ChallengeService::DataDome),
 ];
 /// What the pages of services have, and which `Server` they come with, where that is needed to be sure.
-const BY_PAGE: [(&str, Option<&str>, ChallengeService); 18] = [
-    ("/cdn-cgi/challenge-platform/", None, ChallengeService::Cloudflare),
+/// Cloudflare's `/cdn-cgi/challenge-platform/` is none of it: ordinary pages load a script from there.
+const BY_PAGE: [(&str, Option<&str>, ChallengeService); 17] = [
     ("_cf_chl_opt", None, ChallengeService::Cloudflare),
     ("<title>just a moment...</title>", Some("cloudflare"), ChallengeService::Cloudflare),
     ("attention required! | cloudflare", None, ChallengeService::Cloudflare),

@@ -17,13 +17,14 @@ use super::{SharedState, actions, discarded, forms, keeping};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
+use crate::render::Container;
 use crate::status::{
     FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollEnding, PollGaps,
 };
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,12 +50,14 @@ pub(super) async fn page(
     State(room): State<SharedState>,
     client: Client,
     name: NameInPath,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let record = room.directory.served(&name).await?;
     let state = room.store.state(&record.name).await?;
-    let acting = acting(&room, &record, state.as_ref(), &headers);
+    let acting = acting(&room, &record, state.as_ref(), (&method, &headers));
+    let container = state.as_ref().map_or(Container::Atom, |state| Container::of(state.format));
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
     let work = Work::new(&record.name, WorkKind::Ledger);
@@ -73,7 +76,7 @@ pub(super) async fn page(
     };
     let title = record.shown_label(record.enrolment.places.first()).text;
     let title = title.unwrap_or_else(|| record.name.to_string());
-    Ok(forms::page_about(&record.name, &text(&title), &content))
+    Ok(forms::page_about((&record.name, container), &text(&title), &content))
 }
 
 /// What came of the last thing that was done, and what can be done now.
@@ -81,9 +84,9 @@ fn acting(
     room: &SharedState,
     record: &FeedRecord,
     state: Option<&FeedState>,
-    headers: &HeaderMap,
+    (method, headers): (&Method, &HeaderMap),
 ) -> Markup {
-    let notice = room.sessions.take_notice(headers);
+    let notice = room.sessions.take_notice(method, headers);
     html! {
         @if let Some(notice) = notice { p.note.done role="status" { (text(&notice)) } }
         @if room.sessions.is_open(headers) {

@@ -1,5 +1,6 @@
 //! `/add`: a feed is added by the address of its site or its own, after a look at what it would be.
 
+use super::address::shown;
 use super::forms::{self, SentForm};
 use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
 use super::problem::Problem;
@@ -10,7 +11,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use maud::{Markup, html};
 use std::sync::Arc;
 
@@ -70,11 +71,12 @@ enum AddResult {
 /// An address as a person types it, with a scheme.
 fn completed(typed: &str) -> String {
     let typed = typed.trim();
-    let typed = typed.strip_prefix("feed:").map_or(typed, |rest| rest.trim_start_matches("//"));
-    match typed.contains("://") {
-        true => typed.to_owned(),
-        false => format!("https://{typed}"),
-    }
+    let is_feed = typed.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("feed:"));
+    let rest = typed.get(5..).filter(|_| is_feed).unwrap_or(typed);
+    let rest = if is_feed { rest.trim_start_matches("//") } else { rest };
+    let scheme = rest.split_once("://").map_or("", |(scheme, _)| scheme);
+    let has_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if has_scheme { rest.to_owned() } else { format!("https://{rest}") }
 }
 
 async fn look(room: &SharedState, address: &str) -> Result<Markup, Problem> {
@@ -98,13 +100,10 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         "" => room.operator.name_for(address).await?,
         name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
     };
-    if room.directory.listing().await?.contains_key(&name) {
-        let said = format!("there is a feed {name} already; choose another name");
-        return Err(Problem::new(StatusCode::CONFLICT, said).about("name"));
-    }
     let put = PutFeed {
         url: address.to_owned(),
         options: FeedOptions::default(),
+        must_be_new: true,
         access: FeedAccess::default(),
     };
     let (acting, feed) = (Arc::clone(room), name.clone());
@@ -134,18 +133,18 @@ fn choose(address: &str, found: &[FoundFeed]) -> Markup {
     html! {
         @if found.is_empty() {
             p.note role="alert" {
-                (html::text(address)) " is a page that names no feed, and none is where sites usually have \
+                (html::text(&shown(address, None))) " is a page that names no feed, and none is where sites usually have \
                  one. Look for a link to a feed on the page, and give its address."
             }
         } @else {
-            p { (html::text(address)) " is a page. It has these feeds:" }
+            p { (html::text(&shown(address, None))) " is a page. It has these feeds:" }
             ul.found { @for feed in found {
                 li {
                     form method="post" action="/add" {
                         input type="hidden" name="url" value=(feed.url);
                         div {
-                            strong { (html::text(if feed.title.is_empty() { &feed.url } else { &feed.title })) }
-                            div.quiet { (html::text(&feed.url)) }
+                            strong { (html::text(if feed.title.is_empty() { "A feed" } else { &feed.title })) }
+                            div.quiet { (html::text(&shown(&feed.url, None))) }
                         }
                         button name="do" value="look" { "Look" }
                     }
@@ -161,7 +160,7 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
     html! {
         h2 { @if feed.title.is_empty() { "A feed without a title" } @else { (html::text(&feed.title)) } }
         p.lead {
-            (feed.format) " at " (html::text(&feed.url)) ", with "
+            (feed.format) " at " (html::text(&shown(&feed.url, None))) ", with "
             (crate::model::counted(feed.entries, "entry")) "."
         }
         form.choices method="post" action="/add" {
@@ -201,6 +200,8 @@ mod tests {
             ("feed://example.org/x", "https://example.org/x"),
             ("feed:https://example.org/x", "https://example.org/x"),
             ("ftp://example.org", "ftp://example.org"),
+            ("FEED://example.org/x", "https://example.org/x"),
+            ("example.org/?x=http://y", "https://example.org/?x=http://y"),
         ] {
             assert_eq!(completed(typed), completed_to);
         }

@@ -24,7 +24,7 @@ use crate::store::{Store, StoreError};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use moka::future::Cache;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,6 +130,7 @@ pub(super) async fn show(
     client: Client,
     name: NameInPath,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
@@ -145,7 +146,7 @@ pub(super) async fn show(
     if form == ConflictsForm::Json {
         return Ok(html::data(Bytes::clone(&answer)));
     }
-    let notice = room.sessions.take_notice(&headers);
+    let notice = room.sessions.take_notice(&method, &headers);
     let news = (resolved.as_ref(), notice.as_deref());
     let content = page::around(&record.name, news, &answer);
     Ok(forms::page(&format!("Conflicts in {}", record.name), &content))

@@ -21,7 +21,7 @@ use crate::model::{Event, FeedStanding};
 use crate::store::StoreStop;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 
@@ -64,6 +64,7 @@ pub(super) async fn page(
     State(room): State<SharedState>,
     client: Client,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = DashboardQuery::read(query.as_deref().unwrap_or_default())?;
@@ -79,7 +80,7 @@ pub(super) async fn page(
     let page = room.overview.pages.get(&query, ask, make).await?;
     let ahead = ticks_ahead(&room).await?;
     let content = html! {
-        @if let Some(notice) = room.sessions.take_notice(&headers) {
+        @if let Some(notice) = room.sessions.take_notice(&method, &headers) {
             p.note.done role="status" { (html::text(&notice)) }
         }
         @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }

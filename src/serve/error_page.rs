@@ -7,14 +7,15 @@ use super::session::sign_in_address;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use maud::{Markup, html};
 
 /// Answers, and shows a problem as a page to a client that would rather have HTML than anything else.
 /// Administration answers programs alone.
 pub(super) async fn show(request: Request, next: Next) -> Response {
     let is_page = prefers_html(request.headers()) && !request.uri().path().starts_with(super::API);
-    let to = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let to = request.uri().path_and_query().filter(|_| request.method() == Method::GET);
+    let to = to.map_or("/", |path| path.as_str()).to_owned();
     let response = next.run(request).await;
     if !is_page {
         return response;

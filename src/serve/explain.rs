@@ -1,6 +1,6 @@
 //! Why a feed is as it is, in one sentence.
 
-use crate::model::{EventKind, FeedName, FeedState};
+use crate::model::{EventKind, FeedName, FeedStanding, FeedState};
 use crate::status::{EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble};
 
 /// How many sources of an aggregate a page names.
@@ -12,6 +12,9 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     parts.extend(made(status));
     match status.polling.polls.front() {
         _ if status.url.is_empty() => {}
+        _ if status.standing == FeedStanding::Paused => {
+            parts.push("it is paused: served as it is, and not polled".to_owned());
+        }
         None => parts.push("it has not been polled since the start".to_owned()),
         Some(note) => parts.push(last(note, status)),
     }

@@ -8,6 +8,7 @@ use super::hub::is_form;
 use super::problem::Problem;
 use super::{SharedState, html};
 use crate::model::FeedName;
+use crate::render::Container;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
@@ -58,6 +59,11 @@ impl SentForm {
         self.0.iter().rev().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
+    /// All values of a field, in order.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     /// Refuses a form of somebody who is not signed in and does not send the admin token.
     pub(super) fn authorize(&self, room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
         let token = self.get("token").trim();
@@ -87,8 +93,8 @@ pub(super) fn page(title: &str, content: &Markup) -> Response {
 }
 
 /// The same of a feed, which programs that read feeds find by it.
-pub(super) fn page_about(feed: &FeedName, title: &str, content: &Markup) -> Response {
-    with_forms(html::whole_page(html::document_about(feed, title, content)))
+pub(super) fn page_about(of: (&FeedName, Container), title: &str, content: &Markup) -> Response {
+    with_forms(html::whole_page(html::document_about(of, title, content)))
 }
 
 fn with_forms(mut response: Response) -> Response {

@@ -5,6 +5,7 @@ use super::conditional::Representation;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
 use crate::model::{FeedName, SyncId, Time};
+use crate::render::Container;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
@@ -47,8 +48,14 @@ pub(super) fn document(title: &str, content: &Markup) -> String {
 }
 
 /// A page about a feed as a document, which names the feed for programs that look for one.
-pub(super) fn document_about(feed: &FeedName, title: &str, content: &Markup) -> String {
-    let link = html! { link rel="alternate" title=(title) href={ "/feeds/" (feed) }; };
+pub(super) fn document_about(
+    (feed, container): (&FeedName, Container),
+    title: &str,
+    content: &Markup,
+) -> String {
+    let kind = container.media_type();
+    let kind = kind.split(';').next().unwrap_or(kind);
+    let link = html! { link rel="alternate" type=(kind) title=(title) href={ "/feeds/" (feed) }; };
     framed(title, &link, content)
 }
 

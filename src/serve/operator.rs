@@ -153,6 +153,8 @@ pub struct PutFeed {
     pub url: String,
     /// Everything else.
     pub options: FeedOptions,
+    /// Whether it is refused where there is or was a feed of that name.
+    pub must_be_new: bool,
     /// What its publisher is asked with; a secret that is left out is the one that is stored.
     pub access: FeedAccess,
 }

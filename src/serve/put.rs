@@ -14,7 +14,12 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
         let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
         return Err(Problem::parameter("url", said));
     }
-    Ok(PutFeed { url: url.map(String::from).unwrap_or_default(), options, access })
+    Ok(PutFeed {
+        url: url.map(String::from).unwrap_or_default(),
+        options,
+        must_be_new: false,
+        access,
+    })
 }
 
 /// The object that a body must be.

@@ -10,7 +10,7 @@ use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, conflicts, html};
 use crate::model::{Event, EventKind, FeedName, FeedRecord, Item, Revision, Time, counted};
-use crate::render::ViewKind;
+use crate::render::{Container, ViewKind};
 use crate::store::{Select, View};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -47,12 +47,18 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ReadingPages
 /// else. A browser that does not say so may be a program that calls itself one.
 pub(super) fn is_asked_for(query: &str, headers: &HeaderMap) -> Result<bool, Problem> {
     let query = Query::read(query)?;
+    let others = ["as-of", "sx", "since"];
+    let other = others.into_iter().find(|key| query.all(key).next().is_some());
     if let Some(container) = query.get("as")? {
-        return Ok(container == "html");
+        return match (container == "html", other) {
+            (true, Some(key)) => {
+                Err(Problem::parameter(key, format!("the page of a feed (as=html) has no {key}")))
+            }
+            (is_html, _) => Ok(is_html),
+        };
     }
     let is_navigation = headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION);
-    let is_plain = query.get("as-of")?.is_none() && query.get("sx")?.is_none();
-    Ok(is_plain && is_navigation && prefers_html(headers))
+    Ok(other.is_none() && is_navigation && prefers_html(headers))
 }
 
 /// The feed as a page.
@@ -84,7 +90,8 @@ pub(super) async fn page(
     let content = room.reading.get(key, ask, make).await?;
     let title = record.shown_label(record.enrolment.places.first()).text.unwrap_or_default();
     let content = html! { (PreEscaped(content.as_str())) };
-    let page = html::document_about(&record.name, &html::text(&title), &content);
+    let of = (&record.name, Container::of(state.format));
+    let page = html::document_about(of, &html::text(&title), &content);
     let mut response = html::whole_page(page);
     response.headers_mut().insert(header::VARY, VARY);
     Ok(response)

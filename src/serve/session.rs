@@ -12,16 +12,19 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use data_encoding::HEXLOWER;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use maud::{Markup, html};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use url::Url;
 
 /// The name of the cookie.
 const COOKIE: &str = "tidegate-session";
+/// What a browser says that fetches a page before anybody asks for it.
+const PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 /// How long a session lasts.
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 /// The most sessions at a time; the one that ends first gives way.
@@ -88,8 +91,12 @@ impl Sessions {
         }
     }
 
-    /// What was noted for this client, once.
-    pub(super) fn take_notice(&self, headers: &HeaderMap) -> Option<String> {
+    /// What was noted for this client, once, where the page is going to be seen: a browser that fetches ahead
+    /// says so.
+    pub(super) fn take_notice(&self, method: &Method, headers: &HeaderMap) -> Option<String> {
+        if method != Method::GET || headers.contains_key(PURPOSE) {
+            return None;
+        }
         let mut all = self.all();
         cookies(headers).find_map(|id| all.get_mut(&hash(id))?.notice.take())
     }
@@ -107,13 +114,20 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// `Set-Cookie` for a session. It is sent over TLS alone where it was asked for over TLS.
-fn set_cookie(id: &str, lasts: Duration, headers: &HeaderMap) -> Option<HeaderValue> {
+/// `base`: the gateway's own address; nothing above its path gets the cookie.
+fn set_cookie(
+    (base, id): (&str, &str),
+    lasts: Duration,
+    headers: &HeaderMap,
+) -> Option<HeaderValue> {
+    let base = Url::parse(base).ok();
+    let path = base.as_ref().map(Url::path).filter(|path| !path.contains(';')).unwrap_or("/");
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let secure =
         if origin.is_some_and(|origin| origin.starts_with("https:")) { "; Secure" } else { "" };
     let seconds = lasts.as_secs();
     let cookie =
-        format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+        format!("{COOKIE}={id}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::from_str(&cookie).ok()
 }
 
@@ -193,7 +207,7 @@ pub(super) async fn begin(
     let without = "the system has no random numbers";
     let failed = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, without);
     let id = room.sessions.open().map_err(|_| failed())?;
-    let cookie = set_cookie(&id, LASTS, &headers).ok_or_else(failed)?;
+    let cookie = set_cookie((&room.site.at(""), &id), LASTS, &headers).ok_or_else(failed)?;
     let mut response = forms::see(to)?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
@@ -208,7 +222,7 @@ pub(super) async fn end(
     SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     room.sessions.end(&headers);
     let mut response = forms::see("/")?;
-    if let Some(cookie) = set_cookie("", Duration::ZERO, &headers) {
+    if let Some(cookie) = set_cookie((&room.site.at(""), ""), Duration::ZERO, &headers) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)
@@ -235,8 +249,9 @@ mod tests {
             assert!(!sessions.is_open(&none), "{none:?}");
         }
         sessions.leave_notice(&own, "done");
-        assert_eq!(sessions.take_notice(&own).as_deref(), Some("done"));
-        assert_eq!(sessions.take_notice(&own), None);
+        assert_eq!(sessions.take_notice(&Method::HEAD, &own), None);
+        assert_eq!(sessions.take_notice(&Method::GET, &own).as_deref(), Some("done"));
+        assert_eq!(sessions.take_notice(&Method::GET, &own), None);
         tokio::time::advance(LASTS).await;
         assert!(!sessions.is_open(&own));
         let again = sessions.open().unwrap();
@@ -278,8 +293,11 @@ mod tests {
     fn over_tls_the_cookie_is_for_tls_alone() {
         let mut headers = HeaderMap::new();
         let cookie = |headers: &HeaderMap| {
-            set_cookie("id", LASTS, headers).unwrap().to_str().unwrap().to_owned()
+            let cookie = set_cookie(("https://a.example", "id"), LASTS, headers).unwrap();
+            cookie.to_str().unwrap().to_owned()
         };
+        let below = set_cookie(("https://a.example/gate", "id"), LASTS, &headers).unwrap();
+        assert!(below.to_str().unwrap().contains("; Path=/gate; "));
         let plain = "tidegate-session=id; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict";
         assert_eq!(cookie(&headers), plain);
         headers.insert(header::ORIGIN, HeaderValue::from_static("https://feeds.example.org"));

@@ -255,7 +255,12 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let stage = Stage::start(publisher.port).await;
     let operator = stage.gateway.operator();
     let url = format!("http://127.0.0.1:{}/atom", publisher.port);
-    let daily = PutFeed { url, options: FeedOptions::default(), access: FeedAccess::default() };
+    let daily = PutFeed {
+        url,
+        options: FeedOptions::default(),
+        must_be_new: false,
+        access: FeedAccess::default(),
+    };
     operator.put(&name("daily"), daily.clone()).await.unwrap();
     // As a file has it that was read before and is read again.
     let sharing = SharingOptions { sources: vec![name("daily")], ..SharingOptions::default() };

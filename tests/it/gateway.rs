@@ -197,7 +197,12 @@ async fn a_feed_shares_with_others_that_are_there() {
         operator
             .put(
                 &name("own"),
-                PutFeed { url: String::new(), options, access: FeedAccess::default() },
+                PutFeed {
+                    url: String::new(),
+                    options,
+                    must_be_new: false,
+                    access: FeedAccess::default(),
+                },
             )
             .await
     };

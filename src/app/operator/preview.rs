@@ -3,13 +3,17 @@
 use super::AdminService;
 use crate::config;
 use crate::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
-use crate::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning};
-use crate::parse::discover::{COMMON_PATHS, feed_links};
+use crate::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning, counted};
+use crate::parse::discover::{COMMON_PATHS, FeedLink, feed_links};
 use crate::parse::{self, Limits, ParseError};
 use crate::serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError};
 use std::sync::PoisonError;
+use std::time::Duration;
 use tower::ServiceExt as _;
 use url::Url;
+
+/// How long each of the usual addresses of a site's feed may take.
+const USUAL_TIME: Duration = Duration::from_secs(3);
 
 /// What was fetched, and from where.
 struct AtAddress {
@@ -19,13 +23,19 @@ struct AtAddress {
     lasting: String,
 }
 
+/// What a document is.
+enum DocumentKind {
+    Feed(FeedPreview),
+    Page(Vec<FeedLink>),
+}
+
 impl AdminService {
     fn services(&self) -> Services {
         self.services.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn fetch_once(&self, url: &str) -> Result<AtAddress, OperatorError> {
-        let request = FetchRequest::whole(url.to_owned(), self.clock.now());
+    async fn fetch_once(&self, given: &Url) -> Result<AtAddress, OperatorError> {
+        let request = FetchRequest::whole(given.to_string(), self.clock.now());
         let fetched = self.services().fetch.oneshot(request).await;
         let fetched = fetched.map_err(|error| OperatorError::BadRequest(error.to_string()))?;
         let FetchAnswer::Document(document) = fetched.answer else {
@@ -34,47 +44,57 @@ impl AdminService {
         };
         let wrong =
             |error| OperatorError::Internal(format!("an answer's address is none: {error}"));
-        let answered = Url::parse(&fetched.final_url).map_err(wrong)?;
-        let lasting = fetched.moved_to.unwrap_or_else(|| url.to_owned());
-        Ok(AtAddress { document, url: answered, lasting })
+        let url = Url::parse(&fetched.final_url).map_err(wrong)?;
+        // What was typed goes on to where the same origin leads.
+        let moved = fetched.moved_to.and_then(|moved| Url::parse(&moved).ok());
+        let lasting = moved.map(|moved| fetch::with_credentials(&moved, given));
+        let lasting = lasting.map_or_else(|| given.to_string(), String::from);
+        Ok(AtAddress { document, url, lasting })
+    }
+
+    /// Reads a document where that keeps nobody waiting, one at a time.
+    async fn kind_of(&self, found: AtAddress) -> Result<DocumentKind, OperatorError> {
+        // Never closed.
+        let turn = self.previews.acquire().await.ok();
+        let kind = tokio::task::spawn_blocking(move || kind(&found)).await;
+        drop(turn);
+        let broken = |error| OperatorError::Internal(format!("the document was not read: {error}"));
+        kind.map_err(broken)?.map_err(|error| OperatorError::BadRequest(error.to_string()))
     }
 
     /// Says what is at an address.
     pub(super) async fn look_at(&self, url: &str) -> Result<AddressPreview, OperatorError> {
-        let address =
+        let given =
             fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))?;
-        let found = self.fetch_once(address.as_str()).await?;
-        let decoded =
-            decoded(&found).map_err(|error| OperatorError::BadRequest(error.to_string()))?;
-        match parse::document(&decoded, Some(&found.url), &Limits::default()) {
-            Ok(document) => Ok(AddressPreview::Feed(preview(&document, found.lasting))),
-            Err(ParseError::Html { .. }) => {
-                let named = feed_links(&decoded, &found.url);
-                let named = named
-                    .into_iter()
-                    .map(|link| FoundFeed { url: link.url.into(), title: link.title });
-                let mut named: Vec<FoundFeed> = named.collect();
-                if named.is_empty() {
-                    named = self.usual_feeds(&found.url).await;
-                }
-                Ok(AddressPreview::Page(named))
-            }
-            Err(error) => Err(OperatorError::BadRequest(error.to_string())),
-        }
+        let found = self.fetch_once(&given).await?;
+        let page = found.url.clone();
+        let named = match self.kind_of(found).await? {
+            DocumentKind::Feed(feed) => return Ok(AddressPreview::Feed(feed)),
+            DocumentKind::Page(links) => links,
+        };
+        let with_credentials = |link: FeedLink| FoundFeed {
+            url: fetch::with_credentials(&link.url, &given).into(),
+            title: link.title,
+        };
+        let named: Vec<FoundFeed> = named.into_iter().map(with_credentials).collect();
+        Ok(AddressPreview::Page(match named.is_empty() {
+            true => self.usual_feeds(&page, &given).await.into_iter().collect(),
+            false => named,
+        }))
     }
 
-    /// The feeds that a site has where sites usually have them: the first that is there.
-    async fn usual_feeds(&self, page: &Url) -> Vec<FoundFeed> {
+    /// The feed that a site has where sites usually have one: the first of those that answer in time.
+    async fn usual_feeds(&self, page: &Url, given: &Url) -> Option<FoundFeed> {
         for path in COMMON_PATHS {
             let Ok(url) = page.join(path) else { continue };
-            let Ok(found) = self.fetch_once(url.as_str()).await else { continue };
-            let Ok(decoded) = decoded(&found) else { continue };
-            if let Ok(document) = parse::document(&decoded, Some(&found.url), &Limits::default()) {
-                let title = document.head.title.clone().unwrap_or_default();
-                return vec![FoundFeed { url: url.into(), title }];
+            let url = fetch::with_credentials(&url, given);
+            let found = tokio::time::timeout(USUAL_TIME, self.fetch_once(&url)).await;
+            let Ok(Ok(found)) = found else { continue };
+            if let Ok(DocumentKind::Feed(feed)) = self.kind_of(found).await {
+                return Some(FoundFeed { url: url.into(), title: feed.title });
             }
         }
-        Vec::new()
+        None
     }
 
     /// The name that a feed at an address gets.
@@ -87,9 +107,15 @@ impl AdminService {
     }
 }
 
-fn decoded(found: &AtAddress) -> Result<String, ParseError> {
-    let kind = found.document.content_type.as_deref();
-    Ok(parse::decode(&found.document.bytes, kind, &Limits::default())?.text.into_owned())
+fn kind(found: &AtAddress) -> Result<DocumentKind, ParseError> {
+    let AtAddress { document, url, lasting } = found;
+    let limits = Limits::default();
+    let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits)?;
+    match parse::document(&decoded.text, Some(url), &limits) {
+        Ok(document) => Ok(DocumentKind::Feed(preview(&document, lasting.clone()))),
+        Err(ParseError::Html { .. }) => Ok(DocumentKind::Page(feed_links(&decoded.text, url))),
+        Err(error) => Err(error),
+    }
 }
 
 fn preview(document: &FeedDocument<'_>, url: String) -> FeedPreview {
@@ -113,10 +139,13 @@ fn remarks(document: &FeedDocument<'_>) -> Vec<String> {
         |what: fn(&Entry<'_>) -> bool| document.entries.iter().filter(|entry| what(entry)).count();
     let mut remarks = Vec::new();
     match without(|entry| entry.native_id.is_none()) {
-        0 => remarks.push("every entry has an id of its own, so edits and renames are told apart".to_owned()),
+        0 if document.entries.is_empty() => {}
+        0 => remarks.push(
+            "every entry has an id of its own, so edits and renames are told apart".to_owned(),
+        ),
         count => remarks.push(format!(
-            "{count} entries have no id: they are known by their links and titles, and one whose link and \
-             title both change is a new item"
+            "{} without an id: known by link and title, and a new item where both change",
+            counted(count, "entry")
         )),
     }
     if without(|entry| entry.published.is_none() && entry.updated.is_none()) > 0 {

@@ -2,7 +2,7 @@
 //!
 //! Who is not signed in sends the admin token in the body, over the page's own origin; it is kept nowhere.
 
-use super::page;
+use super::{ITEMS_SHOWN, page};
 use crate::model::{FeedName, Item, SyncId, counted};
 use crate::parse::Amendment;
 use crate::record::local::{Act, CheckedEntry, EntryError, Resolution};
@@ -18,9 +18,6 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
 use http::HeaderMap;
-
-/// The most items whose winners are kept by one form.
-const WINNERS_KEPT: usize = 1_000;
 
 /// `POST /feeds/NAME/conflicts`.
 pub(in crate::serve) async fn resolve(
@@ -56,7 +53,7 @@ async fn chosen(
     let form = SentForm::read(room, headers, body, ENTRY_LIMIT)?;
     form.authorize(room, headers)?;
     if form.get("keep") == "winners" {
-        keep_winners(room, feed, headers).await?;
+        keep_winners(room, feed, (&form, headers)).await?;
         return Ok(None);
     }
     let unknown = || Problem::not_found("there is no item of that sync id");
@@ -83,25 +80,29 @@ async fn chosen(
     Ok(Some(id))
 }
 
-/// Keeps the winner of every item in conflict, and says to who is signed in how many there were.
+/// Keeps the winner of each item that the page showed, as it showed it, and says what came of it. An item that
+/// changed since is left as it is.
 async fn keep_winners(
     room: &SharedState,
     feed: &FeedName,
-    headers: &HeaderMap,
+    (form, headers): (&SentForm, &HeaderMap),
 ) -> Result<(), Problem> {
-    let all = room.store.contested(feed).await?;
-    let mut kept = 0_usize;
-    for id in all.iter().take(WINNERS_KEPT) {
-        let keep = Resolution::Winner;
-        let act = Act::Resolve { id: id.clone(), keep, conflicts: None, expected: None };
-        edit::done(room, feed, act).await?;
-        kept += 1;
+    let (mut kept, mut left) = (0_usize, 0_usize);
+    for (id, etag) in form.all("item").zip(form.all("etag")).take(ITEMS_SHOWN) {
+        let Ok(id) = SyncId::new(id) else { continue };
+        let (keep, expected) = (Resolution::Winner, Some(etag.to_owned()));
+        let act = Act::Resolve { id, keep, conflicts: None, expected };
+        match edit::done(room, feed, act).await {
+            Ok(_) => kept += 1,
+            Err(problem) if problem.status().is_client_error() => left += 1,
+            Err(problem) => return Err(problem),
+        }
     }
-    let left = match all.len() - kept {
+    let left = match left {
         0 => String::new(),
-        left => format!("; {left} are left, so do it once more"),
+        left => format!(" {} changed meanwhile, or need nothing any more.", counted(left, "item")),
     };
-    let said = format!("The winners of {} were kept{left}.", counted(kept, "item"));
+    let said = format!("The winners of {} were kept.{left}", counted(kept, "item"));
     room.sessions.leave_notice(headers, said);
     Ok(())
 }

@@ -48,7 +48,7 @@ pub(super) fn contests(contests: &Contests) -> Markup {
                  it is decided; what you decide is a new version, so that nobody is asked again."
             }
             @if contests.is_signed_in {
-                @if contests.all > 1 { (all_winners(contests)) }
+                @if contests.shown.len() > 1 { (all_winners(contests)) }
             } @else {
                 p.quiet {
                     a href=(sign_in_address(&format!("/feeds/{feed}/conflicts"))) { "Sign in once" }
@@ -66,11 +66,17 @@ pub(super) fn contests(contests: &Contests) -> Markup {
     }
 }
 
-/// What keeps the winner of every item.
+/// What keeps the winner of every item that is shown.
 fn all_winners(contests: &Contests) -> Markup {
     html! {
         form.choices method="post" action={ "/feeds/" (contests.feed) "/conflicts" } {
-            div.buttons { button name="keep" value="winners" { "Keep the winner of all " (contests.all) } }
+            @for contest in &contests.shown {
+                input type="hidden" name="item" value=(contest.item.shared.winner.id);
+                input type="hidden" name="etag" value=(contest.tag);
+            }
+            div.buttons {
+                button name="keep" value="winners" { "Keep the winners of the " (contests.shown.len()) " shown here" }
+            }
             p.quiet { "Every item stays as readers see it now; what the others said is not kept here." }
         }
     }

@@ -249,6 +249,9 @@ impl Operator for TestOperator {
         Ok(self.of(feed.as_str()))
     }
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {
+        if put.must_be_new && feed.as_str() != "fresh" {
+            return Err(OperatorError::Conflict(format!("there is a feed {feed} already")));
+        }
         self.note(format!("put {feed} {} {:?}", put.url, put.options.deletions));
         match feed.as_str() {
             "fresh" => Ok(Put::Created),
