@@ -463,6 +463,50 @@ async fn metrics_count_by_route_and_never_by_address() {
 }
 
 #[tokio::test]
+async fn metrics_say_how_feeds_stand_and_name_none() {
+    let site = Site::new();
+    let metrics = text(site.get("/metrics").await).await;
+    for line in [
+        "tidegate_feeds_polled 3",
+        "tidegate_feeds_failing 1",
+        "tidegate_feeds_with_gaps 1",
+        "tidegate_poll_duration_seconds_count 4",
+        "tidegate_poll_duration_seconds_bucket{le=\"0.05\"} 3",
+        "tidegate_poll_duration_seconds_bucket{le=\"60.0\"} 3",
+        "tidegate_poll_duration_seconds_bucket{le=\"+Inf\"} 4",
+        "# TYPE tidegate_polls_total counter",
+        concat!("tidegate_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    let feeds = ["news", "radio", "still"];
+    assert!(!feeds.iter().any(|feed| metrics.contains(feed)), "{metrics}");
+}
+
+#[tokio::test]
+async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
+    let site = Site::new();
+    let asked = |accept| request("GET", "/metrics", &[("accept", accept)], "");
+    for (accept, media_type, is_open) in [
+        ("text/html,*/*;q=0.8", "text/plain; version=0.0.4; charset=utf-8", false),
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            true,
+        ),
+        ("application/openmetrics-text;q=0", "text/plain; version=0.0.4; charset=utf-8", false),
+    ] {
+        let answer = site.ask(asked(accept)).await;
+        assert_eq!(answer.headers()["content-type"], media_type, "{accept}");
+        let vary: Vec<_> = answer.headers().get_all("vary").iter().collect();
+        assert!(vary.iter().any(|vary| *vary == "Accept"), "{vary:?}");
+        let text = text(answer).await;
+        assert_eq!(text.ends_with("# EOF\n"), is_open, "{accept}");
+        assert_eq!(text.contains("# TYPE tidegate_polls counter\n"), is_open, "{accept}");
+    }
+}
+
+#[tokio::test]
 async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
     let site = Site::new();
     for query in ["", "?version=newest", "?diff=1..newest"] {
