@@ -379,10 +379,10 @@ impl Metrics {
 fn register_polling(registry: &mut Registry, m: Meters) {
     for (name, help, gauge) in [
         ("feeds_polled", "Feeds that are active and have a publisher", m.polled),
-        ("feeds_failing", "Of them, those whose last poll failed", m.failing),
+        ("feeds_failing", "Polled feeds whose last poll failed", m.failing),
         (
             "feeds_stale",
-            "Of them, those not read for three of their intervals and at least a day",
+            "Polled feeds that were not read for three of their intervals and at least a day",
             m.stale,
         ),
         ("feeds_held", "Feeds of which a document is held back until it is confirmed", m.held),
