@@ -120,6 +120,7 @@ fn services() -> Services {
                     etag: Some("W/\"5f3c-61a8e0c2\"".to_owned()),
                     last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
                     answered_by: Some(request.url.clone()),
+                    given_to: 0,
                 },
                 freshness: None,
                 final_url: request.url,
@@ -195,6 +196,7 @@ async fn simulate(feeds: u64) {
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
+            access: None,
         };
         store.put_feed(&record).await.unwrap();
     }

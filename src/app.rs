@@ -30,7 +30,8 @@ pub use error::AppError;
 pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};
 pub use import::{
-    ImportOptions, ImportPlan, Imported, ImportedState, RefusedOutline, import, import_at,
+    ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
+    import_at,
 };
 pub use names::polled_twice;
 pub use options::{
@@ -41,3 +42,4 @@ pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
 pub use serve::serve;
 pub use sup::sup;
+pub use translate::find_externals;

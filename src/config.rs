@@ -5,7 +5,9 @@
 //! stand in the modules of their sections; `config/tidegate.toml` and the tables of
 //! `docs/operators/configuration.md` are written from them.
 
+mod access;
 mod duration;
+mod external;
 mod fault;
 mod feeds;
 mod hosts;
@@ -29,6 +31,7 @@ mod web;
 mod websub;
 
 pub use duration::{DurationError, duration, written};
+pub use external::{External, look_up};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
 pub use feeds::{
     AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, FeedConfig, FeedSettings, SOURCE_LIMIT, feed_settings,
@@ -85,6 +88,8 @@ pub struct Checked {
     pub config: Config,
     /// What was taken but may not do what the author expects.
     pub warnings: Vec<Fault>,
+    /// What it names and does not contain, each with its place and without a message.
+    pub externals: Vec<(Fault, External)>,
 }
 
 /// Reads and checks a configuration file.

@@ -7,11 +7,14 @@
 //! Bodies are read within limits, still compressed, so that an unchanged one is known before it is
 //! decompressed. What is absent: what a feed is, when to ask again, what is stored.
 
+mod access;
 mod address;
 mod ask;
 mod body;
 mod call;
+mod challenge;
 mod client;
+mod clients;
 mod decode;
 mod error;
 mod freshness;
@@ -23,16 +26,19 @@ pub(crate) mod publisher;
 mod redirect;
 mod resolver;
 
+pub use access::{RequestAccess, find_secret};
 pub use address::NonPublicKind;
 pub use ask::{AskRequest, PageAnswer};
 pub use call::{CallBody, CallRequest, Called};
+pub use challenge::ChallengeService;
 pub use client::services;
+pub use clients::{CA_FILE_LIMIT, MAX_PROXY_CLIENTS, check_certificates};
 pub use decode::MAX_CODINGS;
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
-    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, bare, check, read_url,
-    shown, with_credentials,
+    AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, admits_proxy, bare, check,
+    read_url, shown, with_credentials,
 };
 pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
 pub use message::{
@@ -41,6 +47,8 @@ pub use message::{
 pub use redirect::MAX_REDIRECTS;
 pub use resolver::MAX_ADDRESSES;
 
+use crate::model::ProxyAddress;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Fetching, boxed at the door so that polls can be tested with a scripted one.
@@ -119,5 +127,12 @@ pub struct FetchSettings {
     pub about_url: Option<String>,
     /// Whether upstreams may be private.
     pub allow_private: AllowPrivate,
+    /// The way out of every request that has none of its own; the operator's own hosts are reached
+    /// without it.
+    pub proxy: Option<ProxyAddress>,
+    /// Whether hosts whose names lead to no address here are left to the proxy.
+    pub proxy_resolves: bool,
+    /// A file with certificates that are believed beside the system's.
+    pub ca_file: Option<PathBuf>,
     pub limits: FetchLimits,
 }

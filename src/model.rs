@@ -3,6 +3,7 @@
 //! Plain values only. No I/O, no clock, no serialisation and no XML parsing happens here; a value
 //! of one of these types has been checked at the door where it was made.
 
+mod access;
 mod address;
 mod admin;
 mod archive;
@@ -39,6 +40,10 @@ mod stub;
 mod subscription;
 mod time;
 
+pub use access::{
+    FeedAccess, Login, ProxyAddress, ProxyRoute, SecretError, SecretSource, SecretText,
+    UserPassword,
+};
 pub use address::{MASK, ShownAddress};
 pub use admin::{
     Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule,

@@ -4,6 +4,7 @@
 //! side goes through [`Operator`]. Addresses and headers are those of CONTRACT, Addresses.
 
 mod about;
+mod access;
 mod actions;
 mod add;
 mod address;
@@ -52,6 +53,7 @@ mod probes;
 mod problem;
 mod put;
 mod query;
+mod reading;
 mod ready;
 mod rendition;
 mod rendition_cache;
@@ -194,6 +196,7 @@ struct AppState {
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     item_lists: item_list::ItemLists,
+    reading: reading::ReadingPages,
     item_pages: items::Answers,
     item_versions: items::Answers,
     pushes: Semaphore,
@@ -255,6 +258,7 @@ impl AppState {
             sessions: Sessions::default(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
+            reading: reading::pages(Arc::clone(&admission), metrics.clone()),
             item_pages: items::answers("item pages", &admission, &metrics),
             item_versions: items::answers("item versions", &admission, &metrics),
             conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),

@@ -17,7 +17,7 @@ pub use polling::{
 pub use ticks::{TICK_LEAD_LIMIT, TicksAhead, tick_lead};
 
 use crate::judge::PendingAbsence;
-use crate::model::{FeedName, FeedOptions, FeedSource, FeedStanding, Time};
+use crate::model::{FeedAccess, FeedName, FeedOptions, FeedSource, FeedStanding, Time};
 use crate::record::LeftOut;
 use serde::{Serialize, Serializer};
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub struct FeedStatus {
     /// What the operator says of it.
     #[serde(skip)]
     pub options: FeedOptions,
+    /// What its publisher is asked with.
+    #[serde(skip)]
+    pub access: Option<Box<FeedAccess>>,
     #[serde(flatten)]
     pub polling: PollStatus,
     /// Why a document is held back, if one is.

@@ -1,6 +1,6 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file.
 
-use super::import::{ImportedState, on_disk, open_to_copy};
+use super::import::{ImportedState, LeftOutCredentials, on_disk, open_to_copy};
 use super::{AppError, ConfigSource};
 use crate::clock::{Clock, SystemClock};
 use crate::store::portable::{ExportHead, ExportWriter, PortableError};
@@ -128,19 +128,21 @@ async fn write(store: &dyn Store, file: &Path, is_move: bool) -> Result<Imported
     let (sender, mut pieces) = mpsc::channel(WAITING);
     let writing = tokio::task::spawn_blocking(move || {
         let mut writer = ExportWriter::new(BufWriter::new(to), head)?;
-        while let Some(piece) = pieces.blocking_recv() {
+        let mut left_out = LeftOutCredentials::default();
+        while let Some(mut piece) = pieces.blocking_recv() {
+            left_out.note(&mut piece);
             writer.put(piece)?;
         }
         let (totals, to) = writer.finish()?;
         let to = to.into_inner().map_err(|error| PortableError::Io(error.into_error()))?;
         to.sync_all()?;
-        Ok::<_, PortableError>((totals, to.metadata()?.len()))
+        Ok::<_, PortableError>((totals, to.metadata()?.len(), left_out))
     });
     let carried = store.export(sender).await;
     let written = writing.await;
     carried.map_err(|error| AppError::run("the state could not be read", error))?;
     let written =
         written.map_err(|error| AppError::run("the state could not be written", error))?;
-    let (totals, bytes) = written.map_err(failed)?;
-    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes })
+    let (totals, bytes, left_out) = written.map_err(failed)?;
+    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
 }

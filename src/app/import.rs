@@ -1,9 +1,11 @@
 //! `tidegate import FILE`: the feeds of a subscription list, or the whole state of a gateway, into a
 //! store that no gateway has open.
 
+mod left_out;
 mod plan;
 mod state;
 
+pub use left_out::LeftOutCredentials;
 pub use plan::{ImportPlan, RefusedOutline};
 
 use super::{AppError, ConfigSource, disk, space};
@@ -52,7 +54,7 @@ pub enum Imported {
 }
 
 /// What a file with the state of a gateway holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportedState {
     /// How many feeds.
     pub feeds: u64,
@@ -60,6 +62,8 @@ pub struct ImportedState {
     pub items: u64,
     /// The bytes of the file.
     pub bytes: u64,
+    /// The feeds whose credentials the file does not have.
+    pub left_out: LeftOutCredentials,
 }
 
 /// Brings a file in.

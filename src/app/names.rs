@@ -96,11 +96,13 @@ fn sentence(url: &Url, name: &FeedName, record: Option<&FeedRecord>) -> String {
 
 /// Addresses that are polled under two names, with a sentence for each.
 pub fn polled_twice(config: &Config) -> Vec<String> {
-    let mut first: HashMap<&str, &FeedName> = HashMap::new();
+    let mut first: HashMap<_, &FeedName> = HashMap::new();
     let mut found = Vec::new();
     for feed in &config.feeds {
         let Some(url) = feed.url.as_ref() else { continue };
-        match first.get(url.as_str()) {
+        // With other credentials it is another feed.
+        let asked = (url.as_str(), &feed.access);
+        match first.get(&asked) {
             Some(other) => {
                 let shown = config::FeedConfig::record(feed).shown();
                 found.push(format!(
@@ -110,7 +112,7 @@ pub fn polled_twice(config: &Config) -> Vec<String> {
                 ));
             }
             None => {
-                first.insert(url.as_str(), &feed.name);
+                first.insert(asked, &feed.name);
             }
         }
     }
@@ -142,6 +144,7 @@ mod tests {
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
+            access: None,
         }
     }
 

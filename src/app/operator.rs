@@ -1,5 +1,6 @@
 //! What administration does: the store's records on one side, the poller on the other.
 
+mod access;
 mod delete_missing;
 mod gather;
 mod gathered;
@@ -161,6 +162,7 @@ impl AdminService {
             source: record.source,
             standing: record.standing,
             options: record.options,
+            access: record.access,
             polling: polled,
             held,
             pending,
@@ -301,6 +303,7 @@ impl Operator for AdminService {
         if before.is_none() {
             self.store.condition().check_intake()?;
         }
+        let access = self.wanted_access(put.access, &url, before.as_ref())?;
         let mut record = FeedRecord {
             name: feed.clone(),
             url,
@@ -308,6 +311,7 @@ impl Operator for AdminService {
             standing: FeedStanding::Active,
             options: put.options,
             enrolment: Enrolment::default(),
+            access,
         };
         record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
@@ -324,6 +328,7 @@ impl Operator for AdminService {
         // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
         // asked for again.
         record.standing = FeedStanding::Gone;
+        record.access = None;
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
         self.poller.remove(feed).await.map_err(stopped)?;

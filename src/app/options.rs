@@ -41,7 +41,7 @@ impl ConfigSource {
                 Ok(overrides.apply(checked))
             }
             Self::Fixed(config) => {
-                Ok(Checked { config: config.as_ref().clone(), warnings: Vec::new() })
+                Ok(Checked { config: config.as_ref().clone(), ..Checked::default() })
             }
         }
     }

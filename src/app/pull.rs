@@ -112,12 +112,14 @@ impl PublisherLink {
                     etag: state.etag.clone(),
                     last_modified: state.last_modified.clone(),
                     answered_by: state.answered_by.clone(),
+                    given_to: 0,
                 };
                 (validators, true)
             }
             (Asked::Unless(Some(tag)), _) => {
                 let answered_by = Some(ask.url.to_string());
-                (Validators { etag: Some(tag.clone()), last_modified: None, answered_by }, false)
+                let etag = Some(tag.clone());
+                (Validators { etag, answered_by, ..Validators::default() }, false)
             }
             _ => (Validators::default(), false),
         };
@@ -128,6 +130,7 @@ impl PublisherLink {
             deltas,
             known_wire: None,
             soon: true,
+            access: None,
             now: self.clock.now(),
         };
         let fetched = match self.fetch.clone().oneshot(request).await {

@@ -1,7 +1,8 @@
 //! `tidegate serve`: runs until it is told to stop.
 
 use super::{
-    AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, polled_twice,
+    AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, find_externals,
+    polled_twice,
 };
 use crate::config::{Checked, Fault};
 use std::io::Write;
@@ -15,6 +16,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     let checked = options.settings.load()?;
     warn(&checked.warnings);
+    find_externals(&checked)?;
     demand_public_url(&checked.config.server)?;
     for sentence in polled_twice(&checked.config) {
         tracing::warn!("{sentence}");
@@ -54,8 +56,9 @@ pub(super) async fn run(
 
 /// Reads the configuration again; a wrong one changes nothing.
 async fn reload(gateway: &Gateway, settings: &ConfigSource) {
-    let taken = match settings.load() {
-        Ok(Checked { config, warnings }) => {
+    let taken = match settings.load().and_then(|checked| find_externals(&checked).map(|()| checked))
+    {
+        Ok(Checked { config, warnings, .. }) => {
             warn(&warnings);
             gateway.reload(&config).await
         }

@@ -2,7 +2,10 @@
 
 use super::{AppError, reach};
 use crate::archive;
-use crate::config::{AllowPrivateSetting, Config, Deltas, HistoryLinks, HostPace, SyncDialect};
+use crate::config::{
+    self, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External, HistoryLinks,
+    HostPace, SyncDialect,
+};
 use crate::fetch::{self, FetchSettings, Services};
 use crate::hub;
 use crate::poll::{Pace, PollSettings};
@@ -19,10 +22,22 @@ pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppEr
         user_agent: Some(config.polling.user_agent.clone()),
         about_url: config.server.public_url.is_some().then(|| public_url.to_owned()),
         allow_private: allow_private(config),
+        proxy: config.polling.proxy.clone(),
+        proxy_resolves: config.polling.proxy_resolves,
+        ca_file: config.polling.ca_file.clone(),
         ..FetchSettings::default()
     };
     fetch::services(settings)
         .map_err(|error| AppError::run("the HTTP client could not be made", error))
+}
+
+/// Looks up what the configuration names and does not contain: secrets, certificates.
+pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
+    let found = config::look_up(checked, |external| match external {
+        External::Secret(source) => fetch::find_secret(source).map(|_| ()),
+        External::Certificates(path) => fetch::check_certificates(path),
+    });
+    found.map_err(|faults| ConfigError::Faults(faults).into())
 }
 
 /// What the operator says of the hub.
@@ -91,7 +106,7 @@ pub(super) fn archives(config: &Config) -> archive::Policy {
     }
 }
 
-fn allow_private(config: &Config) -> fetch::AllowPrivate {
+pub(super) fn allow_private(config: &Config) -> fetch::AllowPrivate {
     match &config.polling.allow_private {
         AllowPrivateSetting::No => fetch::AllowPrivate::No,
         AllowPrivateSetting::Yes => fetch::AllowPrivate::All,

@@ -1,6 +1,8 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
-use crate::app::{AppError, demand_public_url, polled_twice, public_url_of_environment};
+use crate::app::{
+    AppError, demand_public_url, find_externals, polled_twice, public_url_of_environment,
+};
 use crate::config::{self, AllowPrivateSetting, Checked, StoreKind, written};
 use crate::model::counted;
 use std::io::Write;
@@ -11,6 +13,7 @@ use std::path::Path;
 /// `None`: there is no file, and the defaults are what holds.
 pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> {
     let mut checked = file.map(config::load).transpose()?.unwrap_or_default();
+    find_externals(&checked)?;
     let server = &mut checked.config.server;
     if server.public_url.is_none() {
         server.public_url = public_url_of_environment()?;
@@ -28,7 +31,7 @@ pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> 
 }
 
 fn summary(name: &str, checked: &Checked) -> String {
-    let Checked { config, warnings } = checked;
+    let Checked { config, warnings, .. } = checked;
     let mut lines: Vec<String> =
         warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     lines.extend(polled_twice(config).iter().map(|said| format!("warning: {said}")));
@@ -54,6 +57,9 @@ fn summary(name: &str, checked: &Checked) -> String {
     let polled = config.feeds.iter().filter(|feed| feed.url.is_some()).count();
     let feeds = counted(polled, "feed");
     lines.push(format!("  polls {feeds}, each every {least} to {most}, {private}"));
+    if let Some(proxy) = &polling.proxy {
+        lines.push(format!("  goes out by the proxy {}", proxy.url));
+    }
     let local = || config.feeds.iter().filter(|feed| feed.options.sharing.local);
     if local().next().is_some() {
         let shared = match local().filter(|feed| feed.url.is_some()).count() {
@@ -86,6 +92,8 @@ mod tests {
         let said = describe("[store]\nkind=\"memory\"\n[polling]\nallow_private=[\"a:1\",\"b:2\"]");
         assert!(said.contains("in memory"), "{said}");
         assert!(said.contains("polls 0 feeds, each every 5m to 1d, 2 addresses allowed"), "{said}");
+        let said = describe("[polling]\nproxy=\"http://u:hush@proxy:3128\"");
+        assert!(said.contains("  goes out by the proxy http://proxy:3128\n"), "{said}");
     }
 
     #[test]

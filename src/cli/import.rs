@@ -1,7 +1,7 @@
 //! What `tidegate import` and `tidegate export` print: what could not be taken, by line, and a
 //! summary.
 
-use crate::app::{AppError, Imported, ImportedState};
+use crate::app::{AppError, Imported, ImportedState, LeftOutCredentials};
 use crate::model::{ListPlace, counted};
 use std::io::Write;
 use std::path::Path;
@@ -66,7 +66,10 @@ pub(super) fn print(
             }
             words.push_str(&format!("{}\n", said.join(", ")));
         }
-        Imported::State(carried) => words = carried_words("brought in", carried),
+        Imported::State(carried) => {
+            words = carried_words("brought in", carried);
+            words.push_str(&left_out_words(&carried.left_out, "give them again to"));
+        }
     }
     write(&words, out)
 }
@@ -78,6 +81,7 @@ pub(super) fn print_export(
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
     let mut words = carried_words(&format!("written to {}", file.display()), carried);
+    words.push_str(&left_out_words(&carried.left_out, "after an import give them again to"));
     if is_move {
         words.push_str("the data folder is sealed: import the file into an empty one to go on\n");
     }
@@ -91,6 +95,26 @@ fn carried_words(done: &str, carried: &ImportedState) -> String {
         counted(carried.items, "item"),
         counted(carried.bytes, "byte")
     )
+}
+
+/// Which feeds need their credentials again.
+fn left_out_words(left_out: &LeftOutCredentials, todo: &str) -> String {
+    let mut words = String::new();
+    if left_out.count > 0 {
+        let names: Vec<&str> = left_out.named.iter().map(|name| name.as_str()).collect();
+        let more = left_out.count - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = names.join(", ");
+        words.push_str(&format!("the file has no credentials of feeds: {todo} {names}{more}\n"));
+    }
+    if left_out.filed > 0 {
+        words.push_str(&format!(
+            "{} of the configuration file {} theirs from there\n",
+            counted(left_out.filed, "feed"),
+            if left_out.filed == 1 { "has" } else { "have" }
+        ));
+    }
+    words
 }
 
 fn write(words: &str, out: &mut dyn Write) -> Result<(), AppError> {
@@ -137,8 +161,20 @@ mod tests {
     }
 
     #[test]
+    fn who_needs_credentials_again_is_named() {
+        let named = ["a", "b"].map(|name| crate::model::FeedName::new(name).unwrap()).to_vec();
+        let left_out = LeftOutCredentials { named, count: 3, filed: 1 };
+        assert_eq!(
+            left_out_words(&left_out, "give them again to"),
+            "the file has no credentials of feeds: give them again to a, b and 1 more\n\
+             1 feed of the configuration file has theirs from there\n"
+        );
+        assert_eq!(left_out_words(&LeftOutCredentials::default(), "x"), "");
+    }
+
+    #[test]
     fn a_state_is_summed_up() {
-        let carried = ImportedState { feeds: 1, items: 7, bytes: 900 };
+        let carried = ImportedState { feeds: 1, items: 7, bytes: 900, ..ImportedState::default() };
         let mut out = Vec::new();
         print_export(&carried, (Path::new("s.tg"), false), &mut out).unwrap();
         let said = "1 feed with 7 items written to s.tg, 900 bytes\n";

@@ -1,21 +1,22 @@
 //! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
+use super::access::{self, BasicLogin, Headers, Proxy, SecretValue};
 use super::ignore::Ignores;
 use super::keys::{
     KeyTable,
     Preset::{Value as Preset, Words},
     keys,
 };
-use super::kinds::{Flag, FlagOr, Lasting, List, Maybe, Mistakes, Number, OneOf, Parsed};
-use super::polling::{INTERVALS, Polling, in_order};
+use super::kinds::{Flag, FlagOr, Lasting, List, Mapped, Maybe, Mistakes, Number, OneOf, Parsed};
+use super::polling::{INTERVALS, Polling, in_order, user_agent};
 use super::publish::ITEMS;
 use super::section::Section;
 use super::sharing::{circles, known};
 use super::value::ConfigNode;
 use super::web::feed_address;
 use crate::model::{
-    ConflictPolicy, Deletions, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource,
-    FeedStanding, Order, Probing, SharingOptions,
+    ConflictPolicy, Deletions, Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord,
+    FeedSource, FeedStanding, Order, Probing, SecretSource, SharingOptions, UserPassword,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -36,6 +37,20 @@ pub struct FeedSettings {
     pub url: Option<Url>,
     /// What the operator says of it.
     pub options: FeedOptions,
+    /// What its publisher is asked with; with the credentials once all keys were read.
+    pub access: FeedAccess,
+    basic: Option<UserPassword>,
+    bearer: Option<SecretSource>,
+}
+
+impl FeedSettings {
+    /// Puts the credentials in their place; what goes against each other, with its key.
+    fn join_access(&mut self) -> Result<(), (&'static str, String)> {
+        let credentials = (self.basic.take(), self.bearer.take());
+        let access = std::mem::take(&mut self.access);
+        self.access = access::joined(access, credentials, self.url.as_ref())?;
+        Ok(())
+    }
 }
 
 /// How documents run, in words.
@@ -96,6 +111,25 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     /// relative to the channel's page. Where nothing is written, an address is secret when a value of
     /// its query looks like a key.
     secret => options.secret: Maybe(Flag), Words("by its looks", "false");
+    /// Further headers, each a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
+    ///
+    /// Headers and credentials go to the origin of url alone (its scheme, host and port), over no
+    /// redirect to another one. A file and a variable of the environment are read whenever the feed is
+    /// polled. No page, message or export shows a secret.
+    headers => access.headers: Headers, Words("none", "{ \"X-Api-Key\" = { env = \"NEWS_KEY\" } }");
+    /// The cookie that is sent, a secret.
+    cookie => access.cookie: Maybe(SecretValue),
+        Words("none", "{ file = \"/run/secrets/news-cookie\" }");
+    /// The credentials of basic authentication, or a bearer token; one of the two.
+    basic => basic: Maybe(BasicLogin),
+        Words("none", "{ user = \"me\", password = { file = \"/run/secrets/news\" } }");
+    bearer => bearer: Maybe(SecretValue), Words("", "{ env = \"NEWS_TOKEN\" }");
+    /// How the gateway names itself to this publisher.
+    user_agent => access.user_agent: Maybe(Parsed("1 to 256 visible ASCII characters", user_agent)),
+        Words("that of `[polling]`", "\"Mozilla/5.0 (compatible; our reader)\"");
+    /// The proxy that this publisher is reached by; `"none"`: directly.
+    proxy => access.route: Maybe(Mapped(Proxy, access::route)),
+        Words("that of `[polling]`", "\"socks5://127.0.0.1:9050\"");
     /// What makes no version: fields, or `{ field = "description", pattern = "[0-9]+ views" }`.
     ///
     /// Fields are named as the reasons of updates name them ("media:keywords",
@@ -167,6 +201,7 @@ pub fn feed_settings(
         let message = "min_interval is longer than max_interval".to_owned();
         return Err(("min_interval".to_owned(), message));
     }
+    table.join_access().map_err(|(key, said)| (key.to_owned(), format!("{key} {said}")))?;
     Ok(table)
 }
 
@@ -180,6 +215,8 @@ pub struct FeedConfig {
     pub options: FeedOptions,
     /// Who added it: the file or the command line.
     pub source: FeedSource,
+    /// What its publisher is asked with, where that is not as of every other.
+    pub access: Option<Box<FeedAccess>>,
 }
 
 impl FeedConfig {
@@ -192,6 +229,7 @@ impl FeedConfig {
             standing: FeedStanding::Active,
             options: self.options.clone(),
             enrolment: Enrolment::default(),
+            access: self.access.clone(),
         }
     }
 }
@@ -215,6 +253,7 @@ impl Aggregate {
             standing: FeedStanding::Active,
             options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
             enrolment: Enrolment::default(),
+            access: None,
         }
     }
 }
@@ -282,9 +321,11 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
             max_interval.unwrap_or(polling.max_interval),
         );
         refers.push(Refers::new(section, &table));
-        let FeedSettings { name, url, options } = table;
+        read_access(section, &mut table);
+        let FeedSettings { name, url, options, access, .. } = table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
-        feeds.checked.push(FeedConfig { name, url, options, source: FeedSource::File });
+        let (source, access) = (FeedSource::File, access.or_none());
+        feeds.checked.push(FeedConfig { name, url, options, source, access });
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);
@@ -303,6 +344,14 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
     });
     look_up(top, &mut feeds, refers);
     feeds
+}
+
+/// Notes what goes against each other of how a publisher is asked, and where its secrets are.
+fn read_access(section: &mut Section<'_, '_, '_>, table: &mut FeedSettings) {
+    if let Err((key, said)) = table.join_access() {
+        section.fault(key, said);
+    }
+    access::note_sources(section, table.access.secrets());
 }
 
 /// Puts the feeds that are meant in the place of names, where there are such feeds.

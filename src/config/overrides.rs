@@ -56,7 +56,8 @@ fn add(config: &mut Config, url: &Url) {
     });
     if let Some(name) = name {
         let (url, options) = (Some(url.clone()), FeedOptions::default());
-        config.feeds.push(FeedConfig { name, url, options, source: FeedSource::CommandLine });
+        let (source, access) = (FeedSource::CommandLine, None);
+        config.feeds.push(FeedConfig { name, url, options, source, access });
     }
 }
 

@@ -1,15 +1,19 @@
 //! `[polling]`: how often, how politely and whom.
 
+use super::External;
+use super::access::{self, Proxy};
 use super::keys::{
-    Preset::{Shown, Value as Preset},
+    Preset::{Shown, Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, Kind, Lasting, List, Mapped, Mistakes, Parsed};
+use super::kinds::{Flag, Kind, Lasting, List, Mapped, Maybe, Mistakes, Parsed};
 use super::section::Section;
 use super::value::{ConfigNode, Value};
+use crate::model::ProxyAddress;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -55,6 +59,26 @@ section! {
         /// Names below one registrable domain are one host; private suffixes such as github.io count
         /// as registries.
         host_spacing: Duration = Lasting(SPACINGS), Preset("\"1s\"");
+        /// The proxy that every outgoing request takes: an address, or
+        /// `{ url = "…", user = "…", password = { file = "…" } }`.
+        ///
+        /// Of socks5 the names of hosts are resolved here, of http, https and socks5h by the proxy. Hosts
+        /// that allow_private opens by name, and private addresses where it opens all, are reached
+        /// directly. Secrets of a proxy are read when the gateway starts and at SIGHUP.
+        proxy: Option<ProxyAddress> = Proxy, Words("none", "\"http://proxy.example:3128\"");
+        /// Whether hosts whose names lead to no address here are left to the proxy.
+        ///
+        /// Names are looked up here too before a proxy is asked for them, and refused where they lead to
+        /// no public address. In a network in which only the proxy knows names, say true. The proxy must
+        /// then refuse private addresses itself.
+        proxy_resolves: bool = Flag, Preset("false");
+        /// A file with certificates (PEM) that are believed beside those of the system.
+        ca_file: Option<PathBuf> = Maybe(Parsed("a path", ca_file)),
+            Words("none", "\"/etc/ssl/our-ca.pem\"");
+        /// Whether feeds that are put through the API may take secrets from files and the environment.
+        ///
+        /// Who has the token could then read any of them, by sending it to a publisher of his own.
+        api_secrets: bool = Flag, Preset("false");
     }
     fields {
         /// Two documents of a walk through older ones are at least this far apart, even at private
@@ -110,7 +134,7 @@ impl FromStr for HostPort {
     }
 }
 
-fn user_agent(text: &str) -> Result<String, String> {
+pub(super) fn user_agent(text: &str) -> Result<String, String> {
     let visible = text.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
     let fits = (1..=USER_AGENT_LIMIT).contains(&text.len()) && text.trim() == text;
     if visible && fits {
@@ -143,9 +167,22 @@ impl Kind for PrivateAddresses {
     }
 }
 
-/// Checks what is written against each other.
+fn ca_file(text: &str) -> Result<PathBuf, &'static str> {
+    if text.is_empty() {
+        Err("is empty; name the file with the certificates")
+    } else {
+        Ok(text.into())
+    }
+}
+
+/// Checks what is written against each other, and notes what is to be found elsewhere.
 pub(super) fn check(section: &mut Section<'_, '_, '_>, polling: &mut Polling) {
     in_order(section, polling.min_interval, polling.max_interval);
+    if let Some(path) = &polling.ca_file {
+        section.refer("ca_file", External::Certificates(path.clone()));
+    }
+    let secrets = polling.proxy.iter().flat_map(ProxyAddress::secrets).collect();
+    access::note_sources(section, secrets);
 }
 
 /// Notes a fault where the least interval is above the greatest: at the one that is written, or at

@@ -1,11 +1,11 @@
 //! One table of the file: reads its keys and notes what is wrong with each.
 
-use super::TABLES;
 use super::keys::{KeyRow, KeyTable};
 use super::kinds::Mistakes;
 use super::nearest::nearest;
 use super::sheet::Sheet;
 use super::value::{ConfigNode, TableEntry, Value};
+use super::{External, TABLES};
 use std::collections::BTreeSet;
 
 /// A table, or its absence: every key then has its default.
@@ -135,6 +135,11 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     /// Notes that a key was taken but may not do what is expected.
     pub(super) fn warn(&mut self, key: &'static str, message: String) {
         self.sheet.warn(self.place(key), join(self.path, key), message);
+    }
+
+    /// Notes what a key names and is to be found elsewhere.
+    pub(super) fn refer(&mut self, key: &str, external: External) {
+        self.sheet.refer(self.place(key), join(self.path, key), external);
     }
 
     /// Notes that the name of a table is missing.

@@ -1,7 +1,7 @@
 //! The file under examination: where its lines begin, and what was found in it.
 
 use super::fault::{Fault, Faults};
-use super::{Checked, Config};
+use super::{Checked, Config, External};
 use std::collections::BTreeSet;
 
 /// The file under examination: its name, where its lines begin, and what was found so far.
@@ -11,14 +11,16 @@ pub(super) struct Sheet<'t> {
     line_ends: Vec<usize>,
     faults: Vec<Fault>,
     warnings: Vec<Fault>,
+    externals: Vec<(Fault, External)>,
     broken_lines: BTreeSet<usize>,
 }
 
 impl<'t> Sheet<'t> {
     pub(super) fn new(file: &'t str, text: &'t str) -> Self {
         let line_ends = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
-        let (faults, warnings) = (Vec::new(), Vec::new());
-        Self { file, text, line_ends, faults, warnings, broken_lines: BTreeSet::new() }
+        let (faults, warnings, externals) = (Vec::new(), Vec::new(), Vec::new());
+        let broken_lines = BTreeSet::new();
+        Self { file, text, line_ends, faults, warnings, externals, broken_lines }
     }
 
     /// The line of a byte offset, from 1.
@@ -77,11 +79,17 @@ impl<'t> Sheet<'t> {
         self.warnings.push(Fault { file, line, key, message });
     }
 
+    /// Notes what is named at a byte offset and is to be found elsewhere.
+    pub(super) fn refer(&mut self, at: usize, key: String, external: External) {
+        let (file, line) = (self.file.to_owned(), self.line(at));
+        self.externals.push((Fault { file, line, key, message: String::new() }, external));
+    }
+
     /// The configuration, where no mistake was noted.
     pub(super) fn finish(self, config: Config) -> Result<Checked, Faults> {
         match Faults::from_list(self.faults) {
             Some(faults) => Err(faults),
-            None => Ok(Checked { config, warnings: self.warnings }),
+            None => Ok(Checked { config, warnings: self.warnings, externals: self.externals }),
         }
     }
 }

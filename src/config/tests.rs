@@ -64,6 +64,11 @@ fn the_annotated_file_shows_every_key() {
         "probe =",
         "backfill =",
         "secret =",
+        "headers =",
+        "cookie =",
+        "basic =",
+        "proxy =",
+        "ca_file =",
         "ignore =",
         "min_interval =",
         "max_interval =",
@@ -96,6 +101,8 @@ fn the_annotated_file_shows_every_key() {
         ..options.clone()
     };
     assert_eq!(shown, FeedOptions::default());
+    assert_eq!(config.feeds[0].access.as_ref().map(|access| access.secrets().len()), Some(4));
+    assert!(config.polling.proxy.is_some() && config.polling.ca_file.is_some());
     assert!(matches!(config.server.admin_token, AdminTokenSetting::File(_)));
 }
 
@@ -377,7 +384,7 @@ fn local_feeds_and_aggregates_say_how_they_share() {
 fn warnings_do_not_stop_anything() {
     let text = "[server]\nadmin_token = \"short\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
-    let Checked { config, warnings } = check("f", text).unwrap();
+    let Checked { config, warnings, .. } = check("f", text).unwrap();
     assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
     assert_eq!(said, ["f:2: server.admin_token: is shorter than 16 characters and may be guessed"]);
@@ -387,7 +394,7 @@ fn warnings_do_not_stop_anything() {
 fn what_a_feed_without_an_upstream_does_not_do_is_named() {
     let text = "[[feed]]\nname=\"own\"\nlocal=true\ndeletions=\"eager\"\nmin_interval=\"1h\"\n\
                 [[feed]]\nname=\"both\"\nlocal=true\nurl=\"http://a\"\nmin_interval=\"1h\"";
-    let Checked { config, warnings } = check("f", text).unwrap();
+    let Checked { config, warnings, .. } = check("f", text).unwrap();
     assert_eq!(config.feeds.len(), 2);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
     let words = "does nothing: a feed with local = true and no url has no upstream to poll";

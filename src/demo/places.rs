@@ -73,6 +73,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         url: Some(Url::parse(&format!("http://{publisher}{path}")).ok()?),
         options: FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() },
         source: FeedSource::File,
+        access: None,
     })
 }
 

@@ -3,10 +3,10 @@
 //! The same clients and the same guard as for feeds; where a redirect may lead is for who asks to
 //! say, and each hop is a request of its own.
 
-use super::client::{Core, unreached};
+use super::client::Core;
 use super::error::FetchError;
 use super::freshness;
-use crate::model::Time;
+use crate::model::{ProxyRoute, Time};
 use http::header::{ACCEPT, HeaderValue, LOCATION};
 use std::time::Duration;
 use url::Url;
@@ -23,6 +23,8 @@ pub struct AskRequest {
     pub url: Url,
     /// Whether it is asked by GET instead of HEAD. The body is not read in either case.
     pub get: bool,
+    /// The way there, where it is not the gateway's.
+    pub route: Option<ProxyRoute>,
     /// The time of the request.
     pub now: Time,
 }
@@ -42,10 +44,11 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let client = self.client_for(&url, 0, true)?;
+        let by = self.client_for(&url, 0, true, request.route.as_ref()).await?;
+        let client = &by.client;
         let asked = if request.get { client.get(url.clone()) } else { client.head(url.clone()) };
         let response = asked.header(ACCEPT, PAGES).send().await;
-        let response = response.map_err(|error| unreached(error, &url, 0, &self.limits))?;
+        let response = response.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
         let location = location(response.headers().get(LOCATION), &url);
         // The response is dropped here, and its connection with it where a body is under way.
         let retry_after = freshness::retry_after(response.headers(), request.now);
@@ -76,7 +79,8 @@ mod tests {
     ) -> Result<PageAnswer, FetchError> {
         let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
-        let request = AskRequest { url: Url::parse(url).unwrap(), get, now: Time::from_unix(0) };
+        let (url, now) = (Url::parse(url).unwrap(), Time::from_unix(0));
+        let request = AskRequest { url, get, route: None, now };
         services(settings).unwrap().ask.oneshot(request).await
     }
 

@@ -1,9 +1,13 @@
 //! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
 
-use super::decode::{Coding, DecodeError, decode};
+use super::decode::{Coding, DecodeError, codings, decode};
 use super::error::FetchError;
 use super::{FetchLimits, client};
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use std::time::Duration;
+use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// A body as it came over the wire, with its fingerprint.
@@ -32,6 +36,34 @@ pub(super) async fn read(
     let bytes = body.freeze();
     let print = xxh3_128(&bytes);
     Ok(Wire { bytes, print })
+}
+
+/// How long is waited for the beginning of a body that is no document.
+const BEGINNING_TIME: Duration = Duration::from_secs(5);
+/// The most bytes that the beginning of a body may decompress to.
+const BEGINNING_DECODED: usize = 1024 * 1024;
+
+/// The beginning of a body that says why there is no document, at most `limit` bytes; nothing where it
+/// cannot be read in time.
+pub(super) async fn beginning(
+    mut response: reqwest::Response,
+    headers: &HeaderMap,
+    limit: usize,
+) -> Bytes {
+    let mut wire = BytesMut::new();
+    let reading = async {
+        while wire.len() < limit {
+            let Ok(Some(chunk)) = response.chunk().await else { return };
+            let room = limit.saturating_sub(wire.len());
+            wire.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
+        }
+    };
+    // What came until then may be enough.
+    let _ = timeout(BEGINNING_TIME, reading).await;
+    let applied = headers.get_all(CONTENT_ENCODING).into_iter();
+    let applied = codings(applied.map(|value| value.to_str().unwrap_or("an unreadable one")));
+    let decoded = applied.and_then(|applied| decode(wire.freeze(), &applied, BEGINNING_DECODED));
+    decoded.unwrap_or_default()
 }
 
 /// Decompresses a body, away from the tasks that serve, and fingerprints it.

@@ -5,7 +5,7 @@
 //! the caller needs; what the answer means is for the caller to say.
 
 use super::ask::location;
-use super::client::{Core, broken, unreached};
+use super::client::{Core, broken};
 use super::error::FetchError;
 use super::freshness;
 use crate::model::Time;
@@ -66,7 +66,8 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let client = self.client_for(&url, 0, true)?;
+        let by = self.client_for(&url, 0, true, None).await?;
+        let client = &by.client;
         let call = match request.send {
             None => client.get(url.clone()),
             Some(sent) => client.post(url.clone()).headers(sent.headers).body(sent.body),
@@ -76,7 +77,7 @@ impl Core {
             .header(ACCEPT, HeaderValue::from_static("*/*"))
             .header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut response =
-            call.send().await.map_err(|error| unreached(error, &url, 0, &self.limits))?;
+            call.send().await.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
         let status = response.status().as_u16();
         let retry_after = freshness::retry_after(response.headers(), request.now);
         let location = location(response.headers().get(LOCATION), &url);

@@ -1,43 +1,36 @@
 //! The client: follows redirects itself, so that every hop passes the guard.
 
+use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
+use super::clients::{ClientMaker, Clients, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::error::{FetchError, root_cause};
 use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
-use super::kept_hosts::{KEPT_IDLE, KeptHosts};
+use super::kept_hosts::KeptHosts;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
 use super::redirect::{self, Credentials, RedirectChain};
-use super::resolver::{GuardedResolver, Unresolved};
+use super::resolver::{GuardedResolver, LookupError, Unresolved};
 use super::{
-    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Services, body, decode, freshness,
+    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Services, body, challenge, decode,
+    freshness,
 };
-use crate::model::BodyPrints;
+use crate::model::{BodyPrints, ProxyRoute};
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION,
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LOCATION,
 };
 use reqwest::{Client, Response};
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::time::Instant;
 use tower::{BoxError, ServiceBuilder};
-use url::{Position, Url};
+use url::{Host, Position, Url};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What this gateway can read, best first.
-const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, \
-     application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
-/// The codings that this gateway undoes.
-const CODINGS: &str = "gzip, br, zstd, deflate";
 /// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
 const A_IM: HeaderName = HeaderName::from_static("a-im");
 /// What a delta begins with (RFC 3229 section 10.5.1).
 const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
-/// The most header fields of a response.
-const MAX_HEADERS: usize = 128;
-/// The largest header section of a response, in bytes.
-const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The longest content type that is passed on, in bytes.
 const MAX_CONTENT_TYPE_BYTES: usize = 256;
 
@@ -78,7 +71,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
 }
 
 /// The error of the stack, as ours.
-fn into_fetch_error(error: BoxError, what: &'static str, limit: Duration) -> FetchError {
+fn into_fetch_error(error: BoxError, what: &'static str, limit: std::time::Duration) -> FetchError {
     match error.downcast::<FetchError>() {
         Ok(error) => *error,
         Err(_) => FetchError::Timeout { what, limit },
@@ -86,6 +79,7 @@ fn into_fetch_error(error: BoxError, what: &'static str, limit: Duration) -> Fet
 }
 
 pub(super) struct Core {
+    maker: ClientMaker,
     public: Clients,
     /// For hosts that may be private; clients of their own, so that no other URL ever reaches their
     /// resolver or their connections.
@@ -94,87 +88,153 @@ pub(super) struct Core {
     allow: AllowPrivate,
     kept: Mutex<KeptHosts>,
     pub(super) limits: FetchLimits,
+    /// The way out of every request that has none of its own.
+    proxy: Option<ReadyProxy>,
+    proxy_resolves: bool,
+    /// Look up names that a proxy is asked for, for hosts that are public, private or named.
+    names: [GuardedResolver; 3],
 }
 
-/// Two clients with one resolver.
-#[derive(Clone)]
-struct Clients {
-    /// Keeps a connection to each host open for [`KEPT_IDLE`].
-    keeping: Client,
-    /// Keeps none.
-    closing: Client,
+/// A client for one request, and the proxy that it goes by.
+pub(super) struct ClientForRequest {
+    pub(super) client: Client,
+    /// As messages name it.
+    pub(super) proxy: Option<String>,
 }
 
 impl Core {
     fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         // Whoever was first wins; any provider does.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let agent = user_agent(&settings);
+        let maker = ClientMaker::new(&settings)?;
         let limits = settings.limits;
         let openness = match settings.allow_private {
             AllowPrivate::No => Openness::Public,
             AllowPrivate::All => Openness::Private,
             AllowPrivate::Only(_) => Openness::Named,
         };
-        let (opened, has_roots) = clients(&agent, openness, &limits)?;
+        let (opened, has_roots) = maker.direct(openness)?;
         let public = match openness {
-            Openness::Named => clients(&agent, Openness::Public, &limits)?.0,
+            Openness::Named => maker.direct(Openness::Public)?.0,
             // Every host is public, or none is: the other clients are asked for nothing.
             Openness::Public | Openness::Private => opened.clone(),
         };
+        let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
+        let proxy_resolves = settings.proxy_resolves;
+        let names =
+            [Openness::Public, Openness::Private, Openness::Named].map(GuardedResolver::new);
         let (allow, kept) = (settings.allow_private, Mutex::default());
-        Ok(Self { public, opened, has_roots, allow, kept, limits })
+        Ok(Self {
+            maker,
+            public,
+            opened,
+            has_roots,
+            allow,
+            kept,
+            limits,
+            proxy,
+            proxy_resolves,
+            names,
+        })
     }
 
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, FetchError> {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
+        let identity = RequestIdentity::read(request.access.as_ref()).await?;
+        let asked = IdentifiedRequest { request: &request, identity };
         // Ends by the limit on redirects in `follow`.
         loop {
-            let response = self.ask(&request, &trail, credentials.as_ref()).await?;
+            let response = self.ask(&asked, &trail, credentials.as_ref()).await?;
             let code = response.status().as_u16();
             if !redirect::is_redirect(code) {
-                return self.answer(&request, trail, response).await;
+                return self.answer(&asked, trail, response).await;
             }
             trail.follow(code, response.headers().get(LOCATION).map(HeaderValue::as_bytes))?;
         }
     }
 
     /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
-    /// [`KEPT_IDLE`].
-    pub(super) fn client_for(
+    /// [`KEPT_IDLE`](super::KEPT_IDLE). `route`: the way, where it is not that of every request.
+    pub(super) async fn client_for(
         &self,
         url: &Url,
         hop: usize,
         soon: bool,
-    ) -> Result<&Client, FetchError> {
+        route: Option<&ProxyRoute>,
+    ) -> Result<ClientForRequest, FetchError> {
         let openness = guard::check(url, &self.allow)
             .map_err(|refusal| FetchError::Refused { hop, refusal })?;
         if url.scheme() == "https" && !self.has_roots {
             return Err(FetchError::NoRoots);
         }
-        let clients = if openness == Openness::Public { &self.public } else { &self.opened };
+        let proxy = match route {
+            Some(ProxyRoute::Direct) => None,
+            Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),
+            // The operator's own hosts are not behind it.
+            None => self.proxy.clone().filter(|_| !self.allow.is_own_host(url)),
+        };
+        let clients = match &proxy {
+            Some(proxy) => {
+                self.check_name(url, hop, openness, proxy).await?;
+                self.maker.by_proxy(proxy, openness)?
+            }
+            None if openness == Openness::Public => self.public.clone(),
+            None => self.opened.clone(),
+        };
         let host = xxh3_64(url[..Position::BeforePath].as_bytes());
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let keeps = kept.admit(host, soon, Instant::now());
-        Ok(if keeps { &clients.keeping } else { &clients.closing })
+        let client = if keeps { clients.keeping } else { clients.closing };
+        Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
+    }
+
+    /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no
+    /// address that the guard admits.
+    async fn check_name(
+        &self,
+        url: &Url,
+        hop: usize,
+        openness: Openness,
+        proxy: &ReadyProxy,
+    ) -> Result<(), FetchError> {
+        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
+        let [public, private, named] = &self.names;
+        let names = match openness {
+            Openness::Public => public,
+            Openness::Private => private,
+            Openness::Named => named,
+        };
+        let host = name.to_owned();
+        match names.look_up(name).await {
+            Ok(found) if !found.is_empty() => Ok(()),
+            Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
+            _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
+            Err(LookupError::Unresolved(Unresolved { why })) => {
+                Err(FetchError::Unchecked { host, why })
+            }
+            Ok(_) => Err(FetchError::Unchecked { host, why: "it has none".to_owned() }),
+        }
     }
 
     /// One hop.
     async fn ask(
         &self,
-        request: &FetchRequest,
+        asked: &IdentifiedRequest<'_>,
         trail: &RedirectChain,
         credentials: Option<&Credentials>,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
+        let request = asked.request;
         // A redirect on the same host is the next request to it.
         let soon = request.soon || trail.hops > 0;
-        let client = self.client_for(url, trail.hops, soon)?;
+        let route = request.access.as_ref().and_then(RequestAccess::route);
+        let by = self.client_for(url, trail.hops, soon, route).await?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
-        let asked = client.get(target).headers(conditions(request, url));
-        let response =
-            asked.send().await.map_err(|e| unreached(e, url, trail.hops, &self.limits))?;
+        let mut headers = asked.conditions(url);
+        asked.identity.apply(url, &mut headers);
+        let sent = by.client.get(target).headers(headers).send().await;
+        let response = sent.map_err(|e| by.unreached(e, url, trail.hops, &self.limits))?;
         let size: usize =
             response.headers().iter().map(|(k, v)| k.as_str().len() + v.len() + 4).sum();
         if size > MAX_HEADER_BYTES {
@@ -186,14 +246,15 @@ impl Core {
     /// The answer that stands at the end of the redirects.
     async fn answer(
         &self,
-        request: &FetchRequest,
+        asked: &IdentifiedRequest<'_>,
         trail: RedirectChain,
         mut response: Response,
     ) -> Result<Fetched, FetchError> {
+        let IdentifiedRequest { request, identity } = asked;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let final_url = trail.url.to_string();
-        let found = Validators::from_headers(&headers, &final_url);
+        let found = Validators::from_headers(&headers, &final_url, identity.print);
         let announced = announced(&headers, &final_url);
         let links = hub_links(&headers, &final_url);
         let mut fetched = Fetched {
@@ -209,30 +270,61 @@ impl Core {
             notes: trail.notes,
         };
         match status {
-            304 if !has_conditions(request, &trail.url) => Err(FetchError::Unasked304),
+            304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),
             304 => {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
             }
             200 | 203 | 226 => {
                 let delta = status == 226;
-                if delta && request.deltas && !begins_there(&headers, request, &trail.url) {
+                if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
                     return Err(FetchError::DeltaBase);
                 }
                 let wire = body::read(response, &self.limits).await?;
                 fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-                fetched.answer = if !delta && request.known_wire == Some(wire.print) {
-                    FetchAnswer::Same
-                } else {
-                    FetchAnswer::Document(Box::pin(self.document(wire, &headers, delta)).await?)
-                };
+                if !delta && request.known_wire == Some(wire.print) {
+                    fetched.answer = FetchAnswer::Same;
+                    return Ok(fetched);
+                }
+                let document = Box::pin(self.document(wire, &headers, delta)).await?;
+                if let Some(service) = challenge::in_page(&headers, &document.bytes) {
+                    let redirected_to = asked.redirected(trail.hops, fetched.final_url);
+                    let (code, retry_after) = (status, None);
+                    return Err(FetchError::Challenge {
+                        service,
+                        code,
+                        retry_after,
+                        redirected_to,
+                    });
+                }
+                fetched.answer = FetchAnswer::Document(document);
                 Ok(fetched)
             }
             code => {
                 let retry_after = freshness::retry_after(&headers, request.now);
-                let is_other = trail.hops > 0 || request.start.is_some();
-                let redirected_to = is_other.then_some(fetched.final_url);
-                Err(FetchError::Status { code, retry_after, redirected_to })
+                let withheld = identity.withheld_from(&trail.url);
+                let is_known = identity.is_known_to(&trail.url);
+                let host = trail.url.host_str().unwrap_or_default().to_owned();
+                let redirected_to = asked.redirected(trail.hops, fetched.final_url);
+                let start = match challenge::needs_body(code, &headers) {
+                    true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
+                    false => bytes::Bytes::new(),
+                };
+                if let Some(service) = challenge::recognize(code, &headers, &start) {
+                    return Err(FetchError::Challenge {
+                        service,
+                        code,
+                        retry_after,
+                        redirected_to,
+                    });
+                }
+                Err(match (withheld, redirected_to) {
+                    (Some(origin), Some(redirected_to)) if matches!(code, 401 | 403) => {
+                        FetchError::Withheld { code, retry_after, redirected_to, host, origin }
+                    }
+                    _ if code == 401 && is_known => FetchError::WrongCredentials,
+                    (_, redirected_to) => FetchError::Status { code, retry_after, redirected_to },
+                })
             }
         }
     }
@@ -258,108 +350,81 @@ impl Core {
     }
 }
 
-/// Whether a request to `url` has conditions: none where the validators are another address's.
-fn has_conditions(request: &FetchRequest, url: &Url) -> bool {
-    let validators = &request.validators;
-    !validators.is_empty() && validators.answered_by.as_deref() == Some(url.as_str())
+/// A request, and as whom it is made.
+struct IdentifiedRequest<'a> {
+    request: &'a FetchRequest,
+    identity: RequestIdentity,
 }
 
-/// The conditions of a request to `url`.
-fn conditions(request: &FetchRequest, url: &Url) -> HeaderMap {
-    let validators = &request.validators;
-    let mut headers = HeaderMap::new();
-    if has_conditions(request, url) {
-        let mut set = |name: HeaderName, value: Option<&String>| {
-            let value = value.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
-            if let Some(value) = value {
-                headers.insert(name, value);
+impl IdentifiedRequest<'_> {
+    /// Whether a request to `url` has conditions: none where the validators are another address's, or
+    /// were given to who asked otherwise.
+    fn has_conditions(&self, url: &Url) -> bool {
+        let validators = &self.request.validators;
+        !validators.is_empty()
+            && validators.answered_by.as_deref() == Some(url.as_str())
+            && validators.given_to == self.identity.print
+    }
+
+    /// The conditions of a request to `url`.
+    fn conditions(&self, url: &Url) -> HeaderMap {
+        let validators = &self.request.validators;
+        let mut headers = HeaderMap::new();
+        if self.has_conditions(url) {
+            let mut set = |name: HeaderName, value: Option<&String>| {
+                let value = value.and_then(|text| HeaderValue::from_bytes(text.as_bytes()).ok());
+                if let Some(value) = value {
+                    headers.insert(name, value);
+                }
+            };
+            set(IF_NONE_MATCH, validators.etag.as_ref());
+            set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
+            if self.request.deltas && headers.contains_key(IF_NONE_MATCH) {
+                headers.insert(A_IM, HeaderValue::from_static("feed"));
             }
+        }
+        headers
+    }
+
+    /// Whether a delta leads on from the document that is known. One that does not say what it begins
+    /// with begins with the one that was named (RFC 3229 section 10.5.1).
+    fn begins_there(&self, headers: &HeaderMap, url: &Url) -> bool {
+        let text = |value: Option<&HeaderValue>| {
+            let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+            text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
         };
-        set(IF_NONE_MATCH, validators.etag.as_ref());
-        set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
-        if request.deltas && headers.contains_key(IF_NONE_MATCH) {
-            headers.insert(A_IM, HeaderValue::from_static("feed"));
+        let named = text(self.conditions(url).get(IF_NONE_MATCH));
+        let base = text(headers.get(DELTA_BASE));
+        named.is_some() && base.is_none_or(|base| Some(base) == named)
+    }
+
+    /// The address that answered, where redirects led to another one.
+    fn redirected(&self, hops: usize, final_url: String) -> Option<String> {
+        (hops > 0 || self.request.start.is_some()).then_some(final_url)
+    }
+}
+
+impl ClientForRequest {
+    /// Why no response came.
+    pub(super) fn unreached(
+        &self,
+        error: reqwest::Error,
+        url: &Url,
+        hop: usize,
+        limits: &FetchLimits,
+    ) -> FetchError {
+        let error = unreached(error, url, hop, limits);
+        match (error, &self.proxy) {
+            (FetchError::Connect { host, why } | FetchError::Name { host, why }, Some(proxy)) => {
+                FetchError::Proxy { proxy: proxy.clone(), host, why }
+            }
+            (error, _) => error,
         }
     }
-    headers
-}
-
-/// Whether a delta leads on from the document that is known. One that does not say what it begins
-/// with begins with the one that was named (RFC 3229 section 10.5.1).
-fn begins_there(headers: &HeaderMap, request: &FetchRequest, url: &Url) -> bool {
-    let text = |value: Option<&HeaderValue>| {
-        let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
-        text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
-    };
-    let named = text(conditions(request, url).get(IF_NONE_MATCH));
-    let base = text(headers.get(DELTA_BASE));
-    named.is_some() && base.is_none_or(|base| Some(base) == named)
-}
-
-/// How the gateway names itself where nothing else is configured.
-const USER_AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
-
-fn user_agent(settings: &FetchSettings) -> String {
-    let sendable = |text: &&str| HeaderValue::from_str(text).is_ok();
-    let about = settings.about_url.as_deref().filter(sendable);
-    let name = settings.user_agent.as_deref().filter(sendable).unwrap_or(USER_AGENT);
-    about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"))
-}
-
-/// Clients that give out their connections to addresses that `openness` admits, and whether they know
-/// root certificates.
-fn clients(
-    agent: &str,
-    openness: Openness,
-    limits: &FetchLimits,
-) -> Result<(Clients, bool), FetchError> {
-    let resolver = Arc::new(GuardedResolver::new(openness));
-    let (keeping, has_roots) = client(agent, &resolver, 1, limits)?;
-    let (closing, _) = client(agent, &resolver, 0, limits)?;
-    Ok((Clients { keeping, closing }, has_roots))
-}
-
-/// A client that keeps so many idle connections to one host, and whether it knows root certificates. A
-/// machine without any must still be able to poll `http` addresses.
-fn client(
-    agent: &str,
-    resolver: &Arc<GuardedResolver>,
-    idle: usize,
-    limits: &FetchLimits,
-) -> Result<(Client, bool), FetchError> {
-    let builder = || {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
-        Client::builder()
-            .user_agent(agent)
-            .default_headers(headers)
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .no_proxy()
-            .dns_resolver(Arc::clone(resolver))
-            .connect_timeout(limits.connect)
-            .read_timeout(limits.idle)
-            .pool_idle_timeout(KEPT_IDLE)
-            .pool_max_idle_per_host(idle)
-            .http1_max_headers(MAX_HEADERS)
-            .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
-    };
-    if let Ok(client) = builder().build() {
-        return Ok((client, true));
-    }
-    let without = builder().tls_certs_only([]).build();
-    let failed = |error| FetchError::Client { what: "be set up", why: root_cause(&error) };
-    Ok((without.map_err(failed)?, false))
 }
 
 /// Why no response came.
-pub(super) fn unreached(
-    error: reqwest::Error,
-    url: &Url,
-    hop: usize,
-    limits: &FetchLimits,
-) -> FetchError {
+fn unreached(error: reqwest::Error, url: &Url, hop: usize, limits: &FetchLimits) -> FetchError {
     let error = error.without_url();
     if let Some(refusal) = cause::<Refusal>(&error) {
         return FetchError::Refused { hop, refusal: refusal.clone() };

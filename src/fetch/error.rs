@@ -1,5 +1,6 @@
 //! Why a fetch failed, and who has to do something about it.
 
+use super::challenge::ChallengeService;
 use super::guard::Refusal;
 use super::redirect::MAX_REDIRECTS;
 use std::error::Error;
@@ -128,6 +129,70 @@ pub enum FetchError {
         /// The address that answered, where redirects led to another one.
         redirected_to: Option<String>,
     },
+    /// The challenge or the block of a service that protects the publisher.
+    #[error(
+        "the publisher answered {code} with the challenge of {service}, which protects it from \
+         programs; ask the publisher to let this gateway's address or User-Agent pass, or set a \
+         cookie or a user_agent for the feed that {service} lets pass"
+    )]
+    Challenge {
+        service: ChallengeService,
+        /// The status.
+        code: u16,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+        /// The address that answered, where redirects led to another one.
+        redirected_to: Option<String>,
+    },
+    /// Another origin wants credentials than the one that they are for.
+    #[error(
+        "a redirect of the publisher leads to {host}, which answered {code}; the credentials of this \
+         feed go to {origin} alone: if that host is to have them, make its address the url of the feed"
+    )]
+    Withheld {
+        /// The status.
+        code: u16,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+        /// The address that answered.
+        redirected_to: String,
+        host: String,
+        /// Whose they are.
+        origin: String,
+    },
+    /// 401 to the credentials of the feed.
+    #[error(
+        "the publisher answered 401 to the credentials of this feed: it does not take them; give the feed \
+         those that hold now"
+    )]
+    WrongCredentials,
+    /// A secret cannot be had.
+    #[error("the secret {name} of the feed cannot be used: {why}")]
+    Secret {
+        /// The key of the configuration, and what of it.
+        name: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The proxy gave no connection.
+    #[error("the proxy {proxy} gave no connection to {host}: {why}")]
+    Proxy {
+        /// Its address, without credentials.
+        proxy: String,
+        host: String,
+        /// What was said.
+        why: String,
+    },
+    /// A name that a proxy would be asked for cannot be looked up here.
+    #[error(
+        "the name {host} leads to no address here ({why}), so that nobody knows whether the proxy would \
+         find a private one; say polling.proxy_resolves = true if only the proxy knows names"
+    )]
+    Unchecked {
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
     Unasked304,
@@ -175,8 +240,15 @@ impl FetchError {
     /// Who is to blame.
     pub const fn blame(&self) -> FetchBlame {
         match self {
-            Self::Refused { hop: 0, .. } | Self::NoRoots => FetchBlame::Operator,
+            Self::Refused { hop: 0, .. }
+            | Self::NoRoots
+            | Self::Secret { .. }
+            | Self::Unchecked { .. }
+            | Self::Withheld { .. }
+            | Self::WrongCredentials
+            | Self::Status { code: 407, .. } => FetchBlame::Operator,
             Self::Connect { .. }
+            | Self::Proxy { .. }
             | Self::Name { .. }
             | Self::Timeout { .. }
             | Self::CutOff { .. } => FetchBlame::Network,
@@ -188,8 +260,12 @@ impl FetchError {
     /// When to ask again.
     pub const fn retry(&self) -> Retry {
         match self {
-            Self::Status { retry_after: Some(wait), .. } => Retry::After(*wait),
-            Self::Status { code: 429 | 503, .. } => Retry::Busy,
+            Self::Status { retry_after: Some(wait), .. }
+            | Self::Challenge { retry_after: Some(wait), .. }
+            | Self::Withheld { retry_after: Some(wait), .. } => Retry::After(*wait),
+            Self::Status { code: 429 | 503, .. } | Self::Challenge { code: 429 | 503, .. } => {
+                Retry::Busy
+            }
             Self::Status { code: 410, .. } | Self::Refused { .. } => Retry::Seldom,
             _ => Retry::Backoff,
         }
@@ -198,7 +274,8 @@ impl FetchError {
     /// Whether a host asks to be left alone; `asked`: the address that was asked for.
     pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
         match self {
-            Self::Status { code, retry_after, redirected_to } => {
+            Self::Status { code, retry_after, redirected_to }
+            | Self::Challenge { code, retry_after, redirected_to, .. } => {
                 let address = redirected_to.as_deref().unwrap_or(asked);
                 PauseRequest::from_status(*code, *retry_after, address)
             }
@@ -209,7 +286,11 @@ impl FetchError {
     /// The HTTP status that came instead of a document.
     pub const fn status(&self) -> Option<u16> {
         match self {
-            Self::Status { code, .. } | Self::Location { code } => Some(*code),
+            Self::Status { code, .. }
+            | Self::Challenge { code, .. }
+            | Self::Withheld { code, .. }
+            | Self::Location { code } => Some(*code),
+            Self::WrongCredentials => Some(401),
             Self::Unasked304 => Some(304),
             _ => None,
         }
@@ -220,6 +301,7 @@ fn meaning(code: u16) -> &'static str {
     match code {
         204 | 205 => ", which carries no document",
         401 => ": it wants credentials",
+        407 => ": the proxy wants credentials, or others",
         403 => ": it forbids this gateway to read the feed",
         404 => ": there is no such feed at present",
         410 => ": the feed is gone for good",
@@ -274,6 +356,42 @@ mod tests {
                 "the publisher answered 410: the feed is gone for good",
                 FetchBlame::Upstream,
                 Retry::Seldom,
+            ),
+            (
+                status(401, None),
+                "the publisher answered 401: it wants credentials",
+                FetchBlame::Upstream,
+                Retry::Backoff,
+            ),
+            (
+                FetchError::WrongCredentials,
+                "the publisher answered 401 to the credentials of this feed: it does not take them; \
+                 give the feed those that hold now",
+                FetchBlame::Operator,
+                Retry::Backoff,
+            ),
+            (
+                FetchError::Challenge {
+                    service: ChallengeService::AwsWaf,
+                    code: 429,
+                    retry_after: None,
+                    redirected_to: None,
+                },
+                "the publisher answered 429 with the challenge of AWS WAF, which protects it from \
+                 programs; ask the publisher to let this gateway's address or User-Agent pass, or set \
+                 a cookie or a user_agent for the feed that AWS WAF lets pass",
+                FetchBlame::Upstream,
+                Retry::Busy,
+            ),
+            (
+                FetchError::Proxy {
+                    proxy: "http://p:3128".to_owned(),
+                    host: "a.example".to_owned(),
+                    why: "refused".to_owned(),
+                },
+                "the proxy http://p:3128 gave no connection to a.example: refused",
+                FetchBlame::Network,
+                Retry::Backoff,
             ),
             (
                 FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) },

@@ -179,6 +179,24 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
     if openness.admits(address) { Ok(openness) } else { Err(Refusal::address(&host, address)) }
 }
 
+/// Whether a proxy may be asked that no configuration names: at an address that may be connected to, or
+/// under a name and a port that are allowed, since any other name may lead to anything.
+pub fn admits_proxy(address: &str, allow: &AllowPrivate) -> bool {
+    let Ok(url) = Url::parse(address) else { return false };
+    let usual = match url.scheme() {
+        "http" => 80,
+        "https" => 443,
+        _ => 1080,
+    };
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port().unwrap_or(usual));
+    // Addresses are normalised in URLs of the web alone.
+    let Ok(url) = Url::parse(&format!("http://{host}:{port}/")) else { return false };
+    match url.host() {
+        Some(Host::Domain(_)) => allow.openness(&url) != Openness::Public,
+        _ => check(&url, allow).is_ok(),
+    }
+}
+
 /// The URL as it may be shown and logged: without credentials, keys and fragment.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();

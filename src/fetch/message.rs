@@ -1,6 +1,7 @@
 //! What is asked of the client, and what it answers.
 
-use crate::model::{BodyPrints, Time};
+use super::RequestAccess;
+use crate::model::{BodyPrints, FeedRecord, Time};
 use crate::sup::{SupAnnouncement, in_header, in_links};
 use crate::websub::HubLinks;
 use bytes::Bytes;
@@ -19,12 +20,15 @@ pub struct Validators {
     pub last_modified: Option<String>,
     /// The address that gave them; they are sent to no other one.
     pub answered_by: Option<String>,
+    /// Whom they were given to, as this program tells credentials apart while it runs; 0: who has
+    /// none. They are sent for nobody else, whose document may be another.
+    pub given_to: u64,
 }
 
 impl Validators {
     /// Reads the validators of a response. One that is too long or not UTF-8 is not kept, since it
     /// could not be sent back as it came.
-    pub fn from_headers(headers: &HeaderMap, answered_by: &str) -> Self {
+    pub fn from_headers(headers: &HeaderMap, answered_by: &str, given_to: u64) -> Self {
         let kept = |name: &HeaderName| {
             let value = headers.get(name)?.as_bytes();
             let text = std::str::from_utf8(value).ok()?;
@@ -34,6 +38,7 @@ impl Validators {
             etag: kept(&ETAG),
             last_modified: kept(&LAST_MODIFIED),
             answered_by: Some(answered_by.to_owned()),
+            given_to,
         }
     }
 
@@ -43,6 +48,7 @@ impl Validators {
             etag: self.etag.or_else(|| earlier.etag.clone()),
             last_modified: self.last_modified.or_else(|| earlier.last_modified.clone()),
             answered_by: self.answered_by.or_else(|| earlier.answered_by.clone()),
+            given_to: self.given_to,
         }
     }
 
@@ -67,6 +73,8 @@ pub struct FetchRequest {
     pub known_wire: Option<u128>,
     /// Whether its host is asked again within [`KEPT_IDLE`](super::KEPT_IDLE), as far as is known.
     pub soon: bool,
+    /// What the feed is asked with beside its address, where that is not as of every other.
+    pub access: Option<RequestAccess>,
     /// The time of the request.
     pub now: Time,
 }
@@ -81,8 +89,17 @@ impl FetchRequest {
             deltas: false,
             known_wire: None,
             soon: false,
+            access: None,
             now,
         }
+    }
+}
+
+impl FetchRequest {
+    /// The same as a feed is asked for.
+    pub fn for_feed(self, feed: &FeedRecord) -> Self {
+        let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
+        Self { access, ..self }
     }
 }
 
@@ -171,22 +188,27 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, "W/\"a b\"".parse().unwrap());
         headers.insert(LAST_MODIFIED, "yesterday, or so".parse().unwrap());
-        let kept = Validators::from_headers(&headers, "http://e.org/");
+        let kept = Validators::from_headers(&headers, "http://e.org/", 0);
         assert_eq!(kept.etag.as_deref(), Some("W/\"a b\""));
         assert_eq!(kept.last_modified.as_deref(), Some("yesterday, or so"));
 
         headers.insert(ETAG, "x".repeat(MAX_VALIDATOR_BYTES + 1).parse().unwrap());
         headers.insert(LAST_MODIFIED, http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap());
-        assert!(Validators::from_headers(&headers, "http://e.org/").is_empty());
+        assert!(Validators::from_headers(&headers, "http://e.org/", 0).is_empty());
     }
 
     #[test]
     fn a_304_replaces_what_it_repeats_and_keeps_the_rest() {
         let text = |t: &str| Some(t.to_owned());
-        let old = Validators { etag: text("1"), last_modified: text("d"), answered_by: text("u") };
-        let new = Validators { etag: text("2"), last_modified: None, answered_by: text("u") };
+        let of = |etag, last_modified| Validators {
+            etag: text(etag),
+            last_modified,
+            answered_by: text("u"),
+            given_to: 7,
+        };
+        let (old, new) = (of("1", text("d")), of("2", None));
         let both = new.or(&old);
-        assert_eq!((both.etag, both.last_modified), (text("2"), text("d")));
+        assert_eq!(both, of("2", text("d")));
     }
 
     #[test]

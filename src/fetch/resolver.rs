@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
+use tower::BoxError;
 
 /// The most addresses of one name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
@@ -31,16 +32,48 @@ pub const MAX_NAMES: usize = 4096;
 
 /// The system's resolver behind the guard. What it returns is what is connected to, so that a name
 /// cannot answer differently between the check and the connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct GuardedResolver {
     openness: Openness,
+    /// The host that the operator named as the proxy, which may have any address.
+    named: Option<String>,
     answers: Arc<Mutex<ResolvedNames>>,
+}
+
+/// Why a name cannot be connected to.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// Its addresses are refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It has none.
+    #[error(transparent)]
+    Unresolved(#[from] Unresolved),
 }
 
 impl GuardedResolver {
     /// A resolver that gives out the addresses that `openness` admits.
     pub fn new(openness: Openness) -> Self {
-        Self { openness, answers: Arc::default() }
+        Self { openness, named: None, answers: Arc::default() }
+    }
+
+    /// The same, and one host that may have any address.
+    pub fn with_named(self, host: String) -> Self {
+        Self { named: Some(host), ..self }
+    }
+
+    /// The admitted addresses of a name.
+    pub async fn look_up(&self, name: &str) -> Result<Arc<[SocketAddr]>, LookupError> {
+        let lock = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(name, Instant::now());
+        if let Some(kept) = known {
+            return Ok(kept);
+        }
+        let is_named = self.named.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(name));
+        let openness = if is_named { Openness::Named } else { self.openness };
+        let kept: Arc<[SocketAddr]> = ask(name, openness).await?.into();
+        lock().keep(name, &kept, Instant::now());
+        Ok(kept)
     }
 }
 
@@ -69,29 +102,20 @@ impl ResolvedNames {
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (openness, answers) = (self.openness, Arc::clone(&self.answers));
+        let resolver = self.clone();
         Box::pin(async move {
-            let lock = || answers.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = lock().get(name.as_str(), Instant::now());
-            let kept = match known {
-                Some(kept) => kept,
-                None => {
-                    let kept: Arc<[SocketAddr]> = ask(name.as_str(), openness).await?.into();
-                    lock().keep(name.as_str(), &kept, Instant::now());
-                    kept
-                }
-            };
-            let addresses: Vec<SocketAddr> = kept.to_vec();
+            let found = resolver.look_up(name.as_str()).await.map_err(|error| match error {
+                LookupError::Refused(refusal) => BoxError::from(refusal),
+                LookupError::Unresolved(unresolved) => unresolved.into(),
+            })?;
+            let addresses: Vec<SocketAddr> = found.to_vec();
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
 /// Asks the system's resolver.
-async fn ask(
-    name: &str,
-    openness: Openness,
-) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
+async fn ask(name: &str, openness: Openness) -> Result<Vec<SocketAddr>, LookupError> {
     // Port 0 stands for "the port of the URL".
     let unresolved = |why: String| Unresolved { why };
     let found = timeout(RESOLVE_TIME, tokio::net::lookup_host((name, 0))).await;

@@ -1,8 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
 use super::{
-    Backfill, Enrolment, FeedName, HubSubscription, Ignore, Overlap, SharingOptions, ShownAddress,
-    Time, UpdateHints,
+    Backfill, Enrolment, FeedAccess, FeedName, HubSubscription, Ignore, Overlap, SharingOptions,
+    ShownAddress, Time, UpdateHints,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -156,6 +156,8 @@ pub struct FeedRecord {
     pub options: FeedOptions,
     /// What the list of subscriptions says of it.
     pub enrolment: Enrolment,
+    /// What its publisher is asked with beside the address; `None` where that is as of every other.
+    pub access: Option<Box<FeedAccess>>,
 }
 
 impl FeedRecord {

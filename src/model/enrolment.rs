@@ -141,6 +141,7 @@ mod tests {
             standing,
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
+            access: None,
         }
     }
 

@@ -203,6 +203,7 @@ mod tests {
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
             enrolment: Enrolment { places, ..Enrolment::default() },
+            access: None,
         }
     }
 

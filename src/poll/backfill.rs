@@ -90,7 +90,7 @@ async fn made(
         return Ok((None, None));
     }
     let url = with_credentials(walk.next.as_deref().unwrap_or(&feed.url), &feed.url);
-    let request = FetchRequest::whole(url, now);
+    let request = FetchRequest::whole(url, now).for_feed(feed);
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),

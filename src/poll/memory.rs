@@ -74,6 +74,8 @@ pub struct Memory {
     settled: bool,
     /// When a refresh was begun that has not succeeded yet.
     refreshing: Option<Time>,
+    /// Whom the validators were given to; 0: who has no credentials.
+    given_to: u64,
 }
 
 impl Memory {
@@ -124,6 +126,7 @@ impl Memory {
             same_since: Revision::default(),
             settled: false,
             refreshing: None,
+            given_to: 0,
         };
         if let Some(kept) = schedule {
             memory.written.part(kept.as_ref().clone());
@@ -199,6 +202,7 @@ impl Memory {
             etag: self.poll.etag.clone(),
             last_modified: self.poll.last_modified.clone(),
             answered_by: self.poll.answered_by.clone(),
+            given_to: self.given_to,
         };
         let begin_there = self.settled && !due && !asked_for;
         // A held document is judged again at each poll, or its hold could never be confirmed.
@@ -213,8 +217,10 @@ impl Memory {
             deltas: false,
             known_wire: known.map(|prints| prints.wire),
             soon: self.is_polled_often(now),
+            access: None,
             now,
         }
+        .for_feed(feed)
     }
 
     /// Whether its next poll comes before an idle connection is closed, if that is as soon after this
@@ -307,7 +313,8 @@ impl Memory {
     /// feed are not kept: a 304 to them would count as having seen it.
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool) {
         self.poll.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
-        let Validators { etag, last_modified, .. } = &fetched.validators;
+        let Validators { etag, last_modified, given_to, .. } = &fetched.validators;
+        self.given_to = *given_to;
         replace(&mut self.poll.etag, etag.as_deref().filter(|_| keep_validators));
         replace(&mut self.poll.last_modified, last_modified.as_deref().filter(|_| keep_validators));
         replace(&mut self.poll.answered_by, Some(&fetched.final_url));
@@ -442,10 +449,15 @@ impl Memory {
         self.written.is_outdated(&self.poll, committed, || self.schedule())
     }
 
-    /// What to write down; from now on it is taken for written.
+    /// What to write down; from now on it is taken for written. Validators that were given to who has
+    /// credentials are not: nobody knows after a restart whether those are still the same.
     pub fn write(&mut self) -> PollState {
         self.written = Written::new(&self.poll, self.polled);
-        PollState { schedule: self.schedule().map(Box::new), ..self.poll.clone() }
+        let mut poll = PollState { schedule: self.schedule().map(Box::new), ..self.poll.clone() };
+        if self.given_to != 0 {
+            (poll.body, poll.etag, poll.last_modified) = (None, None, None);
+        }
+        poll
     }
 }
 

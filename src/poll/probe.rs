@@ -9,7 +9,7 @@ use super::memory::UnchangedCount;
 use super::polling::PollContext;
 use crate::fetch::{AskRequest, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use crate::model::{EventKind, FeedRecord, Revision, Time};
+use crate::model::{EventKind, FeedRecord, Probing, ProxyRoute, Revision, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,11 @@ pub(super) async fn plan(
     feed: &Arc<FeedRecord>,
     room: usize,
 ) -> Option<ProbePlan> {
+    // Who reads a feed with credentials is nobody's business, unless the operator asks for all.
+    let has_credentials = feed.access.as_ref().is_some_and(|access| access.has_credentials());
+    if has_credentials && feed.options.probe == Probing::Doubts {
+        return None;
+    }
     let snapshot = match bench.store.snapshot(&feed.name).await {
         Ok(snapshot) => snapshot?,
         Err(error) => {
@@ -76,7 +81,8 @@ pub(super) async fn run(
     cancel: CancellationToken,
 ) -> Result<ProbeResult, RoundError> {
     let begun = bench.clock.now();
-    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun);
+    let route = feed.access.as_ref().and_then(|access| access.route.clone());
+    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun).by(route);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -123,6 +129,8 @@ struct Asking<'a> {
     asked_for: Option<PauseRequest>,
     /// When it began, from which times in answers are reckoned.
     begun: Time,
+    /// The way there, where it is not the gateway's.
+    route: Option<ProxyRoute>,
 }
 
 impl<'a> Asking<'a> {
@@ -130,7 +138,13 @@ impl<'a> Asking<'a> {
         let now = Instant::now();
         let deadline = now + PROBE_TIME;
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        Self { ask, plan, pause, next: now, deadline, get, requests, refused, asked_for, begun }
+        let (next, route) = (now, None);
+        Self { ask, plan, pause, next, deadline, get, requests, refused, asked_for, begun, route }
+    }
+
+    /// The same by another way.
+    fn by(self, route: Option<ProxyRoute>) -> Self {
+        Self { route, ..self }
     }
 
     /// What is listed first, then a made-up address, then the items.
@@ -200,7 +214,8 @@ impl<'a> Asking<'a> {
         let mut url = page.clone();
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
-            let request = AskRequest { url: url.clone(), get, now: self.begun };
+            let route = self.route.clone();
+            let request = AskRequest { url: url.clone(), get, route, now: self.begun };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),

@@ -88,6 +88,8 @@ struct ScheduledFeed {
     waiting: Vec<CommandReply>,
     /// What is to become of it when the round in flight is over.
     successor: Option<Arc<FeedRecord>>,
+    /// Whether its publisher is asked with something else since the round in flight began.
+    asked_otherwise: bool,
     leaving: bool,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
@@ -253,6 +255,7 @@ impl PollScheduler {
             running: None,
             waiting: Vec::new(),
             successor: None,
+            asked_otherwise: false,
             leaving: false,
             left: Vec::new(),
             asked: Allowance::default(),

@@ -88,6 +88,7 @@ async fn complete(
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
     let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
+    let request = request.for_feed(feed);
     let fetched = bench.fetch.clone().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);

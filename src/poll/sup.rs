@@ -63,6 +63,7 @@ impl Question {
             known_wire: self.wire,
             deltas: false,
             soon: true,
+            access: None,
             now,
         };
         let fetched = fetch.clone().oneshot(request).await?;

@@ -184,6 +184,9 @@ fn content(
                 a href={ "/feeds/" (status.name) "/conflicts" } { "look and decide" } "."
             }
         }
+        @if let Some(access) = &status.access {
+            p.quiet { "Its publisher is asked with " (access.describe()) "." }
+        }
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if let Some(hold) = hold {

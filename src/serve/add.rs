@@ -5,7 +5,7 @@ use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
 use super::problem::Problem;
 use super::session::sign_in_address;
 use super::{REQUEST_BODY_LIMIT, SharedState, admin, html};
-use crate::model::{FeedName, FeedOptions};
+use crate::model::{FeedAccess, FeedName, FeedOptions};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -102,7 +102,11 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         let said = format!("there is a feed {name} already; choose another name");
         return Err(Problem::new(StatusCode::CONFLICT, said).about("name"));
     }
-    let put = PutFeed { url: address.to_owned(), options: FeedOptions::default() };
+    let put = PutFeed {
+        url: address.to_owned(),
+        options: FeedOptions::default(),
+        access: FeedAccess::default(),
+    };
     let (acting, feed) = (Arc::clone(room), name.clone());
     let done = admin::to_the_end(async move {
         let done = acting.operator.put(&feed, put).await;

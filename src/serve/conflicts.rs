@@ -6,6 +6,7 @@ mod form;
 mod page;
 
 pub(super) use form::resolve;
+pub(super) use page::excerpt;
 
 use super::admission::{Admission, Work, WorkKind};
 use super::client::Client;

@@ -187,6 +187,7 @@ mod tests {
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
+            access: None,
         }
     }
 

@@ -10,7 +10,7 @@ use super::query::{self, ViewQuery};
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
-use super::{AppState, SharedState, past};
+use super::{AppState, SharedState, past, reading};
 use crate::load::Load;
 use crate::model::{ArchivePlace, FeedName, FeedRecord};
 use crate::render::{Container, ViewKind};
@@ -38,6 +38,11 @@ const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 /// The same where the address does not name the container.
 const VARY_CHOSEN: HeaderValue = HeaderValue::from_static("A-IM, Accept, Accept-Encoding");
 const VARY_CHOSEN_PLAIN: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
+/// The same of the reader view, which a browser gets as a page.
+const VARY_READER: HeaderValue =
+    HeaderValue::from_static("A-IM, Accept, Accept-Encoding, Sec-Fetch-Dest");
+const VARY_READER_PLAIN: HeaderValue =
+    HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
 const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
@@ -49,7 +54,7 @@ pub(super) fn unreadable<T>(_: T) -> Problem {
 
 /// `GET /feeds/NAME`, `GET /feeds/NAME/sync`, `GET /feeds/NAME/complete`.
 pub(super) async fn view(
-    State(room): State<SharedState>,
+    State(state): State<SharedState>,
     client: Client,
     path: MatchedPath,
     name: NameInPath,
@@ -57,13 +62,18 @@ pub(super) async fn view(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (room, headers) = (&*room, &headers);
+    let (room, headers) = (&*state, &headers);
     let (kind, route) = match path.as_str().rsplit_once('/') {
         Some((_, "sync")) => (ViewKind::Sync, "/feeds/{name}/sync"),
         Some((_, "complete")) => (ViewKind::Complete, "/feeds/{name}/complete"),
         _ => (ViewKind::Reader, "/feeds/{name}"),
     };
     let name = name.map_err(unreadable)?.0;
+    if kind == ViewKind::Reader && reading::is_asked_for(uri.query().unwrap_or_default(), headers)?
+    {
+        let record = room.directory.served(&name).await?;
+        return reading::page(&state, client, &record).await;
+    }
     // As they were before anything was read: what changes meanwhile is seen by them.
     let directory = room.directory.mark();
     let forgotten = room.shelf.forgotten();
@@ -194,6 +204,9 @@ impl Resource<'_> {
     /// What the answer depends on beside the address.
     const fn vary(self, shelf: &RenditionCache) -> HeaderValue {
         match self {
+            Self::View { kind: ViewKind::Reader, is_named: false } => {
+                if shelf.has_deltas(ViewKind::Reader) { VARY_READER } else { VARY_READER_PLAIN }
+            }
             Self::View { kind, is_named } => match (shelf.has_deltas(kind), is_named) {
                 (true, false) => VARY_CHOSEN,
                 (true, true) => VARY,

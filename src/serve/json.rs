@@ -1,5 +1,6 @@
 //! The JSON of what is not written as it is kept: the contract's words, whatever the types are called.
 
+use super::access;
 use super::address::shown;
 use crate::judge::{self, PendingAbsence};
 use crate::model::{
@@ -67,7 +68,7 @@ pub(super) fn feed(
 ) -> Value {
     let walk = status.polling.backfill.as_ref();
     let more = json!({
-        "options": options(&status.options),
+        "options": with(options(&status.options), access::shown(status.access.as_deref())),
         "backfill": walk.map(|walk| backfill(walk, status.options.secret)),
         "listed": record.map(listed),
         "state": state.map(feed_state),

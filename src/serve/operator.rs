@@ -1,6 +1,6 @@
 //! The seam to what polling does for administration: serving asks, somebody else acts.
 
-use crate::model::{Decision, FeedName, FeedOptions, SyncId, Tick, Time};
+use crate::model::{Decision, FeedAccess, FeedName, FeedOptions, SyncId, Tick, Time};
 use crate::record::local::{Act, ActError, Acted};
 use crate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use crate::store::{CommitError, StoreError};
@@ -153,6 +153,8 @@ pub struct PutFeed {
     pub url: String,
     /// Everything else.
     pub options: FeedOptions,
+    /// What its publisher is asked with; a secret that is left out is the one that is stored.
+    pub access: FeedAccess,
 }
 
 /// What is at an address.

@@ -245,6 +245,7 @@ mod tests {
             standing,
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
+            access: None,
         };
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));

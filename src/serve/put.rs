@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 /// Reads a body; a mistake names its key.
 pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
     let table = config::feed_settings(&object(body)?);
-    let FeedSettings { url, options, .. } =
+    let FeedSettings { url, options, access, .. } =
         table.map_err(|(key, said)| Problem::parameter(&key, said))?;
     if url.is_none() && !options.sharing.local {
         let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
         return Err(Problem::parameter("url", said));
     }
-    Ok(PutFeed { url: url.map(String::from).unwrap_or_default(), options })
+    Ok(PutFeed { url: url.map(String::from).unwrap_or_default(), options, access })
 }
 
 /// The object that a body must be.

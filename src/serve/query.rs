@@ -108,7 +108,7 @@ impl ViewQuery {
             ViewKind::Sync => query.parse("since", wanted, |value| value.parse().ok())?,
             ViewKind::Reader | ViewKind::Complete => None,
         };
-        let wanted = "as is one of atom, rss, pox, json, jsonfeed and opml";
+        let wanted = "as is one of atom, rss, pox, json, jsonfeed and opml; of the reader view, html is one too";
         let container = query.parse("as", wanted, container)?;
         let dialect = query.parse("sx", "sx is one of sse, feedsync and sse-0.91", dialect)?;
         let wanted = "as-of is a time like 2026-11-20T16:20:05Z; the + of an offset is written %2B";

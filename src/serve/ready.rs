@@ -12,6 +12,7 @@ use super::conditional::{describe, is_not_modified};
 use super::delta::A_IM;
 use super::directory::DirectoryMark;
 use super::negotiate::{Encoding, container, encoding};
+use super::reading::{FETCH_DEST, NAVIGATION};
 use super::rendition::{BodyContent, Rendition};
 use super::{AppState, client, observe, request_rules};
 use crate::model::Time;
@@ -131,6 +132,8 @@ struct AskedHeaders<'r> {
     has_accept: bool,
     has_condition: bool,
     wants_delta: bool,
+    /// Whether somebody goes to the address in a browser, who may get a page.
+    is_navigation: bool,
     says_for_whom: bool,
 }
 
@@ -144,6 +147,7 @@ impl<'r> AskedHeaders<'r> {
                 header::ACCEPT => asked.has_accept = true,
                 header::IF_NONE_MATCH | header::IF_MODIFIED_SINCE => asked.has_condition = true,
                 _ if *name == A_IM => asked.wants_delta = true,
+                _ if *name == FETCH_DEST => asked.is_navigation = value == NAVIGATION,
                 _ => asked.says_for_whom |= client::says_for_whom(name),
             }
         }
@@ -174,6 +178,7 @@ pub(super) fn answer<B: http_body::Body>(
     // Each answer has a line in the log, or what the router says of the request.
     if observe::logs_every_answer()
         || asked.wants_delta
+        || asked.is_navigation
         || (version == Version::HTTP_11 && !asked.names_one_host())
     {
         return None;

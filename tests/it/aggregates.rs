@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::config;
 use tidegate::model::{
-    Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Item, ItemStatus,
-    Origin, SharingOptions, SyncId,
+    Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Item,
+    ItemStatus, Origin, SharingOptions, SyncId,
 };
 use tidegate::record::local::{Act, CheckedEntry, EntryFields};
 use tidegate::serve::PutFeed;
@@ -255,7 +255,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let stage = Stage::start(publisher.port).await;
     let operator = stage.gateway.operator();
     let url = format!("http://127.0.0.1:{}/atom", publisher.port);
-    let daily = PutFeed { url, options: FeedOptions::default() };
+    let daily = PutFeed { url, options: FeedOptions::default(), access: FeedAccess::default() };
     operator.put(&name("daily"), daily.clone()).await.unwrap();
     // As a file has it that was read before and is read again.
     let sharing = SharingOptions { sources: vec![name("daily")], ..SharingOptions::default() };
@@ -266,6 +266,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
         standing: FeedStanding::Active,
         options: FeedOptions { sharing, ..FeedOptions::default() },
         enrolment: Enrolment::default(),
+        access: None,
     };
     stage.gateway.store().put_feed(&digest).await.unwrap();
     for text in ["One", "Two words", "Three words now"] {

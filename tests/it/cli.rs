@@ -42,6 +42,30 @@ fn every_mistake_is_on_a_line_of_its_own() {
 }
 
 #[test]
+fn what_a_configuration_names_must_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = "hush-7d1f";
+    let text = format!(
+        "[polling]\nca_file = \"nowhere.pem\"\n[[feed]]\nname = \"a\"\nurl = \"http://a.example/\"\n\
+         cookie = {{ file = \"nowhere\" }}\nheaders = {{ X-A = \"{secret}\" }}\n\
+         bearer = {{ env = \"TIDEGATE_NO_SUCH_VARIABLE\" }}\n"
+    );
+    std::fs::write(folder.path().join("t.toml"), text).unwrap();
+    for command in ["check", "serve"] {
+        let (status, out, err) = tidegate(folder.path(), &[command, "-c", "t.toml"]);
+        assert_eq!((status, out.as_str()), (2, ""), "{err}");
+        for said in [
+            "t.toml:2: polling.ca_file: the file nowhere.pem cannot be read: ",
+            "t.toml:6: feed.cookie: the file nowhere cannot be read: ",
+            "t.toml:8: feed.bearer: the variable TIDEGATE_NO_SUCH_VARIABLE of the environment is not set",
+        ] {
+            assert!(err.contains(said), "{said}: {err}");
+        }
+        assert!(!err.contains(secret), "{err}");
+    }
+}
+
+#[test]
 fn a_file_that_is_named_must_be_there_the_default_need_not() {
     let folder = tempfile::tempdir().unwrap();
     let (status, _, err) = tidegate(folder.path(), &["check", "-c", "gone.toml"]);

@@ -6,6 +6,7 @@
 //! publisher did not take away. The stage checks the first after every poll; each scenario says
 //! what the reader must see.
 
+mod access;
 mod aging;
 mod announced;
 mod backfill;

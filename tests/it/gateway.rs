@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::clock::ManualClock;
 use tidegate::config::{self, Config};
-use tidegate::model::{FeedName, FeedOptions, SharingOptions, Time};
+use tidegate::model::{FeedAccess, FeedName, FeedOptions, SharingOptions, Time};
 use tidegate::serve::{OperatorError, Put, PutFeed};
 use tidegate::status::{PollEnding, PollResponse};
 
@@ -194,7 +194,12 @@ async fn a_feed_shares_with_others_that_are_there() {
         let shares_with = vec![name(with)];
         let sharing = SharingOptions { local: true, shares_with, ..SharingOptions::default() };
         let options = FeedOptions { sharing, ..FeedOptions::default() };
-        operator.put(&name("own"), PutFeed { url: String::new(), options }).await
+        operator
+            .put(
+                &name("own"),
+                PutFeed { url: String::new(), options, access: FeedAccess::default() },
+            )
+            .await
     };
     let refused = async |with: &str| {
         let Err(OperatorError::BadRequest(said)) = put(with).await else { return false };

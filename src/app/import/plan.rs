@@ -328,6 +328,7 @@ fn new(name: FeedName, url: &Url, outline: &Outline) -> FeedRecord {
             title: outline.title().and_then(Enrolment::title),
             ..Enrolment::default()
         },
+        access: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The whole state of a gateway from a file: proved whole first, written to a fresh folder, and
 //! given its name only then.
 
-use super::{ImportedState, on_disk, unreadable};
+use super::{ImportedState, LeftOutCredentials, on_disk, unreadable};
 use crate::app::AppError;
 use crate::app::export::sync_folder;
 use crate::clock::Clock;
@@ -50,13 +50,13 @@ pub(super) async fn bring_in(
     let fresh_request = DiskRequest { path: fresh.clone(), ..request };
     let filled = fill(file.to_owned(), fresh_request, head, (known, Arc::new(space)), clock).await;
     let filled = match filled {
-        Ok(totals) => put_in_place(&fresh, &target).map(|()| totals),
+        Ok(filled) => put_in_place(&fresh, &target).map(|()| filled),
         Err(error) => Err(error),
     };
     // What was written there is of no use to anybody.
-    let totals = filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))?;
+    let (totals, left_out) = filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))?;
     let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
-    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes })
+    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
 }
 
 /// Refuses a folder that has anything in it but a token.
@@ -104,7 +104,7 @@ async fn fill(
     head: ExportHead,
     (known, space): (Time, Arc<FreeSpace>),
     clock: Arc<dyn Clock>,
-) -> Result<ExportTotals, AppError> {
+) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
     let failed = "the state could not be stored";
     let now = clock.now();
     let is_move = head.is_move;
@@ -141,15 +141,17 @@ fn read(
     file: &Path,
     to: &mpsc::Sender<ExportRecord>,
     mut copying: Option<Copying>,
-) -> Result<ExportTotals, PortableError> {
+) -> Result<(ExportTotals, LeftOutCredentials), PortableError> {
     let mut reader = ExportReader::open(File::open(file)?)?;
-    while let Some(piece) = reader.next_piece()? {
+    let mut left_out = LeftOutCredentials::default();
+    while let Some(mut piece) = reader.next_piece()? {
+        left_out.note(&mut piece);
         let piece = match &mut copying {
             Some(copying) => copying.piece(piece),
             None => piece,
         };
         if to.blocking_send(piece).is_err() {
-            return Ok(reader.totals());
+            return Ok((reader.totals(), left_out));
         }
     }
     for piece in copying.into_iter().flat_map(Copying::end) {
@@ -157,7 +159,7 @@ fn read(
             break;
         }
     }
-    Ok(reader.totals())
+    Ok((reader.totals(), left_out))
 }
 
 /// Gives the folder its name; a token that stands there stays.

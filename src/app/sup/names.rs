@@ -64,6 +64,7 @@ impl FeedNames {
             known_wire: None,
             deltas: false,
             soon: false,
+            access: None,
             now: SystemClock.now(),
         };
         let fetched = fetch.clone().oneshot(request).await;

@@ -4,6 +4,7 @@ use super::*;
 use crate::fetch::publisher::{Publisher, response};
 use crate::model::Time;
 use std::io::Write as _;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
@@ -19,7 +20,8 @@ fn quick() -> FetchLimits {
 
 fn fetch(allow_private: AllowPrivate) -> Fetch {
     let about_url = Some("https://feeds.example.org/".to_owned());
-    let settings = FetchSettings { user_agent: None, about_url, allow_private, limits: quick() };
+    let limits = quick();
+    let settings = FetchSettings { about_url, allow_private, limits, ..FetchSettings::default() };
     services(settings).unwrap().fetch
 }
 
@@ -98,6 +100,7 @@ async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
         etag: Some("W/\"x y\"".into()),
         last_modified: Some("whenever".into()),
         answered_by: Some(publisher.url("/new")),
+        given_to: 0,
     };
     let fetched = fetch(AllowPrivate::All).oneshot(asked.clone()).await.unwrap();
     assert_eq!(fetched.answer, FetchAnswer::NotModified);
@@ -193,12 +196,8 @@ async fn silence_meets_the_idle_limit_before_and_inside_the_body() {
 async fn the_whole_fetch_has_a_limit_of_time() {
     let publisher = Publisher::start(|_| Vec::new()).await;
     let limits = FetchLimits { total: Duration::from_millis(50), ..quick() };
-    let settings = FetchSettings {
-        user_agent: None,
-        about_url: None,
-        allow_private: AllowPrivate::All,
-        limits,
-    };
+    let settings =
+        FetchSettings { allow_private: AllowPrivate::All, limits, ..FetchSettings::default() };
     let fetch = services(settings).unwrap().fetch;
     let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
@@ -338,6 +337,7 @@ async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
             etag: etag.map(str::to_owned),
             last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
             answered_by: Some(url.clone()),
+            given_to: 0,
         };
         let asked = FetchRequest { validators, deltas: true, ..request(&url) };
         let got = fetch(AllowPrivate::All).oneshot(asked).await;

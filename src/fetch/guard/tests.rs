@@ -126,3 +126,26 @@ fn the_refusal_says_what_to_do_and_hides_credentials() {
     );
     assert_eq!(shown(&url("http://me:secret@example.org/a?b#c")), "http://example.org/a?b");
 }
+
+#[test]
+fn a_proxy_that_no_configuration_names_is_public_or_allowed() {
+    let only = AllowPrivate::only(["proxy.internal:3128", "127.0.0.1:1080"]).unwrap();
+    for (address, in_public, in_only) in [
+        ("http://1.1.1.1:3128", true, true),
+        ("socks5h://[2606:4700::1111]", true, true),
+        ("http://127.0.0.1:3128", false, false),
+        ("socks5://127.1", false, true),
+        ("socks5://0x7f000001:1080", false, true),
+        ("http://169.254.169.254", false, false),
+        ("http://[::ffff:10.0.0.1]:80", false, false),
+        ("http://proxy.internal:3128", false, true),
+        ("https://proxy.internal:443", false, false),
+        ("http://proxy.example:3128", false, false),
+        ("nothing", false, false),
+    ] {
+        assert_eq!(admits_proxy(address, &AllowPrivate::No), in_public, "{address}");
+        assert_eq!(admits_proxy(address, &only), in_only, "{address}");
+    }
+    assert!(admits_proxy("http://proxy.example:3128", &AllowPrivate::All));
+    assert!(!admits_proxy("http://169.254.169.254", &AllowPrivate::All));
+}

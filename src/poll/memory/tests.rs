@@ -13,6 +13,7 @@ fn record() -> FeedRecord {
         standing: FeedStanding::Active,
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
+        access: None,
     }
 }
 
@@ -62,7 +63,7 @@ fn fetched() -> Fetched {
         links: crate::websub::HubLinks::default(),
         answer: FetchAnswer::Same,
         status: 200,
-        validators: Validators { etag: Some("e".into()), last_modified: None, answered_by: None },
+        validators: Validators { etag: Some("e".into()), ..Validators::default() },
         freshness: None,
         final_url: "http://a.example/".into(),
         moved_to: None,
@@ -88,6 +89,22 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     memory.answered(&fetched(), true);
     assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
     assert!(!memory.must_be_written(false), "a refresh alone is not written down");
+}
+
+#[test]
+fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
+    let (feed, state) = (record(), state());
+    for (given_to, is_written) in [(0, true), (7, false)] {
+        let mut memory = Memory::new(&feed, NOW);
+        memory.seen_again(&state, None);
+        let validators = Validators { given_to, ..fetched().validators };
+        memory.answered(&Fetched { validators, ..fetched() }, true);
+        let validators = memory.request(&feed, Some(&state), false, NOW).validators;
+        assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
+        let written = memory.write();
+        assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
+        assert_eq!(memory.poll.etag.as_deref(), Some("e"), "this program goes on with it");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ fn feed(secret: Option<bool>) -> FeedRecord {
         standing: FeedStanding::Active,
         options: FeedOptions { secret, ..FeedOptions::default() },
         enrolment: Enrolment::default(),
+        access: None,
     }
 }
 

@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// Why a feed is polled whose credentials, headers or proxy are others now.
+pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was changed";
+
 impl PollScheduler {
     pub(super) fn obey(&mut self, command: PollCommand) {
         match command {
@@ -49,6 +52,13 @@ impl PollScheduler {
             Some(feed) if feed.running.is_some() => {
                 feed.leaving = false;
                 let moved = feed.record.url != record.url;
+                if feed.record.access != record.access {
+                    // It may be answered as if somebody else had asked.
+                    if let Some(running) = &feed.running {
+                        running.cancel.cancel();
+                    }
+                    feed.asked_otherwise = true;
+                }
                 // Where only options change, the round in flight is as good as any.
                 if moved {
                     if let Some(running) = &feed.running {
@@ -63,7 +73,11 @@ impl PollScheduler {
                 self.resume_walk(&name);
             }
             Some(feed) if feed.record.url == record.url => {
+                let is_asked_otherwise = feed.record.access != record.access;
                 feed.record = record;
+                if is_asked_otherwise {
+                    self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
+                }
                 self.bring_forward(&name);
                 self.resume_walk(&name);
             }
@@ -83,6 +97,7 @@ impl PollScheduler {
             if let Some(feed) = self.feeds.get_mut(&record.name)
                 && feed.record.url == record.url
                 && feed.record.options == record.options
+                && feed.record.access == record.access
             {
                 feed.record = record;
             }

@@ -1,5 +1,6 @@
 //! Rounds: their beginning, and what is done when one is over.
 
+use super::commands::ASKED_OTHERWISE;
 use super::errands::FinishedErrand;
 use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
@@ -224,6 +225,7 @@ impl PollScheduler {
         let left = std::mem::take(&mut feed.left);
         let waiting = std::mem::take(&mut feed.waiting);
         let successor = feed.successor.take();
+        let is_asked_otherwise = std::mem::take(&mut feed.asked_otherwise);
         if std::mem::take(&mut feed.leaving) {
             self.drop_feed(name);
         } else if let Some(record) = successor {
@@ -231,6 +233,8 @@ impl PollScheduler {
             self.unsaved.remove(name);
             let memory = Memory::new(&record, now);
             self.insert(record, memory, PlannedPoll::new(now, "its address changed"));
+        } else if is_asked_otherwise {
+            self.schedule(name, PlannedPoll::new(now, ASKED_OTHERWISE));
         }
         for waiter in left {
             let _ = waiter.send(());

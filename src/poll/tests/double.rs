@@ -27,6 +27,7 @@ pub fn record(feed: &str) -> FeedRecord {
         standing: FeedStanding::Active,
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
+        access: None,
     }
 }
 

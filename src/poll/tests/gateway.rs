@@ -105,6 +105,7 @@ impl Publisher {
                 etag: Some(etag.to_owned()),
                 last_modified: None,
                 answered_by: Some(request.url.clone()),
+                given_to: 0,
             },
             freshness: None,
             final_url: request.url.clone(),

@@ -243,7 +243,8 @@ pub(super) fn source(markup: &Bytes) -> EditableText {
     EditableText { text, is_html }
 }
 
-fn excerpt(markup: &Bytes) -> String {
+/// The beginning of the text that a reader sees of a version.
+pub(in crate::serve) fn excerpt(markup: &Bytes) -> String {
     let source = source(markup);
     let whole = if source.is_html { visible(&source.text) } else { source.text };
     let mut shown: String = whole.chars().take(EXCERPT).collect();

@@ -381,6 +381,7 @@ mod tests {
             standing: FeedStanding::Active,
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
+            access: None,
         };
         ListedFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
     }

@@ -59,7 +59,7 @@ async fn a_reader_that_asks_gets_the_whole_unless_the_operator_says_otherwise() 
     commit(&site, &["a"], version);
     let answer = ask(&site, READER, &reader).await;
     assert_eq!((answer.status().as_u16(), header(&answer, "im")), (200, ""));
-    assert_eq!(header(&answer, "vary"), "Accept, Accept-Encoding");
+    assert_eq!(header(&answer, "vary"), "Accept, Accept-Encoding, Sec-Fetch-Dest");
     assert_eq!(header(&answer, "cache-control"), "public, no-cache");
     let whole = text(site.get(READER).await).await;
     assert_eq!(text(answer).await, whole);
@@ -81,7 +81,9 @@ async fn a_delta_has_what_is_new_and_the_tag_of_the_whole() {
         for name in same {
             assert_eq!(header(&answer, name), header(&whole, name), "{name}");
         }
-        assert_eq!(header(&answer, "vary"), "A-IM, Accept, Accept-Encoding");
+        let vary = header(&answer, "vary");
+        assert_eq!(vary.contains("Sec-Fetch-Dest"), path == READER);
+        assert!(vary.starts_with("A-IM, Accept, Accept-Encoding"), "{vary}");
         assert_eq!(header(&answer, "cache-control"), "no-store, im, no-cache");
         let length: usize = header(&answer, "content-length").parse().unwrap();
         let said = text(answer).await;

@@ -89,6 +89,7 @@ pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
         standing,
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
+        access: None,
     }
 }
 

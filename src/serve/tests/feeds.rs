@@ -353,12 +353,12 @@ async fn accept_chooses_only_where_the_feeds_own_container_is_not_admitted() {
     ] {
         let answer = accepting("/feeds/news", accept).await;
         assert!(header(&answer, "content-type").starts_with(media), "{accept}");
-        assert_eq!(header(&answer, "vary"), "Accept, Accept-Encoding");
+        assert_eq!(header(&answer, "vary"), "Accept, Accept-Encoding, Sec-Fetch-Dest");
         let tag = header(&answer, "etag").to_owned();
         let asked = [("accept", accept), ("if-none-match", tag.as_str())];
         let again = site.get_with("/feeds/news", &asked).await;
         assert_eq!(again.status(), 304, "{accept}");
-        assert_eq!(header(&again, "vary"), "Accept, Accept-Encoding");
+        assert_eq!(header(&again, "vary"), "Accept, Accept-Encoding, Sec-Fetch-Dest");
     }
     let answer = accepting("/feeds/news?as=atom", "application/feed+json").await;
     assert!(header(&answer, "content-type").starts_with("application/atom+xml"));

@@ -156,6 +156,7 @@ pub(in crate::store) fn record(name: &str) -> FeedRecord {
         standing: FeedStanding::Active,
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
+        access: None,
     }
 }
 

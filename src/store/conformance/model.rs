@@ -429,14 +429,8 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                 model.polls.insert(state.feed.clone(), state);
             }
             Step::PutFeed { feed } => {
-                let record = FeedRecord {
-                    name: super::make::feed(FEEDS[feed]),
-                    url: format!("https://example.org/{}", model.seconds),
-                    source: FeedSource::Api,
-                    standing: FeedStanding::Active,
-                    options: FeedOptions::default(),
-                    enrolment: Enrolment::default(),
-                };
+                let url = format!("https://example.org/{}", model.seconds);
+                let record = FeedRecord { url, ..record(FEEDS[feed]) };
                 store.put_feed(&record).await.unwrap();
                 model.records.insert(record.name.clone(), record);
             }

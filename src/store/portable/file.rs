@@ -15,7 +15,13 @@ pub const MAGIC: &[u8] = b"tidegate export\n";
 /// What files begin with that programs from before 0.1.0 wrote.
 pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
 /// The format that is written, and the newest that is read. It stands before the first frame.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
+/// The oldest format that is read.
+pub(super) const OLDEST_FORMAT: u32 = 1;
+/// What the record of a feed begins with; format 1 has nothing of how its publisher is asked.
+const FEED_START: &[u8] = &[1, 0, 1, 1];
+/// That it says nothing of it.
+const NO_ACCESS: &[u8] = &[0];
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.
 pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
 /// The most bytes that an item's versions, or an archive's blocks, take in all.
@@ -178,6 +184,7 @@ impl<W: Write> ExportWriter<W> {
 pub struct ExportReader<R: Read> {
     from: zstd::stream::read::Decoder<'static, BufReader<R>>,
     head: ExportHead,
+    format: u32,
     digest: Xxh3Default,
     frames: u64,
     totals: ExportTotals,
@@ -204,13 +211,14 @@ impl<R: Read> ExportReader<R> {
         if found > FORMAT {
             return Err(PortableError::Newer { found, known: FORMAT });
         }
-        if found < FORMAT {
+        if found < OLDEST_FORMAT {
             return Err(damaged("its format is none that was ever written"));
         }
         let endpoint = EndpointId::own("unknown").map_err(|error| damaged(&error.to_string()))?;
         let mut reader = Self {
             from,
             head: ExportHead { endpoint, sup_ids: SupIdBasis::Endpoint, is_move: false },
+            format: found,
             digest: Xxh3Default::new(),
             frames: 0,
             totals: ExportTotals::default(),
@@ -305,7 +313,12 @@ impl<R: Read> ExportReader<R> {
         if read.map_err(|error| unread(&error))? != length {
             return Err(damaged("it ends within a record"));
         }
-        let frame = decode(&record).map_err(|error: RecordError| damaged(&error.to_string()))?;
+        let is_short = self.format < FORMAT && record.starts_with(FEED_START);
+        let decoded = match is_short {
+            true => decode(&[&record, NO_ACCESS].concat()),
+            false => decode(&record),
+        };
+        let frame = decoded.map_err(|error: RecordError| damaged(&error.to_string()))?;
         if let Frame::End { frames, digest } = frame {
             self.end((frames, digest) == (self.frames, self.digest.digest128()))?;
         }

@@ -10,12 +10,14 @@ use proptest::sample::select;
 use std::ops::Range;
 use std::time::Duration;
 
+mod access;
 mod enrolment;
 mod noise;
 mod poll;
 mod subscription;
 mod upstream_hub;
 
+use access::any_access;
 use enrolment::any_enrolment;
 pub(in crate::store) use poll::any_poll;
 pub(in crate::store) use subscription::any_subscription;
@@ -375,14 +377,15 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
                 ..FeedOptions::default()
             }
         });
-    (feed(), text(), source, standing, options, any_enrolment()).prop_map(
-        |(name, url, source, standing, options, enrolment)| FeedRecord {
+    (feed(), text(), source, standing, options, any_enrolment(), any_access()).prop_map(
+        |(name, url, source, standing, options, enrolment, access)| FeedRecord {
             name,
             url,
             source,
             standing,
             options,
             enrolment,
+            access,
         },
     )
 }

@@ -10,7 +10,11 @@ use crate::websub::Subscription;
 
 impl Record for Attempt {}
 impl Record for Event {}
-impl Record for FeedRecord {}
+/// Version 2 says how the publisher is asked, of which nothing was said before.
+impl Record for FeedRecord {
+    const VERSION: u8 = 2;
+    const ADDED: &[u8] = &[0];
+}
 impl Record for LedgerEntry {}
 impl Record for Markup {}
 /// Version 2 says how documents overlap, of which nothing was known before.

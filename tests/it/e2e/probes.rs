@@ -54,6 +54,21 @@ async fn missing(stage: &Stage) -> Value {
     status["pending"][0].clone()
 }
 
+/// A feed with credentials is asked for with them, and its pages without.
+#[tokio::test]
+async fn pages_get_no_credentials() {
+    let keys = "probe = true\nbearer = \"hush\"\nheaders = { X-Key = \"hush\" }";
+    let (stage, step) = without(keys, &[5], gone(&[5])).await;
+    assert_eq!(step.events, "deleted 1");
+    let (path, headers) = stage.publisher.last();
+    assert_eq!(path, page(5));
+    assert!(!format!("{headers:?}").contains("hush"), "{headers:?}");
+    // Where the operator does not ask for it, nobody is asked at all.
+    let (mut stage, _) = without("bearer = \"hush\"", &[5], gone(&[5])).await;
+    stage.polls(4, 24).await;
+    assert!(stage.publisher.pages_asked().is_empty());
+}
+
 #[tokio::test]
 async fn a_page_that_is_gone_confirms_a_deletion_at_once() {
     let (mut stage, step) = without(ASKING, &[5], gone(&[5])).await;

@@ -14,9 +14,10 @@ use tidegate::model::{
 };
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AdminToken, DeltaViews, Operator, OperatorError, Put, PutFeed, Redacted, ServeSettings,
+    self, AddressPreview, AdminToken, DeltaViews, Operator, OperatorError, Put, PutFeed, Redacted,
+    ServeSettings,
 };
-use tidegate::status::{FeedStatus, PollResponse, PollTotals, PushResult, WalkOrder};
+use tidegate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use tidegate::store::{Select, Store};
 use tower::ServiceExt as _;
 
@@ -44,7 +45,19 @@ impl Operator for Nobody {
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         never()
     }
+    async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        never()
+    }
     async fn status(&self, _: &FeedName) -> Result<FeedStatus, OperatorError> {
+        never()
+    }
+    async fn preview(&self, _: &str) -> Result<AddressPreview, OperatorError> {
+        never()
+    }
+    async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
+        never()
+    }
+    async fn pause(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
         never()
     }
     async fn put(&self, _: &FeedName, _: PutFeed) -> Result<Put, OperatorError> {
@@ -125,6 +138,7 @@ impl Site {
             standing: FeedStanding::Active,
             options: gate.options.clone(),
             enrolment: Enrolment::default(),
+            access: None,
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);

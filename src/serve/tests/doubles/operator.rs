@@ -61,6 +61,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
         source: record.source,
         standing: record.standing,
         options: record.options,
+        access: None,
         polling: PollStatus {
             polls: [FinishedPoll {
                 at: at(-60),

@@ -156,6 +156,25 @@ pub(super) fn feed() -> FeedRecord {
             places: vec![place(0, &[300, 2], 1), place(2, &[], 0)],
             next_place: 3,
         },
+        access: Some(Box::new(access())),
+    }
+}
+
+fn access() -> FeedAccess {
+    let literal = |text: &str| SecretSource::Literal(SecretText::new(text).unwrap());
+    let pair = || UserPassword { user: literal("me"), password: SecretSource::LeftOut };
+    FeedAccess {
+        headers: vec![
+            ("X-Api-Key".to_owned(), SecretSource::Env("NEWS_KEY".to_owned())),
+            ("X-Other".to_owned(), literal("hush")),
+        ],
+        cookie: Some(SecretSource::File("/run/secrets/news".to_owned())),
+        user_agent: Some("reader".to_owned()),
+        login: Some(Login::Basic(pair())),
+        route: Some(ProxyRoute::Proxy(ProxyAddress {
+            url: "socks5://proxy.example:1080".to_owned(),
+            login: Some(Box::new(pair())),
+        })),
     }
 }
 
@@ -212,4 +231,12 @@ fn poll_states_of_the_layout_before_are_read() {
     assert_eq!(decode::<PollState>(&stored).unwrap(), before);
     let cut = stored.len() - 1;
     assert!(decode::<PollState>(&stored[..cut]).is_err());
+}
+
+#[test]
+fn feeds_of_the_layout_before_are_read() {
+    let stored = golden("feed-1.hex", &[]);
+    let before = FeedRecord { access: None, ..feed() };
+    assert_eq!(decode::<FeedRecord>(&stored).unwrap(), before);
+    assert!(decode::<FeedRecord>(&stored[..stored.len() - 1]).is_err());
 }

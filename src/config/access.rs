@@ -1,0 +1,356 @@
+//! How a publisher is asked: headers, credentials and proxies. No message repeats a secret.
+
+use super::External;
+use super::kinds::{Kind, Mistakes};
+use super::section::Section;
+use super::value::{ConfigNode, TableEntry, Value};
+use crate::model::{
+    FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText, UserPassword,
+};
+use std::collections::HashSet;
+use url::Url;
+
+/// A secret, in words.
+const SECRET: &str = "a text, { file = \"…\" } or { env = \"…\" }";
+/// The longest name of a header, of a file and of a variable, in bytes.
+const NAME_LIMIT: usize = 128;
+const PATH_LIMIT: usize = 4096;
+/// Headers that are the client's own affair.
+const CLIENTS_OWN: [&str; 23] = [
+    "a-im",
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-connection",
+    "range",
+    "te",
+    "trailer",
+    "trailers",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Headers that have a key of their own.
+const WITH_KEY: [(&str, &str); 3] = [
+    ("cookie", "cookie"),
+    ("proxy-authorization", "user and password in proxy"),
+    ("user-agent", "user_agent"),
+];
+/// The schemes of proxies.
+const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
+
+/// A text, or the name of what has it.
+pub(super) struct SecretValue;
+
+impl Kind for SecretValue {
+    type Out = SecretSource;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<SecretSource> {
+        noted(node.at, secret(node, false), mistakes)
+    }
+
+    fn allowed(&self) -> String {
+        "a secret".to_owned()
+    }
+}
+
+/// Headers by their names.
+pub(super) struct Headers;
+
+impl Kind for Headers {
+    type Out = Vec<(String, SecretSource)>;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Self::Out> {
+        let Value::Table(entries) = &node.value else {
+            let kind = node.value.kind();
+            let said = format!("is a {kind}; write a table of names, each with {SECRET}");
+            return noted(node.at, Err(said), mistakes);
+        };
+        let limit = FeedAccess::HEADERS_LIMIT;
+        if entries.len() > limit {
+            let said = format!("has {} headers, the limit is {limit}", entries.len());
+            mistakes.push((node.at, said));
+        }
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        for TableEntry { at, key, node } in entries.iter().take(limit) {
+            let named = header_name(key).and_then(|()| {
+                let is_new = seen.insert(key.to_ascii_lowercase());
+                is_new.then_some(()).ok_or_else(|| format!("{key:?} stands here twice"))
+            });
+            let read = named.and_then(|()| {
+                secret(node, false).map_err(|said| format!("the value of {key} {said}"))
+            });
+            all.extend(noted(*at, read, mistakes).map(|value| ((*key).to_owned(), value)));
+        }
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Some(all)
+    }
+
+    fn allowed(&self) -> String {
+        format!("at most {} secrets by name", FeedAccess::HEADERS_LIMIT)
+    }
+}
+
+/// `{ user = …, password = … }`.
+pub(super) struct BasicLogin;
+
+impl Kind for BasicLogin {
+    type Out = UserPassword;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<UserPassword> {
+        let read = match &node.value {
+            Value::Table(entries) => user_password(entries, &["user", "password"]),
+            other => Err(format!(
+                "is a {}; write {{ user = …, password = … }}, each {SECRET}",
+                other.kind()
+            )),
+        };
+        let read = read.and_then(|login| {
+            login.ok_or_else(|| "has neither user nor password; write both".to_owned())
+        });
+        noted(node.at, read, mistakes)
+    }
+
+    fn allowed(&self) -> String {
+        "`{ user, password }`, two secrets".to_owned()
+    }
+}
+
+/// The address of a proxy, alone or with what it wants to know; `None` for `"none"`.
+pub(super) struct Proxy;
+
+impl Kind for Proxy {
+    type Out = Option<ProxyAddress>;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<Self::Out> {
+        let read = match &node.value {
+            Value::Text("" | "none") => Ok(None),
+            Value::Text(text) => proxy(text).map(Some),
+            Value::Table(entries) => proxy_table(entries).map(Some),
+            other => Err(format!(
+                "is a {}; write an address, or {{ url = …, user = …, password = … }}",
+                other.kind()
+            )),
+        };
+        noted(node.at, read, mistakes)
+    }
+
+    fn allowed(&self) -> String {
+        "an address with `http`, `https`, `socks5` or `socks5h`, `{ url, user, password }`, `\"none\"`"
+            .to_owned()
+    }
+}
+
+/// The route of a feed, where one is written.
+pub(super) fn route(proxy: Option<ProxyAddress>) -> ProxyRoute {
+    proxy.map_or(ProxyRoute::Direct, ProxyRoute::Proxy)
+}
+
+fn noted<T>(at: usize, read: Result<T, String>, mistakes: &mut Mistakes) -> Option<T> {
+    read.map_err(|said| mistakes.push((at, said))).ok()
+}
+
+/// Reads a secret; `may_be_empty`: a user without a password is one.
+fn secret(node: &ConfigNode<'_>, may_be_empty: bool) -> Result<SecretSource, String> {
+    let entries = match &node.value {
+        Value::Text("") if !may_be_empty => return Err("is empty".to_owned()),
+        Value::Text(text) => {
+            let text = SecretText::new(text).map_err(|error| error.to_string())?;
+            return Ok(SecretSource::Literal(text));
+        }
+        Value::Table(entries) => entries,
+        other => return Err(format!("is a {}; write {SECRET}", other.kind())),
+    };
+    // What the API shows has further words, which say nothing to it.
+    let mut told = entries.iter().filter(|entry| entry.key != "from");
+    let (Some(entry), None) = (told.next(), told.next()) else {
+        return Err(format!("does not name one thing; write {SECRET}"));
+    };
+    match (entry.key, &entry.node.value) {
+        ("file", Value::Text(path)) if (1..=PATH_LIMIT).contains(&path.len()) => {
+            Ok(SecretSource::File((*path).to_owned()))
+        }
+        ("env", Value::Text(name)) if is_variable(name) => {
+            Ok(SecretSource::Env((*name).to_owned()))
+        }
+        ("stored", Value::Boolean(true)) => Ok(SecretSource::LeftOut),
+        ("file", _) => Err(format!("does not name a file, in 1 to {PATH_LIMIT} bytes")),
+        ("env", _) => Err(format!(
+            "does not name a variable of the environment, in 1 to {NAME_LIMIT} letters, digits and _"
+        )),
+        (key, _) => {
+            let key: String = key.chars().take(NAME_LIMIT).collect();
+            Err(format!("has the unknown key {key:?}; write {SECRET}"))
+        }
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    (1..=NAME_LIMIT).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn header_name(name: &str) -> Result<(), String> {
+    let shown: String = name.chars().take(NAME_LIMIT).collect();
+    let lower = name.to_ascii_lowercase();
+    // As RFC 9110 section 5.6.2 has it.
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if name.is_empty() || name.len() > NAME_LIMIT || !name.bytes().all(is_token) {
+        return Err(format!(
+            "{shown:?} is no name of a header; write 1 to {NAME_LIMIT} letters, digits and -"
+        ));
+    }
+    if let Some((_, key)) = WITH_KEY.iter().find(|(header, _)| *header == lower) {
+        return Err(format!("{shown:?} has a key of its own; write {key}"));
+    }
+    if CLIENTS_OWN.contains(&lower.as_str()) {
+        return Err(format!("{shown:?} cannot be set: the gateway sets it itself, or never"));
+    }
+    Ok(())
+}
+
+/// The user and the password of a table that has only these `keys`; `None` where it has neither.
+fn user_password(
+    entries: &[TableEntry<'_>],
+    keys: &[&str],
+) -> Result<Option<UserPassword>, String> {
+    if let Some(other) = entries.iter().find(|entry| !keys.contains(&entry.key)) {
+        let key: String = other.key.chars().take(NAME_LIMIT).collect();
+        return Err(format!("has the unknown key {key:?}; known are {}", keys.join(", ")));
+    }
+    let read = |key: &str| {
+        let entry = entries.iter().find(|entry| entry.key == key);
+        entry.map(|e| secret(&e.node, true).map_err(|said| format!("{key} {said}"))).transpose()
+    };
+    let (user, password) = match (read("user")?, read("password")?) {
+        (None, None) => return Ok(None),
+        (Some(user), Some(password)) => (user, password),
+        (None, _) => return Err("has no user; write user and password".to_owned()),
+        (_, None) => {
+            return Err("has no password; write user and password, which may be \"\"".to_owned());
+        }
+    };
+    if matches!(&user, SecretSource::Literal(user) if user.reveal().contains(':')) {
+        return Err("user has a colon, which no user of basic authentication can have".to_owned());
+    }
+    Ok(Some(UserPassword { user, password }))
+}
+
+fn proxy_table(entries: &[TableEntry<'_>]) -> Result<ProxyAddress, String> {
+    let login = user_password(entries, &["url", "user", "password"])?;
+    let url = entries.iter().find(|entry| entry.key == "url").map(|entry| &entry.node.value);
+    let Some(Value::Text(url)) = url else {
+        return Err("has no url; write { url = \"http://proxy.example:3128\", … }".to_owned());
+    };
+    let read = proxy(url)?;
+    if login.is_some() && read.login.is_some() {
+        return Err("has credentials in its url as well; write one of the two".to_owned());
+    }
+    Ok(ProxyAddress { login: login.map(Box::new).or(read.login), ..read })
+}
+
+/// The address of a proxy. Credentials in it become secrets.
+fn proxy(text: &str) -> Result<ProxyAddress, String> {
+    let wrong = || {
+        format!(
+            "is no address of a proxy; write scheme, host and port, like \
+             \"http://proxy.example:3128\", with the scheme {}",
+            PROXY_SCHEMES.join(", ")
+        )
+    };
+    let mut url = Url::parse(text).map_err(|_| wrong())?;
+    let has_more = !matches!(url.path(), "" | "/") || url.query().is_some();
+    let is_known = PROXY_SCHEMES.contains(&url.scheme());
+    if has_more || url.fragment().is_some() || !is_known || url.host_str().is_none_or(str::is_empty)
+    {
+        return Err(wrong());
+    }
+    let text = |encoded: &str| {
+        let decoded = percent_encoding::percent_decode_str(encoded).decode_utf8();
+        let decoded = decoded.map_err(|_| "has credentials that are not UTF-8".to_owned())?;
+        let text = SecretText::new(&decoded);
+        text.map(SecretSource::Literal)
+            .map_err(|error| format!("has credentials of which one {error}"))
+    };
+    let login = match (url.username(), url.password()) {
+        ("", None) => None,
+        (user, password) => Some(Box::new(UserPassword {
+            user: text(user)?,
+            password: text(password.unwrap_or_default())?,
+        })),
+    };
+    // Both fail only for URLs without a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let written = url.as_str().trim_end_matches('/').to_owned();
+    Ok(ProxyAddress { url: written, login })
+}
+
+/// The credentials of a feed as one; what goes against each other, with its key.
+pub(super) fn joined(
+    mut access: FeedAccess,
+    (basic, bearer): (Option<UserPassword>, Option<SecretSource>),
+    url: Option<&Url>,
+) -> Result<FeedAccess, (&'static str, String)> {
+    let wrong = |key, said: &str| Err((key, said.to_owned()));
+    if basic.is_some() && bearer.is_some() {
+        return wrong("bearer", "stands beside basic; write one of the two");
+    }
+    let key = if basic.is_some() { "basic" } else { "bearer" };
+    access.login = basic.map(Login::Basic).or(bearer.map(Login::Bearer));
+    let is_authorization = |name: &str| name.eq_ignore_ascii_case("authorization");
+    let has_header = access.headers.iter().any(|(name, _)| is_authorization(name));
+    if has_header && access.login.is_some() {
+        return wrong(key, "stands beside the header Authorization; write one of the two");
+    }
+    let in_url = url.is_some_and(|url| !url.username().is_empty() || url.password().is_some());
+    if in_url && (has_header || access.login.is_some()) {
+        let key = if has_header { "headers" } else { key };
+        return wrong(key, "stands beside credentials in url; write one of the two");
+    }
+    let (bytes, limit) = (access.bytes(), FeedAccess::BYTES_LIMIT);
+    if bytes > limit {
+        let said = format!("makes {bytes} bytes of names and secrets in all, the limit is {limit}");
+        return Err(("headers", said));
+    }
+    Ok(access)
+}
+
+/// The keys that name secrets.
+const KEYS: [&str; 5] = ["headers", "cookie", "basic", "bearer", "proxy"];
+
+/// Notes where the secrets of a table are to be found, each by its name.
+pub(super) fn note_sources(
+    section: &mut Section<'_, '_, '_>,
+    secrets: Vec<(String, &SecretSource)>,
+) {
+    for (name, source) in secrets {
+        let first = name.split('.').next();
+        let key = KEYS.into_iter().find(|key| Some(*key) == first).unwrap_or_default();
+        match source {
+            SecretSource::Literal(_) => {}
+            SecretSource::LeftOut => {
+                let said = format!("{name} is not in the file: \"stored\" is for the API alone");
+                section.fault(key, said);
+            }
+            SecretSource::File(_) | SecretSource::Env(_) => {
+                section.refer(key, External::Secret(source.clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use crate::config::{Checked, External, check, feed_settings, look_up};
+use crate::model::{FeedAccess, Login, ProxyRoute, SecretSource, SecretText};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn feed(keys: &str) -> Result<Checked, String> {
+    let text = format!("[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n{keys}\n");
+    check("f.toml", &text).map_err(|faults| faults.to_string())
+}
+
+fn access(keys: &str) -> FeedAccess {
+    let checked = feed(keys).unwrap();
+    *checked.config.feeds[0].access.clone().unwrap()
+}
+
+fn literal(text: &str) -> SecretSource {
+    SecretSource::Literal(SecretText::new(text).unwrap())
+}
+
+#[test]
+fn every_key_is_read() {
+    let read = access(
+        "headers = { X-B = \"b\", \"X-Api-Key\" = { env = \"NEWS_KEY\" } }\n\
+         cookie = { file = \"/run/secrets/c\" }\nuser_agent = \"our reader\"\n\
+         basic = { user = \"me\", password = { env = \"PW\" } }\n\
+         proxy = \"socks5://u:p%40ss@127.0.0.1:9050\"",
+    );
+    let names: Vec<_> = read.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["X-Api-Key", "X-B"]);
+    assert_eq!(read.headers[0].1, SecretSource::Env("NEWS_KEY".to_owned()));
+    assert_eq!(read.cookie, Some(SecretSource::File("/run/secrets/c".to_owned())));
+    assert_eq!(read.user_agent.as_deref(), Some("our reader"));
+    let Some(Login::Basic(login)) = &read.login else { panic!("{read:?}") };
+    assert_eq!((&login.user, &login.password), (&literal("me"), &SecretSource::Env("PW".into())));
+    let Some(ProxyRoute::Proxy(proxy)) = &read.route else { panic!("{read:?}") };
+    assert_eq!(proxy.url, "socks5://127.0.0.1:9050");
+    let login = proxy.login.as_ref().unwrap();
+    assert_eq!((&login.user, &login.password), (&literal("u"), &literal("p@ss")));
+
+    assert_eq!(access("bearer = \"t\"").login, Some(Login::Bearer(literal("t"))));
+    for none in ["proxy = \"none\"", "proxy = \"\""] {
+        assert_eq!(access(none).route, Some(ProxyRoute::Direct));
+    }
+    assert_eq!(feed("complete = true").unwrap().config.feeds[0].access, None);
+}
+
+#[test]
+fn the_gateways_own_proxy_and_certificates() {
+    let text = "[polling]\nproxy = { url = \"http://p:3128\", user = \"u\", password = { env = \"PW\" } }\n\
+                proxy_resolves = true\nca_file = \"ca.pem\"\napi_secrets = true\n";
+    let checked = check("f", text).unwrap();
+    let polling = &checked.config.polling;
+    assert_eq!(polling.proxy.as_ref().unwrap().url, "http://p:3128");
+    assert!(polling.proxy_resolves && polling.api_secrets);
+    let keys: Vec<_> = checked.externals.iter().map(|(at, _)| (at.line, at.key.as_str())).collect();
+    assert_eq!(keys, [(4, "polling.ca_file"), (2, "polling.proxy")]);
+}
+
+#[test]
+fn mistakes_are_named_and_repeat_no_secret() {
+    for (keys, key, said) in [
+        ("headers = { Host = \"hush\" }", "headers", "\"Host\" cannot be set"),
+        ("headers = { content-length = \"hush\" }", "headers", "cannot be set"),
+        ("headers = { If-None-Match = \"hush\" }", "headers", "cannot be set"),
+        ("headers = { Accept-Encoding = \"hush\" }", "headers", "cannot be set"),
+        ("headers = { Connection = \"hush\" }", "headers", "cannot be set"),
+        ("headers = { Cookie = \"hush\" }", "headers", "write cookie"),
+        ("headers = { User-Agent = \"hush\" }", "headers", "write user_agent"),
+        ("headers = { \"a b\" = \"hush\" }", "headers", "is no name of a header"),
+        ("headers = { X-A = \"hush\", x-a = \"hush\" }", "headers", "stands here twice"),
+        ("headers = { X-A = \"hu\\r\\nsh\" }", "headers", "X-A has a line break"),
+        ("headers = \"hush\"", "headers", "write a table of names"),
+        ("cookie = \"hu\\nsh\"", "cookie", "has a line break"),
+        ("cookie = 7", "cookie", "is a number; write a text, { file"),
+        ("cookie = { path = \"hush\" }", "cookie", "unknown key \"path\""),
+        ("cookie = { file = \"hush\", env = \"hush\" }", "cookie", "does not name one thing"),
+        ("cookie = { env = \"hu=sh\" }", "cookie", "does not name a variable"),
+        ("cookie = { stored = true }", "cookie", "is for the API alone"),
+        ("bearer = \"\"", "bearer", "is empty"),
+        ("basic = { user = \"hush\" }", "basic", "has no password"),
+        ("basic = { user = \"hu:sh\", password = \"\" }", "basic", "user has a colon"),
+        (
+            "basic = { user = \"a\", password = \"hush\" }\nbearer = \"hush\"",
+            "bearer",
+            "one of the two",
+        ),
+        ("headers = { authorization = \"hush\" }\nbearer = \"hush\"", "bearer", "Authorization"),
+        ("proxy = \"proxy:3128\"", "proxy", "is no address of a proxy"),
+        ("proxy = \"ftp://u:hush@proxy:3128\"", "proxy", "is no address of a proxy"),
+        ("proxy = \"http://proxy:3128/hush\"", "proxy", "is no address of a proxy"),
+        (
+            "proxy = { url = \"http://u:hush@p\", user = \"a\", password = \"hush\" }",
+            "proxy",
+            "as well",
+        ),
+        ("user_agent = \"a\\nb\"", "user_agent", "is not a User-Agent"),
+    ] {
+        let faults = feed(keys).unwrap_err();
+        let start = format!("feed.{key}: ");
+        assert!(faults.starts_with("f.toml:"), "{faults}");
+        assert!(faults.contains(&start) && faults.contains(said), "{keys}: {faults}");
+        assert!(!faults.contains("hush"), "{keys}: {faults}");
+    }
+    let in_url = "[[feed]]\nname=\"a\"\nurl=\"https://u:hush@a.example/\"\nbearer=\"hush\"";
+    let faults = check("f", in_url).unwrap_err().to_string();
+    assert_eq!(faults, "f:4: feed.bearer: stands beside credentials in url; write one of the two");
+}
+
+#[test]
+fn how_much_there_may_be_is_limited() {
+    let many = |count: usize| {
+        let headers: Vec<_> = (0..count).map(|n| format!("X-{n} = \"v\"")).collect();
+        feed(&format!("headers = {{ {} }}", headers.join(", ")))
+    };
+    assert!(many(FeedAccess::HEADERS_LIMIT).is_ok());
+    let said = many(FeedAccess::HEADERS_LIMIT + 1).unwrap_err();
+    assert!(said.contains("has 33 headers, the limit is 32"), "{said}");
+    let long = "x".repeat(SecretText::LIMIT);
+    let three = feed(&format!("headers = {{ A = \"{long}\", B = \"{long}\", C = \"{long}\" }}"));
+    assert!(three.unwrap_err().contains("bytes of names and secrets in all, the limit is 24576"));
+    let said = feed(&format!("cookie = \"{long}x\"")).unwrap_err();
+    assert!(said.contains("is 8193 bytes long, the limit is 8192"), "{said}");
+}
+
+#[test]
+fn what_is_missing_elsewhere_is_a_fault_at_its_place() {
+    let checked = feed("cookie = { file = \"/nowhere\" }\nbearer = { env = \"THERE\" }").unwrap();
+    let find = |external: &External| match external {
+        External::Secret(SecretSource::File(path)) => Err(format!("{path} is missing")),
+        _ => Ok(()),
+    };
+    let faults = look_up(&checked, find).unwrap_err().to_string();
+    assert_eq!(faults, "f.toml:4: feed.cookie: /nowhere is missing");
+    assert!(look_up(&checked, |_| Ok(())).is_ok());
+}
+
+#[test]
+fn the_api_reads_the_same_keys() {
+    let settings = json!({
+        "headers": { "X-Key": { "stored": true, "from": "literal" } },
+        "bearer": "t", "cookie": null, "basic": null, "proxy": null,
+    });
+    let read = feed_settings(settings.as_object().unwrap()).unwrap().access;
+    assert_eq!(read.headers, [("X-Key".to_owned(), SecretSource::LeftOut)]);
+    assert_eq!(
+        (read.login, read.cookie, read.route),
+        (Some(Login::Bearer(literal("t"))), None, None)
+    );
+    let both = json!({ "bearer": "hush", "basic": { "user": "a", "password": "hush" } });
+    let (key, said) = feed_settings(both.as_object().unwrap()).unwrap_err();
+    assert_eq!(
+        (key.as_str(), said.as_str()),
+        ("bearer", "bearer stands beside basic; write one of the two")
+    );
+}
+
+proptest! {
+    /// Whatever a secret is, it is taken whole or refused without being repeated.
+    #[test]
+    fn a_secret_is_taken_or_refused(secret in "\\PC{12,40}|[a-z]{12}[\\x00-\\x1f][a-z]{12}") {
+        let settings = json!({ "bearer": secret });
+        match feed_settings(settings.as_object().unwrap()) {
+            Ok(read) => prop_assert_eq!(read.access.login, Some(Login::Bearer(literal(&secret)))),
+            Err((_, said)) => prop_assert!(!said.contains(&secret)),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What a configuration names and does not contain: secrets and certificates elsewhere.
+
+use super::{Checked, Fault, Faults};
+use crate::model::SecretSource;
+use std::path::PathBuf;
+
+/// Something that is to be found elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum External {
+    /// A secret in a file or in the environment.
+    Secret(SecretSource),
+    /// A file with certificates.
+    Certificates(PathBuf),
+}
+
+/// Looks everything up that a configuration names; what cannot be had is a fault at its place.
+pub fn look_up(
+    checked: &Checked,
+    find: impl Fn(&External) -> Result<(), String>,
+) -> Result<(), Faults> {
+    let missing = checked.externals.iter().filter_map(|(place, external)| {
+        let message = find(external).err()?;
+        Some(Fault { message, ..place.clone() })
+    });
+    Faults::from_list(missing.collect()).map_or(Ok(()), Err)
+}

@@ -1,0 +1,154 @@
+//! Whether an answer is the challenge or the block of a service that protects its publisher. Pure, over
+//! status, headers and the beginning of the body.
+
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, SERVER};
+use std::fmt;
+
+/// How much of a body is looked at, in bytes.
+pub(super) const LOOKED_AT: usize = 64 * 1024;
+/// Where a page says what it is, in bytes.
+const PAGE_START: usize = 1024;
+
+/// A service that stands before publishers and keeps programs out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChallengeService {
+    Akamai,
+    Anubis,
+    AwsWaf,
+    Cloudflare,
+    DataDome,
+    DdosGuard,
+    F5,
+    Human,
+    Imperva,
+    Kasada,
+    Sucuri,
+    Vercel,
+}
+
+impl ChallengeService {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Akamai => "Akamai",
+            Self::Anubis => "Anubis",
+            Self::AwsWaf => "AWS WAF",
+            Self::Cloudflare => "Cloudflare",
+            Self::DataDome => "DataDome",
+            Self::DdosGuard => "DDoS-Guard",
+            Self::F5 => "F5",
+            Self::Human => "HUMAN (PerimeterX)",
+            Self::Imperva => "Imperva",
+            Self::Kasada => "Kasada",
+            Self::Sucuri => "Sucuri",
+            Self::Vercel => "Vercel",
+        }
+    }
+}
+
+impl fmt::Display for ChallengeService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Headers that only a challenge or a block has, with what their values begin with.
+const BY_HEADER: [(&str, &[&str], ChallengeService); 4] = [
+    ("cf-mitigated", &["challenge", "block"], ChallengeService::Cloudflare),
+    ("x-amzn-waf-action", &["challenge", "captcha"], ChallengeService::AwsWaf),
+    ("x-vercel-mitigated", &["challenge", "deny"], ChallengeService::Vercel),
+    ("server", &["datadome"], ChallengeService::DataDome),
+];
+/// Headers that a service sends with every answer, so that with a refusal they say whose that is.
+const WITH_REFUSAL: [(&str, ChallengeService); 4] = [
+    ("x-datadome", ChallengeService::DataDome),
+    ("x-kpsdk-ct", ChallengeService::Kasada),
+    ("x-sucuri-block", ChallengeService::Sucuri),
+    ("x-dd-b", ChallengeService::DataDome),
+];
+/// What the pages of services have, and which `Server` they come with, where that is needed to be sure.
+const BY_PAGE: [(&str, Option<&str>, ChallengeService); 18] = [
+    ("/cdn-cgi/challenge-platform/", None, ChallengeService::Cloudflare),
+    ("_cf_chl_opt", None, ChallengeService::Cloudflare),
+    ("<title>just a moment...</title>", Some("cloudflare"), ChallengeService::Cloudflare),
+    ("attention required! | cloudflare", None, ChallengeService::Cloudflare),
+    ("error code: 1020", Some("cloudflare"), ChallengeService::Cloudflare),
+    ("errors.edgesuite.net", None, ChallengeService::Akamai),
+    ("reference&#32;&#35;", None, ChallengeService::Akamai),
+    ("reference #", Some("akamaighost"), ChallengeService::Akamai),
+    ("captcha-delivery.com", None, ChallengeService::DataDome),
+    ("request blocked", Some("cloudfront"), ChallengeService::AwsWaf),
+    ("awswafcookiedomainlist", None, ChallengeService::AwsWaf),
+    ("_incapsula_resource", None, ChallengeService::Imperva),
+    ("px-captcha", None, ChallengeService::Human),
+    ("window._pxappid", None, ChallengeService::Human),
+    ("sucuri website firewall", None, ChallengeService::Sucuri),
+    ("ddos-guard", Some("ddos-guard"), ChallengeService::DdosGuard),
+    (
+        "the requested url was rejected. please consult with your administrator",
+        None,
+        ChallengeService::F5,
+    ),
+    ("/.within.website/x/cmd/anubis", None, ChallengeService::Anubis),
+];
+
+/// Whose challenge or block an answer without a document is; `start` is the beginning of its body.
+pub(super) fn recognize(code: u16, headers: &HeaderMap, start: &[u8]) -> Option<ChallengeService> {
+    by_header(headers).or_else(|| {
+        if !is_refusal(code) {
+            return None;
+        }
+        let found = WITH_REFUSAL.iter().find(|(name, _)| headers.contains_key(*name));
+        found.map(|(_, service)| *service).or_else(|| by_page(headers, start))
+    })
+}
+
+/// Whether the body of an answer without a document has to be looked at.
+pub(super) fn needs_body(code: u16, headers: &HeaderMap) -> bool {
+    is_refusal(code) && by_header(headers).is_none()
+}
+
+/// Whose challenge a page is that came in the place of a document. What is no HTML is none.
+pub(super) fn in_page(headers: &HeaderMap, body: &[u8]) -> Option<ChallengeService> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let says_html = content_type
+        .is_none_or(|text| text.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    let start = body.get(..PAGE_START.min(body.len())).unwrap_or_default();
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let is_page = ["<!doctype html", "<html"].iter().any(|tag| start.trim_start().starts_with(tag));
+    if !says_html || !is_page {
+        return None;
+    }
+    by_header(headers).or_else(|| by_page(headers, body))
+}
+
+/// Statuses that these services refuse with.
+const fn is_refusal(code: u16) -> bool {
+    matches!(code, 401 | 403 | 405 | 406 | 429 | 503)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn by_header(headers: &HeaderMap) -> Option<ChallengeService> {
+    let is_there = |name: &str, starts: &[&str]| {
+        let value = text(headers, name).map(str::to_ascii_lowercase);
+        value.is_some_and(|value| starts.iter().any(|start| value.trim_start().starts_with(start)))
+    };
+    let found = BY_HEADER.iter().find(|(name, starts, _)| is_there(name, starts));
+    found.map(|(_, _, service)| *service)
+}
+
+fn by_page(headers: &HeaderMap, start: &[u8]) -> Option<ChallengeService> {
+    let start = start.get(..LOOKED_AT.min(start.len())).unwrap_or_default();
+    let page = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let server = text(headers, SERVER.as_str()).unwrap_or_default().to_ascii_lowercase();
+    let is_from = |wanted: &Option<&str>| wanted.is_none_or(|wanted| server.starts_with(wanted));
+    let found = BY_PAGE.iter().find(|(mark, from, _)| is_from(from) && page.contains(mark));
+    found.map(|(_, _, service)| *service)
+}
+
+#[cfg(test)]
+mod tests;

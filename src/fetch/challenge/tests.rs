@@ -1,0 +1,87 @@
+use super::*;
+use http::{HeaderName, HeaderValue};
+use proptest::prelude::*;
+
+/// Headers of an answer.
+type Pairs = &'static [(&'static str, &'static str)];
+
+fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(&str, &str)| {
+        (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
+    };
+    pairs.iter().map(pair).collect()
+}
+
+const CLOUDFLARE: &str = "<!DOCTYPE html><html lang=\"en-US\"><head><title>Just a moment...</title>\
+    <script>(function(){window._cf_chl_opt = {cvId: '3'};})();</script>";
+const AKAMAI: &str = "<HTML><HEAD>\n<TITLE>Access Denied</TITLE>\n</HEAD><BODY>\n<H1>Access Denied</H1>\n\
+    You don't have permission to access \"http&#58;&#47;&#47;a&#46;example\" on this server.<P>\n\
+    Reference&#32;&#35;18&#46;2d3a1502&#46;1700000000&#46;1a2b3c\n</BODY></HTML>";
+
+#[test]
+fn challenges_are_named_by_their_service() {
+    use ChallengeService::*;
+    let cases: &[(u16, Pairs, &str, ChallengeService)] = &[
+        (403, &[("cf-mitigated", "challenge"), ("server", "cloudflare")], "", Cloudflare),
+        (503, &[("server", "cloudflare")], CLOUDFLARE, Cloudflare),
+        (403, &[("server", "cloudflare")], "error code: 1020", Cloudflare),
+        (403, &[("server", "AkamaiGHost")], AKAMAI, Akamai),
+        (403, &[], "see https://errors.edgesuite.net/18.2d3a1502", Akamai),
+        (403, &[("x-datadome", "protected")], "", DataDome),
+        (403, &[("server", "DataDome")], "", DataDome),
+        (403, &[], "<script src=\"https://ct.captcha-delivery.com/c.js\">", DataDome),
+        (202, &[("x-amzn-waf-action", "challenge")], "", AwsWaf),
+        (405, &[("x-amzn-waf-action", "captcha")], "<html>", AwsWaf),
+        (403, &[("server", "CloudFront")], "<H1>403</H1>Request blocked.", AwsWaf),
+        (429, &[("x-vercel-mitigated", "challenge")], "", Vercel),
+        (403, &[], "<iframe src=\"/_Incapsula_Resource?x=1\">", Imperva),
+        (403, &[], "<div id=\"px-captcha\"></div>", Human),
+        (403, &[("server", "ddos-guard")], "<title>DDoS-Guard</title>", DdosGuard),
+        (403, &[("x-sucuri-block", "1")], "", Sucuri),
+        (429, &[("x-kpsdk-ct", "x")], "", Kasada),
+    ];
+    for (code, pairs, body, service) in cases {
+        let found = recognize(*code, &headers(pairs), body.as_bytes());
+        assert_eq!(found, Some(*service), "{code} {pairs:?} {body}");
+    }
+}
+
+#[test]
+fn plain_refusals_are_none() {
+    let cases: &[(u16, Pairs, &str)] = &[
+        (403, &[("server", "cloudflare")], "<html>members only</html>"),
+        (404, &[("server", "cloudflare")], CLOUDFLARE),
+        (401, &[("server", "nginx")], "<html>Reference #5: request blocked</html>"),
+        (500, &[("x-datadome", "protected")], ""),
+        (403, &[("cf-mitigated", "none")], ""),
+        (503, &[], "busy"),
+    ];
+    for (code, pairs, body) in cases {
+        assert_eq!(recognize(*code, &headers(pairs), body.as_bytes()), None, "{code} {pairs:?}");
+    }
+}
+
+#[test]
+fn a_page_in_the_place_of_a_document_is_told_from_a_feed_that_speaks_of_one() {
+    let html = headers(&[("content-type", "text/html; charset=utf-8")]);
+    assert_eq!(in_page(&html, CLOUDFLARE.as_bytes()), Some(ChallengeService::Cloudflare));
+    let rejected =
+        "<html><body>The requested URL was rejected. Please consult with your administrator.";
+    assert_eq!(in_page(&html, rejected.as_bytes()), Some(ChallengeService::F5));
+    let feed = format!("<?xml version=\"1.0\"?><rss><channel><title>{CLOUDFLARE}");
+    assert_eq!(in_page(&html, feed.as_bytes()), None, "served with the wrong type");
+    let xml = headers(&[("content-type", "application/rss+xml")]);
+    assert_eq!(in_page(&xml, CLOUDFLARE.as_bytes()), None);
+    assert_eq!(in_page(&html, b"<html><title>News</title>"), None);
+}
+
+proptest! {
+    /// Whatever a publisher sends, looking at it answers, and what is no HTML is never a challenge.
+    #[test]
+    fn any_bytes_are_answered(code: u16, body in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let none = HeaderMap::new();
+        let _ = recognize(code, &none, &body);
+        let feed = [b"<rss>".as_slice(), &body].concat();
+        prop_assert_eq!(in_page(&none, &feed), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! A feed as a page, for who opens its address in a browser: what is in it now, and where edits and deletions
+//! are marked. Every program that reads feeds gets the feed.
+
+use super::admission::{Admission, Work, WorkKind};
+use super::client::Client;
+use super::metrics::Metrics;
+use super::negotiate::prefers_html;
+use super::problem::{Problem, RETRY_SOON};
+use super::query::Query;
+use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::{AppState, conflicts, html};
+use crate::model::{Event, EventKind, FeedName, FeedRecord, Item, Revision, Time, counted};
+use crate::render::ViewKind;
+use crate::store::{Select, View};
+use axum::response::Response;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use maud::{Markup, PreEscaped, html};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a browser is going to do with an answer (Fetch Metadata).
+pub(super) const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// What it says when somebody goes to an address.
+pub(super) const NAVIGATION: &str = "document";
+/// What an answer at the address of a feed depends on, where it may be a page.
+const VARY: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
+/// The most items of a page.
+const ITEMS_SHOWN: usize = 100;
+/// The most deletions of a page, and how many events are read for them.
+const DELETIONS_SHOWN: usize = 10;
+const EVENTS_READ: usize = 100;
+/// How long a page is shown again, unless the feed changes: it says how long ago things were.
+const FRESH: Duration = Duration::from_secs(60);
+/// Bytes of pages kept, all feeds together.
+const BYTES: u64 = 8 * 1024 * 1024;
+
+/// Feeds as pages, as of a revision.
+pub(super) type ReadingPages = SingleFlightCache<(FeedName, Revision), String, Problem>;
+
+/// No page yet.
+pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ReadingPages {
+    let weigh = |page: &String| u32::try_from(page.len()).unwrap_or(u32::MAX);
+    SingleFlightCache::lasting(("reading pages", BYTES), FRESH, weigh, admission, metrics)
+}
+
+/// Whether the page is asked for: with `?as=html`, or by a browser that goes to the address, which names nothing
+/// else. A browser that does not say so may be a program that calls itself one.
+pub(super) fn is_asked_for(query: &str, headers: &HeaderMap) -> Result<bool, Problem> {
+    let query = Query::read(query)?;
+    if let Some(container) = query.get("as")? {
+        return Ok(container == "html");
+    }
+    let is_navigation = headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION);
+    let is_plain = query.get("as-of")?.is_none() && query.get("sx")?.is_none();
+    Ok(is_plain && is_navigation && prefers_html(headers))
+}
+
+/// The feed as a page.
+pub(super) async fn page(
+    room: &Arc<AppState>,
+    client: Client,
+    record: &FeedRecord,
+) -> Result<Response, Problem> {
+    let state = room.store.state(&record.name).await?;
+    let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
+    let state = state.ok_or_else(unread)?;
+    let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
+    let cost = room.admission.cost_of(&work, u64::from(state.current));
+    let ask = WorkRequest { client, cost, work, tells: false };
+    let key = (record.name.clone(), state.revision);
+    let make = || {
+        let (room, record) = (Arc::clone(room), record.clone());
+        async move {
+            let view = room.store.view(&record.name, Select::Current).await?.ok_or_else(unread)?;
+            let events = room.store.events(&record.name, EVENTS_READ).await?;
+            let now = room.clock.now();
+            let made = tokio::task::spawn_blocking(move || {
+                content(&record, &view, &events, now).into_string()
+            });
+            made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))
+        }
+    };
+    let content = room.reading.get(key, ask, make).await?;
+    let title = record.shown_label(record.enrolment.places.first()).text.unwrap_or_default();
+    let content = html! { (PreEscaped(content.as_str())) };
+    let page = html::document_about(&record.name, &html::text(&title), &content);
+    let mut response = html::whole_page(page);
+    response.headers_mut().insert(header::VARY, VARY);
+    Ok(response)
+}
+
+fn content(record: &FeedRecord, view: &View, events: &[Event], now: Time) -> Markup {
+    let name = &record.name;
+    let deletions = || events.iter().filter(|event| event.kind == EventKind::Deleted);
+    html! {
+        div.subscribe {
+            p { "This is a feed. To follow it, give this address to your feed reader:" }
+            p { a href={ "/feeds/" (name) } rel="alternate" { code { "/feeds/" (name) } } }
+        }
+        p.links {
+            @if let Some(link) = &view.skeleton.link { (html::outward(Some(link), "The publisher's page")) }
+            a href={ "/feeds/" (name) "/about" } { "What happened to it" }
+            a href={ "/feeds/" (name) "/items" } { "All items" }
+            a href={ "/feeds/" (name) "?as=atom" } { "Atom" }
+            a href={ "/feeds/" (name) "?as=rss" } { "RSS" }
+            a href={ "/feeds/" (name) "?as=jsonfeed" } { "JSON Feed" }
+        }
+        @if view.items.is_empty() { p.empty { "There is nothing in it now." } }
+        ol.reading { @for item in view.items.iter().take(ITEMS_SHOWN) { (entry(name, item, now)) } }
+        @if view.items.len() > ITEMS_SHOWN {
+            p.quiet { "The first " (ITEMS_SHOWN) " of " (view.items.len()) " items are shown." }
+        }
+        @if deletions().next().is_some() {
+            h2 { "Lately deleted by the publisher" }
+            ul { @for event in deletions().take(DELETIONS_SHOWN) {
+                li { del { (html::item(name, &event.id, &event.title)) } " " span.quiet { (html::ago(event.at, now)) } }
+            } }
+        }
+    }
+}
+
+fn entry(feed: &FeedName, item: &Item, now: Time) -> Markup {
+    let winner = &item.shared.winner;
+    let card = &winner.data.card;
+    let title = if card.title.is_empty() { "Without a title" } else { &card.title };
+    let versions = winner.updates.value();
+    let excerpt = conflicts::excerpt(&winner.data);
+    html! { li {
+        h2 { (html::outward(card.link.as_deref(), title)) }
+        p.quiet {
+            @if let Some(author) = &card.author { (html::text(author)) " · " }
+            (html::ago(card.published.or(card.updated).unwrap_or_else(|| item.tick.time()), now)) " · "
+            a href=(super::address::item_page(feed, &winner.id)) {
+                @if versions > 1 { span.pill.edit { (counted(versions, "version")) } } @else { "one version" }
+            }
+        }
+        @if !excerpt.is_empty() { p.excerpt { (excerpt) } }
+    } }
+}

@@ -1,0 +1,293 @@
+//! Publishers that want to know who asks: credentials reach them and nobody else, and nothing that the
+//! gateway says or writes shows any.
+
+use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, posts};
+use serde_json::{Value, json};
+use std::path::Path;
+use tidegate::app::{ConfigSource, ExportOptions, ImportOptions, Imported, export, import};
+use tidegate::config::Config;
+
+/// Stands in every secret of these tests.
+const HUSH: &str = "hush-7d1f";
+
+/// A feed's table with credentials of every kind but one.
+fn secrets() -> String {
+    format!(
+        "headers = {{ X-Api-Key = \"key-{HUSH}\" }}\ncookie = \"session={HUSH}\"\n\
+         basic = {{ user = \"user-{HUSH}\", password = \"{HUSH}\" }}\nuser_agent = \"our reader\"\n"
+    )
+}
+
+fn sent(publisher: &Publisher, name: &str) -> Option<String> {
+    let (_, headers) = publisher.last();
+    headers.get(name).map(|value| value.to_str().unwrap().to_owned())
+}
+
+/// Everything that the gateway shows of its feeds.
+async fn shown(stage: &Stage) -> String {
+    let mut all = String::new();
+    for path in [
+        "/",
+        "/metrics",
+        "/feeds",
+        "/feeds.opml",
+        "/feeds/news",
+        "/feeds/news/about",
+        "/feeds/news/history",
+        "/feeds/news/conflicts",
+        "/sup.json",
+    ] {
+        let answer = stage.net.get(&format!("http://gateway.example{path}")).send().await.unwrap();
+        all.push_str(&format!(
+            "{path}: {:?}\n{}\n",
+            answer.headers().clone(),
+            answer.text().await.unwrap()
+        ));
+    }
+    for path in ["/feeds", "/feeds/news", "/feeds/news/items"] {
+        all.push_str(&stage.admin("GET", path, None).await.1.to_string());
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_reach_the_publisher_and_are_shown_nowhere() {
+    let mut stage = Stage::with(Format::Rss20, &secrets(), "").await;
+    assert_eq!(stage.posts(&posts(1..=5)).await.events, "created 5");
+    assert_eq!(sent(&stage.publisher, "x-api-key"), Some(format!("key-{HUSH}")));
+    assert_eq!(sent(&stage.publisher, "cookie"), Some(format!("session={HUSH}")));
+    assert!(sent(&stage.publisher, "authorization").unwrap().starts_with("Basic "));
+    assert_eq!(sent(&stage.publisher, "user-agent").as_deref(), Some("our reader"));
+    // Failures show none either.
+    stage.answers(Answer::status(401));
+    let failed = stage.poll().await;
+    let said = failed.error.unwrap();
+    assert!(
+        said.starts_with("the publisher answered 401 to the credentials of this feed"),
+        "{said}"
+    );
+    let all = shown(&stage).await;
+    assert!(!all.contains(HUSH), "{all}");
+    let options = &stage.status().await["options"];
+    let stored = json!({ "stored": true, "from": "literal" });
+    assert_eq!(options["headers"], json!({ "X-Api-Key": stored }));
+    assert_eq!(options["basic"], json!({ "user": stored, "password": stored }));
+    assert_eq!((&options["cookie"], &options["bearer"]), (&stored, &Value::Null));
+    let about = stage.net.get("http://gateway.example/feeds/news/about").send().await.unwrap();
+    let about = about.text().await.unwrap();
+    let words = "Its publisher is asked with 1 header of its own, a cookie, a user and a password";
+    assert!(about.contains(words), "{about}");
+    assert!(!format!("{:?}", stage.config()).contains(HUSH));
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_do_not_follow_a_redirect_to_another_origin() {
+    let mut stage = Stage::with(Format::Rss20, &secrets(), "").await;
+    let other = Publisher::start().await;
+    let document = Format::Rss20.document(&posts(1..=5));
+    other.set("/moved", Answer::document("application/rss+xml", document));
+    stage.answers(Answer::redirect(301, &other.address("/moved")));
+    for _ in 0..2 {
+        assert_ne!(stage.poll().await.outcome, "failed");
+        for name in ["x-api-key", "cookie", "authorization"] {
+            assert_eq!(sent(&other, name), None, "{name}");
+        }
+        assert_eq!(sent(&other, "user-agent").as_deref(), Some("our reader"));
+    }
+    other.set("/moved", Answer::status(403));
+    let said = stage.poll().await.error.unwrap();
+    assert!(said.contains("the credentials of this feed go to http://127.0.0.1:"), "{said}");
+    stage.stop().await;
+}
+
+/// A feed beside the first one, at the same address.
+fn second(stage: &Stage, more: &Value) -> Value {
+    let mut body = json!({ "url": stage.publisher.address("/feed") });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feeds_of_one_address_share_no_answer() {
+    let mut stage = Stage::with(Format::Rss20, "bearer = \"one\"\n", "").await;
+    let document = Format::Rss20.document(&posts(1..=5));
+    let answer = Answer::document("application/rss+xml", document).with("etag", "\"1\"");
+    stage.answers(answer);
+    stage.poll().await;
+    let asked = stage.publisher.requests();
+    let body = second(&stage, &json!({ "bearer": "two" }));
+    assert_eq!(stage.admin("PUT", "/feeds/other", Some(body)).await.0, 201);
+    stage.admin("POST", "/feeds/other/poll", None).await;
+    assert!(stage.publisher.requests() > asked);
+    let (_, other) = stage.admin("GET", "/feeds/other", None).await;
+    assert_eq!(other["state"]["counts"]["living"], 5, "it was answered with a document: {other}");
+    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer two"));
+    assert_eq!(stage.poll().await.outcome, "not_modified");
+    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer one"));
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_credentials_are_polled_with_at_once_and_without_the_validators_of_the_old_ones() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    let document = Format::Rss20.document(&posts(1..=5));
+    let answer = Answer::document("application/rss+xml", document).with("etag", "\"1\"");
+    stage.answers(answer);
+    stage.poll().await;
+    let put = |body: Value| stage.admin("PUT", "/feeds/other", Some(body));
+    assert_eq!(put(second(&stage, &json!({ "bearer": "one" }))).await.0, 201);
+    let poll = || stage.admin("POST", "/feeds/other/poll", None);
+    poll().await;
+    assert_eq!(poll().await.1["outcome"], "not_modified");
+    let asked = stage.publisher.requests();
+    assert_eq!(put(second(&stage, &json!({ "bearer": "two" }))).await.0, 200);
+    // Nothing but the change asks for it.
+    for _ in 0..400 {
+        if stage.publisher.requests() > asked {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(stage.publisher.requests(), asked + 1);
+    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer two"));
+    assert_eq!(sent(&stage.publisher, "if-none-match"), None);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_keeps_what_it_does_not_show() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    // From now on it is not polled by itself.
+    stage.posts(&posts(1..=5)).await;
+    let put = |body: Value| stage.admin("PUT", "/feeds/other", Some(body));
+    let refused = |answer: (u16, Value), said: &str| {
+        let text = answer.1.to_string();
+        assert!(answer.0 == 400 && text.contains(said) && !text.contains(HUSH), "{text}");
+    };
+    let stored = json!({ "stored": true });
+    refused(put(second(&stage, &json!({ "bearer": stored }))).await, "bearer: none is stored");
+    for named in [json!({ "env": "HOME" }), json!({ "file": "/etc/hostname" })] {
+        let body = second(&stage, &json!({ "cookie": named }));
+        refused(put(body).await, "polling.api_secrets = true");
+    }
+    refused(put(second(&stage, &json!({ "bearer": format!("{HUSH}\n") }))).await, "line break");
+    let body = second(&stage, &json!({ "bearer": HUSH, "headers": { "X-Key": HUSH } }));
+    assert_eq!(put(body).await.0, 201);
+    // What is shown can be put back, and goes nowhere else.
+    let (_, told) = stage.admin("GET", "/feeds/other", None).await;
+    assert!(!told.to_string().contains(HUSH), "{told}");
+    let mut body = second(&stage, &json!({ "complete": true }));
+    for key in ["bearer", "headers", "cookie", "basic", "proxy", "user_agent"] {
+        body[key] = told["options"][key].clone();
+    }
+    assert_eq!(put(body.clone()).await.0, 200);
+    stage.admin("POST", "/feeds/other/poll", None).await;
+    assert_eq!(sent(&stage.publisher, "authorization"), Some(format!("Bearer {HUSH}")));
+    assert_eq!(sent(&stage.publisher, "x-key").as_deref(), Some(HUSH));
+    let elsewhere = Publisher::start().await;
+    let mut stolen = body.clone();
+    stolen["url"] = json!(elsewhere.address("/feed"));
+    refused(put(stolen).await, "of another origin");
+    let mut stolen = body.clone();
+    stolen["proxy"] = json!(elsewhere.address(""));
+    refused(put(stolen).await, "proxy is another one");
+    // A feed that was deleted has none any more.
+    assert!(stage.admin("DELETE", "/feeds/other", None).await.0 < 300);
+    refused(put(body).await, "none is stored");
+    assert_eq!(elsewhere.requests(), 0);
+    stage.stop().await;
+}
+
+/// A proxy may have any address where the configuration names it; who has the token may not choose any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_names_no_private_proxy() {
+    let polling = "[polling]\nallow_private = [\"127.0.0.1:{port}\"]\nhost_spacing = \"0s\"\n";
+    let stage = Stage::with(Format::Rss20, "", polling).await;
+    for proxy in ["http://127.0.0.1:1", "socks5://169.254.169.254:80", "http://intranet:3128"] {
+        let body = second(&stage, &json!({ "proxy": proxy }));
+        let (status, said) = stage.admin("PUT", "/feeds/other", Some(body)).await;
+        assert!(status == 400 && said.to_string().contains("polling.allow_private"), "{said}");
+    }
+    for proxy in [json!(stage.publisher.address("")), json!("none"), json!("http://1.1.1.1:3128")] {
+        let body = second(&stage, &json!({ "proxy": proxy }));
+        assert!(stage.admin("PUT", "/feeds/other", Some(body)).await.0 < 300, "{proxy}");
+    }
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_in_a_file_is_read_at_each_poll() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "one\n").unwrap();
+    let keys = format!("bearer = {{ file = \"{}\" }}\n", path.display());
+    let mut stage = Stage::with(Format::Rss20, &keys, "").await;
+    stage.posts(&posts(1..=5)).await;
+    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer one"));
+    std::fs::write(&path, "two\n").unwrap();
+    stage.poll().await;
+    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer two"));
+    std::fs::remove_file(&path).unwrap();
+    let asked = stage.publisher.requests();
+    let Step { error, .. } = stage.poll().await;
+    let said = error.unwrap();
+    assert!(said.starts_with("the secret bearer of the feed cannot be used: the file "), "{said}");
+    assert_eq!(stage.publisher.requests(), asked, "nothing is asked without it");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_challenge_of_a_protection_service_is_named() {
+    let mut stage = Stage::new(Format::Rss20).await;
+    stage.posts(&posts(1..=5)).await;
+    for answer in [
+        Answer::status(403).with("cf-mitigated", "challenge"),
+        Answer::document("text/html", "<!DOCTYPE html><script>window._cf_chl_opt={}</script>"),
+    ] {
+        stage.answers(answer);
+        let said = stage.poll().await.error.unwrap();
+        assert!(said.contains("the challenge of Cloudflare"), "{said}");
+        assert!(said.contains("set a cookie or a user_agent"), "{said}");
+    }
+    stage.stop().await;
+}
+
+fn bytes_below(path: &Path) -> Vec<u8> {
+    zstd::stream::decode_all(&std::fs::read(path).unwrap()[b"tidegate export\n".len()..]).unwrap()
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_has_no_credentials_and_says_whose_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let store = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", data.display());
+    let mut stage = Stage::with(Format::Rss20, &secrets(), &store).await;
+    stage.posts(&posts(1..=5)).await;
+    let body = second(&stage, &json!({ "bearer": HUSH }));
+    assert_eq!(stage.admin("PUT", "/feeds/other", Some(body)).await.0, 201);
+    let config = stage.config().clone();
+    // What is stored outlives a restart.
+    stage.restart().await;
+    stage.admin("POST", "/feeds/other/poll", None).await;
+    assert_eq!(sent(&stage.publisher, "authorization"), Some(format!("Bearer {HUSH}")));
+    stage.stop().await;
+    let file = folder.path().join("gate.tg");
+    let fixed = |config: &Config| ConfigSource::Fixed(Box::new(config.clone()));
+    let options = ExportOptions { file: file.clone(), is_move: false, settings: fixed(&config) };
+    let carried = export(options).await.unwrap();
+    let names: Vec<_> = carried.left_out.named.iter().map(|name| name.as_str()).collect();
+    assert_eq!((names.as_slice(), carried.left_out.filed), (["other"].as_slice(), 1));
+    let bytes = bytes_below(&file);
+    assert!(!has(&bytes, HUSH) && has(&bytes, "X-Api-Key"), "the names are there");
+
+    let mut there = config;
+    there.store.path = folder.path().join("there");
+    let options = ImportOptions { file, settings: fixed(&there), rearrange: false };
+    let Imported::State(brought) = import(options).await.unwrap() else { panic!() };
+    assert_eq!(brought.left_out, carried.left_out);
+}
