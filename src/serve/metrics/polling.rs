@@ -118,6 +118,7 @@ mod tests {
             source: FeedSource::Api,
             standing,
             options: FeedOptions::default(),
+            access: None,
             enrolment: Enrolment::default(),
         }
     }
