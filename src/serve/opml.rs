@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
-use write::{OpmlFeed, until, write};
+use write::{ListedFeed, until, write};
 
 /// The media type.
 const MEDIA_TYPE: &str = Container::Opml.media_type();
@@ -149,7 +149,7 @@ async fn collect(
     room: &AppState,
     listing: &FeedList,
     kind: ListKind,
-) -> Result<Vec<OpmlFeed>, StoreError> {
+) -> Result<Vec<ListedFeed>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
     for record in listing.values() {
         // A tombstone is one by its sharing markup only.
@@ -175,7 +175,7 @@ async fn collect(
         };
         let here = (kind == ListKind::Here).then_some(&record.name);
         let sup = here.and_then(|name| room.site.announced_id(name));
-        entries.push(OpmlFeed { record: Arc::clone(record), address, site, sup });
+        entries.push(ListedFeed { record: Arc::clone(record), address, site, sup });
     }
     Ok(entries)
 }
@@ -184,7 +184,7 @@ async fn collect(
 /// allowed.
 fn packed(
     room: &AppState,
-    entries: &[OpmlFeed],
+    entries: &[ListedFeed],
     asked: OpmlQuery,
 ) -> std::io::Result<Arc<Rendition>> {
     let whole = room.site.at(match asked.kind {
@@ -237,7 +237,7 @@ mod tests {
         Time::from_unix(1_795_191_605 + seconds)
     }
 
-    fn entry(name: &str, standing: FeedStanding, seconds: i64) -> OpmlFeed {
+    fn entry(name: &str, standing: FeedStanding, seconds: i64) -> ListedFeed {
         let mut record = FeedRecord {
             name: FeedName::new(name).unwrap(),
             url: format!("https://me:secret@upstream.example/{name}.xml"),
@@ -250,7 +250,7 @@ mod tests {
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));
         let address = record.shown().text().to_owned();
-        OpmlFeed {
+        ListedFeed {
             record: Arc::new(record),
             address,
             site: Some("javascript:alert(1)".to_owned()),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     /// A feed in these places: the positions of its folders, its own, and what it is called there.
-    fn placed(name: &str, places: &[(&[u32], u32, &str)]) -> OpmlFeed {
+    fn placed(name: &str, places: &[(&[u32], u32, &str)]) -> ListedFeed {
         let mut entry = entry(name, FeedStanding::Active, -50);
         let label = |text: &str| {
             OutlineLabel::new(|name| match name {

@@ -249,33 +249,24 @@ fn ungathered(note: &GatherNote, sources: usize) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Where a feed is in the reader's list.
-struct ListedPlace {
-    at: usize,
-    label: Option<String>,
-    /// The folder that it is in first, and the others.
-    folder: String,
-    also: Vec<String>,
-}
-
 /// Puts feeds into the order of the reader's list, and says where each is in it.
 pub(super) fn place<'a>(feeds: &mut [ListedFeed], records: impl Iterator<Item = &'a FeedRecord>) {
-    let mut places: HashMap<&FeedName, ListedPlace> = HashMap::new();
+    let mut places: HashMap<&FeedName, (usize, Option<String>, String, Vec<String>)> =
+        HashMap::new();
     for (at, (record, place)) in listed(records).into_iter().enumerate() {
         let folder = place.map(folder_path).unwrap_or_default();
         match places.entry(&record.name) {
             Entry::Vacant(first) => {
                 let label = place.filter(|place| place.label.name().is_some());
                 let label = label.and_then(|place| record.shown_label(Some(place)).text);
-                first.insert(ListedPlace { at, label, folder, also: Vec::new() });
+                first.insert((at, label, folder, Vec::new()));
             }
-            Entry::Occupied(mut known) => known.get_mut().also.push(folder),
+            Entry::Occupied(mut known) => known.get_mut().3.push(folder),
         }
     }
     let mut order = HashMap::with_capacity(feeds.len());
     for feed in feeds.iter_mut() {
-        let Some(place) = places.remove(&feed.name) else { continue };
-        let ListedPlace { at, label, folder, also } = place;
+        let Some((at, label, folder, also)) = places.remove(&feed.name) else { continue };
         order.insert(feed.name.clone(), at);
         feed.title = label.unwrap_or_else(|| std::mem::take(&mut feed.title));
         (feed.folder, feed.also) = (folder, also);

@@ -21,7 +21,7 @@ const ID_BYTES: usize = 20;
 const PREFIX: &str = "sx";
 
 /// A feed in the list.
-pub(super) struct OpmlFeed {
+pub(super) struct ListedFeed {
     pub(super) record: Arc<FeedRecord>,
     pub(super) address: String,
     pub(super) site: Option<String>,
@@ -30,13 +30,13 @@ pub(super) struct OpmlFeed {
 }
 
 /// When the list last changed.
-pub(super) fn until(entries: &[OpmlFeed]) -> Option<Time> {
+pub(super) fn until(entries: &[ListedFeed]) -> Option<Time> {
     entries.iter().filter_map(|entry| entry.record.enrolment.changed()).max()
 }
 
 /// The list of these feeds, whose names rise.
 pub(super) fn write(
-    entries: &[OpmlFeed],
+    entries: &[ListedFeed],
     asked: OpmlQuery,
     endpoint: &EndpointId,
     whole: &str,
@@ -69,12 +69,12 @@ pub(super) fn write(
         opml.push_str("/>");
     }
     opml.push_str("\n</head>\n<body>\n");
-    let shown = |entry: &&OpmlFeed| {
+    let shown = |entry: &&ListedFeed| {
         asked.since.is_none_or(|since| entry.record.enrolment.changed() >= Some(since))
     };
-    let shown: Vec<&OpmlFeed> = entries.iter().filter(shown).collect();
+    let shown: Vec<&ListedFeed> = entries.iter().filter(shown).collect();
     let mut body = OutlineBody { opml, kind: asked.kind, endpoint, open: Vec::new() };
-    let by_name: HashMap<&FeedName, &OpmlFeed> =
+    let by_name: HashMap<&FeedName, &ListedFeed> =
         shown.iter().map(|entry| (&entry.record.name, *entry)).collect();
     let living = shown.iter().map(|entry| &*entry.record).filter(|record| !record.is_unlisted());
     for (record, place) in listed(living) {
@@ -108,7 +108,7 @@ impl OutlineBody<'_> {
     }
 
     /// Adds a feed, within the folders around it; it stays open for those in it.
-    fn feed(&mut self, entry: &OpmlFeed, place: Option<&ListPlace>) {
+    fn feed(&mut self, entry: &ListedFeed, place: Option<&ListPlace>) {
         let folders = place.map(|place| place.folders.as_slice()).unwrap_or_default();
         let around = folders.iter().zip(&self.open);
         let around = around.take_while(|(folder, open)| folder.position == **open).count();
@@ -138,7 +138,7 @@ impl OutlineBody<'_> {
     /// Adds the start tag of a feed and what it shares.
     fn outline(
         &mut self,
-        OpmlFeed { record, address, site, sup }: &OpmlFeed,
+        ListedFeed { record, address, site, sup }: &ListedFeed,
         place: Option<&ListPlace>,
     ) {
         let label = record.shown_label(place);
