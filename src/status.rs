@@ -20,6 +20,7 @@ use crate::judge::PendingAbsence;
 use crate::model::{FeedAccess, FeedName, FeedOptions, FeedSource, FeedStanding, Time};
 use crate::record::LeftOut;
 use serde::{Serialize, Serializer};
+use std::time::Duration;
 
 /// A feed, what the operator says of it, and how its polling stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,8 +61,15 @@ pub struct FeedStatus {
 pub struct FeedSummary {
     /// When the last poll began.
     pub last_poll: Option<Time>,
-    /// When the next one is due; in the past while it waits for its host.
+    /// When the next one is due; in the past while it waits for its host, `None` while one is in flight.
     pub next_poll: Option<Time>,
+    /// Whether a request is being made.
+    pub is_in_flight: bool,
+    /// When the feed was last read without a failure; since when it is polled where it was not read yet,
+    /// which is the start at the earliest.
+    pub read: Option<Time>,
+    /// The time after which it is [stale](FeedSummary::STALE_AGE) unless it is read before.
+    pub stale_after: Option<Time>,
     /// Failures in a row.
     pub failures: u32,
     /// What the last failure was, if the last poll failed.
@@ -74,6 +82,18 @@ pub struct FeedSummary {
     pub is_hub_distrusted: bool,
     /// What an aggregate could not gather; `None` for other feeds.
     pub gathered: Option<GatherNote>,
+}
+
+impl FeedSummary {
+    /// A feed is stale when it was not read for so many of its intervals,
+    pub const STALE_INTERVALS: u32 = 3;
+    /// and for so long.
+    pub const STALE_AGE: Duration = Duration::from_secs(86_400);
+
+    /// The time after which a feed is stale that was read at `read`, to be polled again after `interval`.
+    pub fn stale_after(read: Time, interval: Duration) -> Time {
+        read.plus(interval.saturating_mul(Self::STALE_INTERVALS).max(Self::STALE_AGE))
+    }
 }
 
 /// What of its sources an aggregate does not have, and why. What it has of them stays.

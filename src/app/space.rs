@@ -9,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often the free space is measured.
 const MEASURE_EVERY: Duration = Duration::from_secs(3);
+/// The files of the data folder are counted at the first of so many measurements: once a minute.
+const COUNT_EVERY: usize = 20;
 
 /// The free space that a gateway watches; `given`: one from outside. A store in memory takes none.
 pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<Arc<FreeSpace>> {
@@ -29,14 +31,19 @@ pub(super) fn limit(store: EmbeddedStore, space: Option<Arc<FreeSpace>>) -> Embe
 
 /// Measures until it is told to end.
 pub(super) async fn watch(space: Arc<FreeSpace>, cancel: CancellationToken) {
-    loop {
+    for turn in (0..COUNT_EVERY).cycle() {
         tokio::select! {
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(MEASURE_EVERY) => {}
         }
         let measured = Arc::clone(&space);
         // A file system that hangs keeps one thread waiting, and this task.
-        let measuring = tokio::task::spawn_blocking(move || measured.measure());
+        let measuring = tokio::task::spawn_blocking(move || {
+            measured.measure();
+            if turn == 0 {
+                measured.measure_used();
+            }
+        });
         tokio::select! {
             () = cancel.cancelled() => return,
             _ = measuring => {}

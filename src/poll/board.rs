@@ -4,7 +4,7 @@
 mod log;
 
 use self::log::PollLog;
-use super::reason::PlannedPoll;
+use super::reason::{PlannedPoll, whole_seconds};
 use crate::model::{Backfill, FeedName, HubTrust, Time};
 use crate::status::{
     FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
@@ -12,6 +12,7 @@ use crate::status::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 /// How the feeds stand.
 #[derive(Default)]
@@ -41,6 +42,10 @@ pub(super) struct BoardEntry {
     /// Whether missing items are asked for, or wait to be.
     pub(super) probing: bool,
     pub(super) next: Option<PlannedPoll>,
+    /// Since when it is polled.
+    since: Option<Time>,
+    /// The interval, in seconds, that it had when it was last read.
+    interval: u32,
     /// The last failure, if the last poll failed.
     failure: Option<Box<PollFailure>>,
     /// Where permanent redirects lead.
@@ -86,6 +91,29 @@ impl BoardEntry {
         self.log.push(note);
     }
 
+    /// It is polled from now on, after so many failures in a row.
+    pub(super) fn begin(&mut self, now: Time, failures: u32) {
+        self.since = Some(now);
+        self.failures = failures;
+    }
+
+    /// The next poll is that one.
+    pub(super) fn plan(&mut self, next: PlannedPoll) {
+        // What is put off because it fails says nothing of how often it should be read.
+        if self.failures == 0
+            && let Some(read) = self.last_read.or(self.since)
+        {
+            self.interval = whole_seconds(next.at.since(read));
+        }
+        self.next = Some(next);
+    }
+
+    /// A request is being made.
+    pub(super) fn ask(&mut self) {
+        self.in_flight = true;
+        self.next = None;
+    }
+
     /// That it failed, though nothing was asked.
     pub(super) fn fail(&mut self, failure: PollFailure) {
         self.failure = Some(Box::new(failure));
@@ -102,9 +130,14 @@ impl BoardEntry {
     }
 
     fn summarize(&self) -> FeedSummary {
+        let read = self.last_read.or(self.since);
+        let interval = Duration::from_secs(u64::from(self.interval));
         FeedSummary {
             last_poll: self.log.last(),
             next_poll: self.next.as_ref().map(|next| next.at),
+            is_in_flight: self.in_flight,
+            read,
+            stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
             failures: self.failures,
             error: self.failure().map(|failure| failure.error.clone()),
             gaps: self.gaps,
@@ -205,5 +238,91 @@ impl FeedBoard {
     /// Sums over all polls since the start.
     pub(super) fn totals(&self) -> PollTotals {
         self.board.read().unwrap_or_else(PoisonError::into_inner).totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::EventCounts;
+
+    const DAY: i64 = 86_400;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_795_000_000 + seconds)
+    }
+
+    fn polled(entry: &mut BoardEntry, at: Time, failure: Option<&str>) {
+        let failure = failure.map(|error| PollFailure {
+            error: error.to_owned(),
+            blame: crate::status::FetchBlame::Upstream,
+            status: None,
+        });
+        entry.failures = if failure.is_some() { entry.failures + 1 } else { 0 };
+        let note = FinishedPoll {
+            at,
+            took: Duration::from_secs(1),
+            outcome: if failure.is_some() { PollEnding::Failed } else { PollEnding::Unchanged },
+            asked_for: false,
+            bytes: 0,
+            committed: false,
+            is_apart: false,
+            entries: None,
+            rewritten: 0,
+            counts: EventCounts::new(),
+            failure,
+            notes: Vec::new(),
+        };
+        entry.add(note, None);
+    }
+
+    fn stands(entry: &BoardEntry) -> (Option<Time>, Option<Time>) {
+        let summary = entry.summarize();
+        (summary.read, summary.stale_after)
+    }
+
+    #[test]
+    fn a_feed_is_stale_after_three_intervals_and_a_day_at_least() {
+        let mut entry = BoardEntry::default();
+        assert_eq!(stands(&entry), (None, None));
+        entry.begin(at(0), 0);
+        entry.plan(PlannedPoll::new(at(DAY), "it is new"));
+        assert_eq!(stands(&entry), (Some(at(0)), Some(at(3 * DAY))));
+        polled(&mut entry, at(DAY), None);
+        entry.plan(PlannedPoll::new(at(DAY + 600), "as usual"));
+        assert_eq!(stands(&entry), (Some(at(DAY)), Some(at(2 * DAY))));
+    }
+
+    #[test]
+    fn a_feed_that_is_put_off_because_it_fails_is_no_less_stale() {
+        let mut entry = BoardEntry::default();
+        entry.begin(at(0), 0);
+        polled(&mut entry, at(60), None);
+        entry.plan(PlannedPoll::new(at(660), "as usual"));
+        polled(&mut entry, at(660), Some("it does not answer"));
+        entry.plan(PlannedPoll::new(at(5 * DAY), "it fails"));
+        assert_eq!(stands(&entry), (Some(at(60)), Some(at(60 + DAY))));
+        // One that failed before the start was read nobody knows when.
+        let mut entry = BoardEntry::default();
+        entry.begin(at(0), 7);
+        entry.plan(PlannedPoll::new(at(5 * DAY), "it fails"));
+        assert_eq!(stands(&entry), (Some(at(0)), Some(at(DAY))));
+        entry.ask();
+        let summary = entry.summarize();
+        assert_eq!((summary.is_in_flight, summary.next_poll), (true, None));
+    }
+
+    #[test]
+    fn durations_are_counted_between_bounds() {
+        let mut totals = PollTotals::default();
+        for millis in [0, 50, 51, 1000, 60_000, 60_001, 9_000_000] {
+            let mut entry = BoardEntry::default();
+            polled(&mut entry, at(0), None);
+            let polls = entry.log.polls();
+            let note = polls.front().unwrap().clone();
+            totals.add(&FinishedPoll { took: Duration::from_millis(millis), ..note });
+        }
+        assert_eq!(totals.durations, [2, 1, 0, 0, 1, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(totals.durations.iter().sum::<u64>(), totals.polls());
     }
 }

@@ -237,6 +237,8 @@ impl PollScheduler {
         self.forget(&Errand::Walk(name.clone()));
         self.leave_hub(&name);
         self.board.remove(&name);
+        let (now, failures) = (self.clock.now(), memory.poll.failures);
+        self.board.change(&name, |status| status.begin(now, failures));
         let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
         // These are written down with what polling remembers, and kept here.
         let walk = memory.poll.backfill.take();
@@ -284,7 +286,7 @@ impl PollScheduler {
             self.due.remove(&(old, Errand::Poll(name.clone())));
         }
         self.due.insert((next.at, Errand::Poll(name.clone())));
-        self.board.change(name, |status| status.next = Some(next));
+        self.board.change(name, |status| status.plan(next));
     }
 
     /// Takes a feed out of both queues.

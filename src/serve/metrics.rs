@@ -1,17 +1,30 @@
 //! What is counted, in Prometheus' words. Labels take few values: routes, not addresses.
 
+mod exposition;
+mod polling;
+mod process;
+
+pub(super) use self::exposition::MetricsFormat;
+pub(super) use self::polling::FeedCounts;
+
+use self::exposition::in_prometheus_format;
+use self::polling::PollDurations;
+use self::process::ProcessMeter;
 use super::hub::HubTotals;
 use crate::load::Load;
+use crate::model::FeedStanding;
 use crate::status::{PollTotals, TicksAhead};
 use crate::store::StoreCondition;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AnswerLabels {
@@ -55,16 +68,28 @@ struct Meters {
     subscriptions: Family<FeedGauges, Gauge>,
     deliveries: Family<OutcomeLabel, Counter>,
     contested: Gauge,
+    polled: Gauge,
+    failing: Gauge,
+    stale: Gauge,
+    held: Gauge,
+    in_conflict: Gauge,
+    with_gaps: Gauge,
+    in_flight: Gauge,
+    waiting: Gauge,
+    lag: Gauge,
+    oldest_read: Gauge,
+    durations: PollDurations,
     tick_lead: Gauge,
     store_up: Gauge,
     store_intake: Gauge,
     store_free: Gauge,
     store_min_free: Gauge,
+    store_size: Gauge,
     caches: Family<CacheLabel, Gauge>,
     cache_limits: Family<CacheLabel, Gauge>,
-    resident: Gauge,
     load: Gauge,
     deferred: Family<DeferredLabel, Counter>,
+    process: ProcessMeter,
 }
 
 /// Counts the bytes that a cache keeps.
@@ -91,8 +116,12 @@ impl Metrics {
     /// Meters that stand at zero.
     pub(super) fn new() -> Self {
         let meters = Meters::default();
-        let mut registry = Registry::with_prefix("tidegate");
+        let mut all = Registry::default();
+        all.register_collector(Box::new(meters.process.clone()));
+        let registry = all.sub_registry_with_prefix("tidegate");
         let m = meters.clone();
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The version that runs; 1", build);
         registry.register("http_requests", "Answers by route and status", m.requests);
         registry.register_with_unit(
             "http_sent",
@@ -104,6 +133,7 @@ impl Metrics {
         registry.register("cache_misses", "Views that had to be rendered", m.misses);
         registry.register("connections", "Open connections", m.connections);
         registry.register("feeds", "Feeds by standing", m.feeds);
+        register_polling(registry, meters.clone());
         registry.register("polls", "Polls by outcome", m.polls);
         registry.register("commits", "Commits to the store", m.commits);
         registry.register(
@@ -151,6 +181,12 @@ impl Metrics {
             Unit::Bytes,
             m.store_min_free,
         );
+        registry.register_with_unit(
+            "store_size",
+            "Bytes that the files of the data folder take on disk; counted once a minute",
+            Unit::Bytes,
+            m.store_size,
+        );
         registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
         registry.register_with_unit(
             "cache",
@@ -170,13 +206,7 @@ impl Metrics {
             m.load,
         );
         registry.register("deferred", "How often work of a kind was left for later", m.deferred);
-        registry.register_with_unit(
-            "resident_memory",
-            "Bytes of memory that the system has given the process, where it says so",
-            Unit::Bytes,
-            m.resident,
-        );
-        Self { meters, registry: Arc::new(registry), caches: Arc::default() }
+        Self { meters, registry: Arc::new(all), caches: Arc::default() }
     }
 
     /// Has the bytes of a cache shown, which keeps at most `limit`.
@@ -192,17 +222,17 @@ impl Metrics {
         caches.push((cache, Arc::new(move || Box::pin(bytes()))));
     }
 
-    /// Sets what the caches keep, and how much memory the process has.
-    pub(super) async fn memory(&self, resident: Option<u64>) {
+    /// Looks what the caches keep, and what the process takes.
+    pub(super) async fn measure(&self) {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cache, bytes) in caches {
             let bytes = bytes().await;
             let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        if let Some(resident) = resident {
-            self.meters.resident.set(i64::try_from(resident).unwrap_or(i64::MAX));
-        }
+        let process = self.meters.process.clone();
+        // Where that thread broke off, the process is as it was seen last.
+        let _ = tokio::task::spawn_blocking(move || process.measure()).await;
     }
 
     /// A view was answered from the cache.
@@ -247,15 +277,34 @@ impl Metrics {
         self.meters.requests.get_or_create(&answer).clone()
     }
 
-    /// Sets how many feeds there are of a standing.
-    pub(super) fn feeds(&self, standing: &'static str, number: usize) {
-        let gauge = self.meters.feeds.get_or_create(&FeedGauges { standing });
-        gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
-    }
-
-    /// Sets how many items are in conflict.
-    pub(super) fn contested(&self, number: u32) {
-        self.meters.contested.set(i64::from(number));
+    /// Says how feeds and their polling stand.
+    pub(super) fn feeds(&self, counts: &FeedCounts) {
+        let meters = &self.meters;
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        for (standing, feeds) in [
+            (FeedStanding::Active, counts.active),
+            (FeedStanding::Paused, counts.paused),
+            (FeedStanding::Gone, counts.gone),
+        ] {
+            let standing = FeedGauges { standing: standing.name() };
+            meters.feeds.get_or_create(&standing).set(number(feeds));
+        }
+        for (gauge, feeds) in [
+            (&meters.polled, counts.polled),
+            (&meters.failing, counts.failing),
+            (&meters.stale, counts.stale),
+            (&meters.held, counts.held),
+            (&meters.in_conflict, counts.in_conflict),
+            (&meters.with_gaps, counts.with_gaps),
+            (&meters.in_flight, counts.in_flight),
+            (&meters.waiting, counts.waiting),
+        ] {
+            gauge.set(number(feeds));
+        }
+        meters.contested.set(i64::from(counts.items_in_conflict));
+        meters.lag.set(seconds(counts.lag));
+        meters.oldest_read.set(seconds(counts.oldest_read));
     }
 
     /// Says how far ticks are ahead of the clock.
@@ -271,6 +320,9 @@ impl Metrics {
         if let Some(space) = condition.space {
             meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
             meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));
+        }
+        if let Some(used) = condition.used {
+            meters.store_size.set(i64::try_from(used).unwrap_or(i64::MAX));
         }
     }
 
@@ -288,6 +340,7 @@ impl Metrics {
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);
+        self.meters.durations.set(totals);
     }
 
     /// Says what is left for later.
@@ -311,10 +364,50 @@ impl Metrics {
         }
     }
 
-    /// Everything in the OpenMetrics text format.
-    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
+    /// Everything.
+    pub(super) fn text(&self, format: MetricsFormat) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
-        Ok(text)
+        Ok(match format {
+            MetricsFormat::OpenMetrics => text,
+            MetricsFormat::Prometheus => in_prometheus_format(&text),
+        })
     }
+}
+
+/// Registers what tells how feeds and their polling stand.
+fn register_polling(registry: &mut Registry, m: Meters) {
+    for (name, help, gauge) in [
+        ("feeds_polled", "Feeds that are active and have a publisher", m.polled),
+        ("feeds_failing", "Polled feeds whose last poll failed", m.failing),
+        (
+            "feeds_stale",
+            "Polled feeds that were not read for three of their intervals and at least a day",
+            m.stale,
+        ),
+        ("feeds_held", "Feeds of which a document is held back until it is confirmed", m.held),
+        ("feeds_in_conflict", "Feeds with items that have unresolved conflicts", m.in_conflict),
+        (
+            "feeds_with_gaps",
+            "Feeds of which items may have been missed within seven days",
+            m.with_gaps,
+        ),
+        ("polls_in_flight", "Feeds that are being polled", m.in_flight),
+        ("polls_waiting", "Feeds whose poll is due and has not begun", m.waiting),
+    ] {
+        registry.register(name, help, gauge);
+    }
+    for (name, help, gauge) in [
+        ("poll_lag", "How late the poll is that is late most; 0 where none is", m.lag),
+        (
+            "oldest_read_age",
+            "How long ago the polled feed was last read that was read longest ago; since the start \
+             where it was not",
+            m.oldest_read,
+        ),
+    ] {
+        registry.register_with_unit(name, help, Unit::Seconds, gauge);
+    }
+    let help = "How long polls took, from the request until what came of it was durable";
+    registry.register_with_unit("poll_duration", help, Unit::Seconds, m.durations);
 }

@@ -1,5 +1,6 @@
 //! Which encoding and container, and which of HTML and JSON, a client asks for (RFC 9110 sections 12.4, 12.5).
 
+use super::metrics::MetricsFormat;
 use crate::render::Container;
 use http::{HeaderMap, HeaderName, header};
 
@@ -102,6 +103,11 @@ pub(super) fn wants_json(headers: &HeaderMap) -> bool {
         find(name).or_else(|| find(range)).or_else(|| find("*/*")).unwrap_or(0)
     };
     of("application/json", "application/*") > of("text/html", "text/*")
+}
+
+/// Whether the client names OpenMetrics, as Prometheus does.
+pub(super) fn wants_open_metrics(headers: &HeaderMap) -> bool {
+    weight_of(members(headers, &header::ACCEPT), &[MetricsFormat::OPEN]).is_some_and(|it| it > 0)
 }
 
 /// Whether the client names HTML and would rather have nothing else: a browser that goes to an address.

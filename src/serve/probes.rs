@@ -1,17 +1,19 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
 use super::conditional::unkept;
+use super::metrics::{FeedCounts, MetricsFormat};
+use super::negotiate::wants_open_metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
 use crate::model::FeedStanding;
+use crate::serve::operator::OperatorError;
 use crate::status::TicksAhead;
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 const TEXT: &str = "text/plain; charset=utf-8";
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `GET /healthz`: whoever answers is alive.
 pub(super) async fn alive() -> Response {
@@ -38,34 +40,37 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
 }
 
 /// `GET /metrics`. What the store cannot say just now stays as it was said last.
-pub(super) async fn metrics(State(room): State<SharedState>) -> Result<Response, Problem> {
+pub(super) async fn metrics(
+    State(room): State<SharedState>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     if let Err(error) = measure_feeds(&room).await
-        && !matches!(error, StoreError::Stopped(_))
+        && !matches!(error, OperatorError::Stopped(_))
     {
         tracing::warn!(%error, "feeds could not be counted for the metrics");
     }
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
     room.metrics.load(&room.load);
-    room.metrics.memory(resident().await).await;
+    room.metrics.measure().await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());
     }
-    match room.metrics.text() {
-        Ok(text) => Ok(unkept(OPEN_METRICS, text)),
+    let format = match wants_open_metrics(&headers) {
+        true => MetricsFormat::OpenMetrics,
+        false => MetricsFormat::Prometheus,
+    };
+    match room.metrics.text(format) {
+        Ok(text) => {
+            let mut answer = unkept(format.media_type(), text);
+            answer.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
+            Ok(answer)
+        }
         Err(_) => {
             let said = "the metrics could not be written";
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
         }
     }
-}
-
-/// The bytes of memory that the process has, where the system says so as Linux does.
-async fn resident() -> Option<u64> {
-    let status = tokio::fs::read_to_string("/proc/self/status").await.ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes.saturating_mul(1024))
 }
 
 /// The feeds whose ticks are ahead of the clock.
@@ -78,18 +83,25 @@ pub(super) async fn ticks_ahead(room: &AppState) -> Result<TicksAhead, StoreErro
     Ok(ahead)
 }
 
-/// Counts feeds by standing, and items in conflict.
-async fn measure_feeds(room: &AppState) -> Result<(), StoreError> {
+/// Counts feeds by how they and their polling stand, and items in conflict.
+async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
     let listing = room.directory.listing().await?;
-    for standing in [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone] {
-        let number = listing.values().filter(|record| record.standing == standing).count();
-        room.metrics.feeds(standing.name(), number);
+    let summaries = room.operator.summaries().await?;
+    let (now, mut ahead) = (room.clock.now(), TicksAhead::default());
+    let mut counts = FeedCounts::default();
+    for (name, record) in listing.iter() {
+        let state = room.store.state(name).await?;
+        ahead.note(name, state.as_ref().and_then(|state| state.tick), now);
+        let contested = match &state {
+            Some(state) if record.standing != FeedStanding::Gone => {
+                room.contested.count_at(name, state.revision).await?
+            }
+            _ => 0,
+        };
+        let is_held = state.is_some_and(|state| state.hold.is_some());
+        counts.add(record, summaries.get(name), (is_held, contested), now);
     }
-    room.metrics.ticks_ahead(&ticks_ahead(room).await?);
-    let mut contested = 0_u32;
-    for record in listing.values().filter(|record| record.standing != FeedStanding::Gone) {
-        contested = contested.saturating_add(room.contested.count(&record.name).await?);
-    }
-    room.metrics.contested(contested);
+    room.metrics.feeds(&counts);
+    room.metrics.ticks_ahead(&ahead);
     Ok(())
 }

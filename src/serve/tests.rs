@@ -13,6 +13,7 @@ mod folders;
 mod golden;
 mod headers;
 mod large;
+mod metrics;
 mod pages;
 mod people;
 mod ready;

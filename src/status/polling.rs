@@ -179,9 +179,26 @@ pub struct PollTotals {
     pub commits: u64,
     /// Time that polls took, in milliseconds.
     pub millis: u64,
+    /// How many polls took at most as long as each of [`PollTotals::DURATIONS`] and longer than the one
+    /// before; last, how many took longer than all of them.
+    pub durations: [u64; PollTotals::DURATIONS.len() + 1],
 }
 
 impl PollTotals {
+    /// The bounds between which the durations of polls are counted.
+    pub const DURATIONS: [Duration; 10] = [
+        Duration::from_millis(50),
+        Duration::from_millis(100),
+        Duration::from_millis(250),
+        Duration::from_millis(500),
+        Duration::from_secs(1),
+        Duration::from_millis(2500),
+        Duration::from_secs(5),
+        Duration::from_secs(10),
+        Duration::from_secs(30),
+        Duration::from_secs(60),
+    ];
+
     /// Adds a poll.
     pub fn add(&mut self, note: &FinishedPoll) {
         let count = match note.outcome {
@@ -197,6 +214,10 @@ impl PollTotals {
         self.events += note.counts.values().copied().map(u64::from).sum::<u64>();
         let millis = u64::try_from(note.took.as_millis()).unwrap_or(u64::MAX);
         self.millis = self.millis.saturating_add(millis);
+        let place = Self::DURATIONS.iter().position(|bound| note.took <= *bound);
+        if let Some(count) = self.durations.get_mut(place.unwrap_or(Self::DURATIONS.len())) {
+            *count += 1;
+        }
     }
 
     /// All polls.
@@ -243,6 +264,16 @@ pub struct PollGaps {
     pub count: u32,
     /// When that was found last.
     pub last: Option<Time>,
+}
+
+impl PollGaps {
+    /// For how long missed items are a problem of their feed.
+    pub const LATELY: Duration = Duration::from_secs(7 * 86_400);
+
+    /// When items may have been missed last, where that was within [`PollGaps::LATELY`].
+    pub fn lately(&self, now: Time) -> Option<Time> {
+        self.last.filter(|last| now.since(*last) < Self::LATELY)
+    }
 }
 
 /// How a feed's polling stands.

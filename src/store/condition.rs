@@ -11,6 +11,8 @@ pub struct StoreCondition {
     pub stop: Option<StoreStop>,
     /// The space on its file system, where that is watched.
     pub space: Option<FreeBytes>,
+    /// The bytes that its folder takes on disk, where that is measured.
+    pub used: Option<u64>,
 }
 
 /// A store that stopped because a write, or making one durable, failed.

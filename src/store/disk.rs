@@ -6,7 +6,7 @@
 mod compact;
 #[cfg(test)]
 pub(in crate::store) mod faults;
-mod files;
+pub(super) mod files;
 mod folder;
 mod kind;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! How much space the file system of a store has left, and when that is too little.
 
+use super::disk::files::folder_bytes;
 use super::{FreeBytes, StoreError};
 use std::io;
 use std::path::PathBuf;
@@ -28,17 +29,22 @@ pub struct FreeSpace {
     min_free: u64,
     measure: Box<Measure>,
     last: Mutex<Option<FreeBytes>>,
+    /// Whose files are counted.
+    folder: Option<PathBuf>,
+    used: Mutex<Option<u64>>,
 }
 
 impl FreeSpace {
     /// Of the file system that has the folder `path`. `min_free`: the bytes that must stay free; of a
     /// small file system 2 %, where that is less.
     pub fn of_folder(path: PathBuf, min_free: u64) -> Self {
-        Self::measured_by(min_free, move || {
+        let folder = Some(path.clone());
+        let measured = Self::measured_by(min_free, move || {
             let system = rustix::fs::statvfs(&path)?;
             let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
             Ok(MeasuredSpace { free: bytes(system.f_bavail), total: bytes(system.f_blocks) })
-        })
+        });
+        Self { folder, ..measured }
     }
 
     /// The same, measured by `measure`: the seam for tests.
@@ -46,7 +52,8 @@ impl FreeSpace {
         min_free: u64,
         measure: impl Fn() -> io::Result<MeasuredSpace> + Send + Sync + 'static,
     ) -> Self {
-        Self { min_free, measure: Box::new(measure), last: Mutex::default() }
+        let measure = Box::new(measure);
+        Self { min_free, measure, last: Mutex::default(), folder: None, used: Mutex::default() }
     }
 
     /// Measures, and logs where it begins or ends that space is low. What cannot be measured stays as
@@ -75,6 +82,19 @@ impl FreeSpace {
     pub fn check(&self) -> Result<(), StoreError> {
         self.measure();
         self.last().as_ref().map_or(Ok(()), FreeBytes::check)
+    }
+
+    /// Counts the bytes that the files of the folder take. Where that fails, because a file goes
+    /// meanwhile, they stay as they were. Blocks.
+    pub fn measure_used(&self) {
+        if let Some(Ok(used)) = self.folder.as_deref().map(folder_bytes) {
+            *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(used);
+        }
+    }
+
+    /// The bytes that the files of the folder took when they were counted last.
+    pub fn used(&self) -> Option<u64> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was measured last.
@@ -143,8 +163,16 @@ mod tests {
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.measure();
         assert!(space.last().is_some_and(|last| !last.is_low));
+        assert_eq!(space.used(), None);
+        space.measure_used();
+        assert_eq!(space.used(), Some(0));
+        std::fs::create_dir(folder.path().join("below")).unwrap();
+        std::fs::write(folder.path().join("below/file"), [7; 5000]).unwrap();
+        space.measure_used();
+        assert_eq!(space.used(), Some(5000));
         let missing = FreeSpace::of_folder(folder.path().join("none"), 0);
         missing.measure();
-        assert_eq!(missing.last(), None);
+        missing.measure_used();
+        assert_eq!((missing.last(), missing.used()), (None, None));
     }
 }

@@ -71,17 +71,14 @@ impl PollScheduler {
                     next.reason = "it was due when polling began".into();
                 }
             }
-            let (name, failures) = (record.name.clone(), memory.poll.failures);
+            let name = record.name.clone();
             let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
             self.insert(Arc::clone(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);
             }
-            self.board.change(&name, |status| {
-                status.failures = failures;
-                status.gaps = PollGaps { count, last };
-            });
+            self.board.change(&name, |status| status.gaps = PollGaps { count, last });
         }
         Ok(())
     }

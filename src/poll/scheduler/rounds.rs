@@ -6,6 +6,7 @@ use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
 use crate::fetch::{FetchBlame, Retry};
 use crate::model::{FeedName, FeedRecord, HostPause, Overlap, Time};
+use crate::poll::board::BoardEntry;
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
@@ -53,10 +54,7 @@ impl PollScheduler {
         let since = Instant::now();
         let running = RunningErrand { cancel, answers, in_turn, at, since, listed, pushed };
         feed.running = Some(Box::new(running));
-        self.board.change(name, |status| {
-            status.in_flight = true;
-            status.next = None;
-        });
+        self.board.change(name, BoardEntry::ask);
     }
 
     pub(super) fn finish_poll(

@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// How many feeds a page shows.
 pub(super) const PAGE: usize = 50;
-/// How long missed items are a problem of the feed.
-const GAP_AGE: Duration = Duration::from_secs(7 * 86_400);
 
 /// What somebody looks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -201,7 +199,7 @@ impl OverviewFeed {
             error,
             held: hold.map(|hold| hold.reason.clone()),
             contested,
-            gap: gaps.last.filter(|last| now.since(*last) < GAP_AGE),
+            gap: gaps.lately(now),
             moved_to: moved_to.map(|address| shown(&address, secret)),
             is_hub_distrusted,
             ungathered: gathered.and_then(|note| ungathered(&note, sources)),

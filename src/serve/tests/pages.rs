@@ -428,41 +428,6 @@ async fn a_store_that_stopped_is_not_ready_though_the_last_good_feeds_are_served
 }
 
 #[tokio::test]
-async fn metrics_count_by_route_and_never_by_address() {
-    let site = Site::new();
-    let _ = site.get("/feeds/news").await;
-    let _ = site.get("/feeds/news").await;
-    let _ = site.get("/feeds/secret-name").await;
-    let _ = site.get("/made-up/by-a-visitor").await;
-    let _ = site.ask(request("BREW", "/feeds/news", &[], "")).await;
-    let _ = site.call("POST", "/feeds/news/poll", "").await;
-    let _ = site.call("GET", "/made-up", "").await;
-    let metrics = text(site.get("/metrics").await).await;
-    let requests = |method: &str, route: &str, status: u16, number: u32| {
-        format!(
-            "tidegate_http_requests_total{{method=\"{method}\",route=\"{route}\",\
-             status=\"{status}\"}} {number}"
-        )
-    };
-    for line in [
-        requests("GET", "/feeds/{name}", 200, 2),
-        requests("GET", "/feeds/{name}", 404, 1),
-        requests("other", "/feeds/{name}", 405, 1),
-        requests("POST", "/api/v1/feeds/{name}/poll", 200, 1),
-        "tidegate_cache_hits_total 1".to_owned(),
-        "tidegate_cache_misses_total 1".to_owned(),
-        "tidegate_feeds{standing=\"active\"} 3".to_owned(),
-        "tidegate_feeds{standing=\"gone\"} 1".to_owned(),
-        "tidegate_polls_total{outcome=\"failed\"} 11".to_owned(),
-        "tidegate_commits_total 12".to_owned(),
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
-    }
-    assert!(!metrics.contains("secret-name") && !metrics.contains("made-up"), "{metrics}");
-    assert!(!metrics.contains("BREW"));
-}
-
-#[tokio::test]
 async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
     let site = Site::new();
     for query in ["", "?version=newest", "?diff=1..newest"] {

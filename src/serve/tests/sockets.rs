@@ -3,6 +3,7 @@
 use super::*;
 use crate::serve::connections::{ConnectionLimits, ConnectionShares};
 use crate::serve::listen::{ServeError, serve};
+use crate::serve::metrics::MetricsFormat;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -305,7 +306,7 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{last}: {answer}");
     }
-    let text = site.room.metrics.text().unwrap();
+    let text = site.room.metrics.text(MetricsFormat::OpenMetrics).unwrap();
     let open = text.lines().find_map(|line| line.strip_prefix("tidegate_connections ")).unwrap();
     assert!(open.parse::<usize>().unwrap() <= 16, "{open} are open");
 }

@@ -88,9 +88,20 @@ pub(super) fn is_hashed_whole(folder: &StoreFolder) -> io::Result<bool> {
     Ok(engine_files(folder)?.iter().all(is_hashed))
 }
 
-/// The bytes of the engine's files; what a file is longer than what was written to it takes nothing.
+/// The bytes of the engine's files.
 pub(super) fn engine_bytes(folder: &StoreFolder) -> io::Result<u64> {
-    let files = engine_files(folder)?;
+    written_bytes(&engine_files(folder)?)
+}
+
+/// The bytes of all files in a folder.
+pub(in crate::store) fn folder_bytes(folder: &Path) -> io::Result<u64> {
+    let mut files = Vec::new();
+    add_files(folder, 0, &mut files)?;
+    written_bytes(&files)
+}
+
+/// The bytes of files; what a file is longer than what was written to it takes nothing.
+fn written_bytes(files: &[PathBuf]) -> io::Result<u64> {
     let bytes = |about: fs::Metadata| about.len().min(about.blocks().saturating_mul(BLOCK));
     files.iter().map(|path| fs::metadata(path).map(bytes)).sum()
 }

@@ -39,7 +39,8 @@ impl Store for EmbeddedStore {
 
     fn condition(&self) -> StoreCondition {
         let space = self.space.as_ref().and_then(|space| space.last());
-        StoreCondition { stop: self.inner.shared.health.stop(), space }
+        let used = self.space.as_ref().and_then(|space| space.used());
+        StoreCondition { stop: self.inner.shared.health.stop(), space, used }
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {

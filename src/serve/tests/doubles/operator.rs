@@ -192,7 +192,8 @@ impl Operator for TestOperator {
         }
     }
     fn totals(&self) -> PollTotals {
-        PollTotals { failed: 11, commits: 12, ..PollTotals::default() }
+        let durations = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        PollTotals { failed: 11, commits: 12, durations, ..PollTotals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         self.listed().await;
@@ -205,6 +206,11 @@ impl Operator for TestOperator {
         let summary = FeedSummary {
             last_poll: polling.polls.front().map(|poll| poll.at),
             next_poll: polling.next.map(|next| next.at),
+            is_in_flight: polling.in_flight,
+            read: polling.last_read,
+            stale_after: polling
+                .last_read
+                .map(|read| FeedSummary::stale_after(read, Duration::ZERO)),
             failures: polling.failures,
             error: polling
                 .polls

@@ -1,0 +1,168 @@
+//! What the process takes, by the names that Prometheus' own clients give it. Linux says so in `/proc`;
+//! elsewhere nothing is told.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+use std::fs;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The most open files that are counted.
+const FILES_LIMIT: usize = 1 << 20;
+
+/// What the process takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ProcessFigures {
+    /// Time on a processor, in user and in system mode.
+    cpu: Duration,
+    /// When it started, since 1970.
+    start: Duration,
+    virtual_bytes: u64,
+    resident_bytes: u64,
+    open_files: usize,
+    /// How many it may open; `None`: as many as it wants.
+    max_files: Option<u64>,
+}
+
+/// In which units the system counts.
+#[derive(Debug, Clone, Copy)]
+struct KernelUnits {
+    ticks_per_second: u64,
+    page_size: u64,
+}
+
+impl ProcessFigures {
+    /// Of `/proc/self/stat`, `/proc/stat` and `/proc/self/limits` (proc(5)).
+    fn parse(
+        (stat, system, limits): (&str, &str, &str),
+        open_files: usize,
+        units: KernelUnits,
+    ) -> Option<Self> {
+        // The name of the program may have spaces and parentheses.
+        let (_, after) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+        // The field behind the name is number 3.
+        let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<u64>().ok();
+        let ticks = |ticks: u64| {
+            let millis = ticks.saturating_mul(1000).checked_div(units.ticks_per_second)?;
+            Some(Duration::from_millis(millis))
+        };
+        let boot = system.lines().find_map(|line| line.strip_prefix("btime "))?;
+        let boot = Duration::from_secs(boot.trim().parse().ok()?);
+        let max = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        Some(Self {
+            cpu: ticks(field(14)?.saturating_add(field(15)?))?,
+            start: boot.saturating_add(ticks(field(22)?)?),
+            virtual_bytes: field(23)?,
+            resident_bytes: field(24)?.saturating_mul(units.page_size),
+            open_files,
+            max_files: max.split_ascii_whitespace().next().and_then(|soft| soft.parse().ok()),
+        })
+    }
+
+    /// As the system says. Blocks.
+    fn read() -> io::Result<Option<Self>> {
+        let open_files = fs::read_dir("/proc/self/fd")?.take(FILES_LIMIT).count();
+        let [stat, system, limits] =
+            ["/proc/self/stat", "/proc/stat", "/proc/self/limits"].map(fs::read_to_string);
+        let units = KernelUnits {
+            ticks_per_second: rustix::param::clock_ticks_per_second(),
+            page_size: u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX),
+        };
+        Ok(Self::parse((&stat?, &system?, &limits?), open_files, units))
+    }
+}
+
+/// Tells what the process took when that was last looked at.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ProcessMeter(Arc<Mutex<Option<ProcessFigures>>>);
+
+impl ProcessMeter {
+    /// Looks what the process takes. Blocks.
+    pub(super) fn measure(&self) {
+        let figures = ProcessFigures::read().ok().flatten();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+}
+
+impl Collector for ProcessMeter {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let figures = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(figures) = figures else { return Ok(()) };
+        let mut add = |name: &str, help: &str, unit: Option<Unit>, metric: &dyn EncodeMetric| {
+            let kind = metric.metric_type();
+            metric.encode(encoder.encode_descriptor(name, help, unit.as_ref(), kind)?)
+        };
+        let gauge = |number: u64| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
+        let cpu = ConstCounter::new(figures.cpu.as_secs_f64());
+        let start = ConstGauge::new(figures.start.as_secs_f64());
+        let open_files = u64::try_from(figures.open_files).unwrap_or(u64::MAX);
+        let (seconds, bytes) = (|| Some(Unit::Seconds), || Some(Unit::Bytes));
+        add("process_cpu", "Time on a processor, in user and in system mode", seconds(), &cpu)?;
+        add("process_start_time", "When the process started, since 1970", seconds(), &start)?;
+        let resident = gauge(figures.resident_bytes);
+        add("process_resident_memory", "Memory that the system gave it", bytes(), &resident)?;
+        let reserved = gauge(figures.virtual_bytes);
+        add("process_virtual_memory", "Addresses that it has reserved", bytes(), &reserved)?;
+        add("process_open_fds", "Open files and connections", None, &gauge(open_files))?;
+        match figures.max_files {
+            Some(most) => {
+                add("process_max_fds", "Files and connections it may open", None, &gauge(most))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "4242 (tide) gate (x) S 1 4242 4242 0 -1 4194560 9000 0 12 0 1234 266 0 0 20 0 9 0 \
+                        360050 2147483648 25600 18446744073709551615 1 1 0";
+    const SYSTEM: &str = "cpu  1 2 3\ncpu0 1 2 3\nbtime 1795000000\nprocesses 9\n";
+    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
+                          Max open files            1024                 524288               files\n";
+    const UNITS: KernelUnits = KernelUnits { ticks_per_second: 100, page_size: 4096 };
+
+    #[test]
+    fn figures_are_read_behind_a_name_with_parentheses() {
+        let figures = ProcessFigures::parse((STAT, SYSTEM, LIMITS), 17, UNITS).unwrap();
+        let expected = ProcessFigures {
+            cpu: Duration::from_secs(15),
+            start: Duration::from_millis(1_795_003_600_500),
+            virtual_bytes: 2 << 30,
+            resident_bytes: 100 << 20,
+            open_files: 17,
+            max_files: Some(1024),
+        };
+        assert_eq!(figures, expected);
+        let endless = LIMITS.replace("1024", "unlimited");
+        let figures = ProcessFigures::parse((STAT, SYSTEM, &endless), 17, UNITS).unwrap();
+        assert_eq!(figures.max_files, None);
+    }
+
+    #[test]
+    fn what_is_not_as_expected_is_left_out() {
+        let short = STAT.split_at(80).0;
+        for texts in [("", SYSTEM, LIMITS), (short, SYSTEM, LIMITS), (STAT, "", LIMITS)] {
+            assert_eq!(ProcessFigures::parse(texts, 17, UNITS), None, "{texts:?}");
+        }
+        let units = KernelUnits { ticks_per_second: 0, ..UNITS };
+        assert_eq!(ProcessFigures::parse((STAT, SYSTEM, LIMITS), 17, units), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_is_as_the_system_says() {
+        let figures = ProcessFigures::read().unwrap().unwrap();
+        assert!(figures.resident_bytes > 1 << 20, "{figures:?}");
+        assert!(figures.virtual_bytes >= figures.resident_bytes, "{figures:?}");
+        assert!(figures.open_files >= 3, "{figures:?}");
+        assert!(figures.start > Duration::from_secs(1_600_000_000), "{figures:?}");
+    }
+}

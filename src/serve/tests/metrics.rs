@@ -1,0 +1,82 @@
+//! `/metrics`: what is counted, that no label names a feed or an address, and its two formats.
+
+use super::*;
+
+#[tokio::test]
+async fn metrics_count_by_route_and_never_by_address() {
+    let site = Site::new();
+    let _ = site.get("/feeds/news").await;
+    let _ = site.get("/feeds/news").await;
+    let _ = site.get("/feeds/secret-name").await;
+    let _ = site.get("/made-up/by-a-visitor").await;
+    let _ = site.ask(request("BREW", "/feeds/news", &[], "")).await;
+    let _ = site.call("POST", "/feeds/news/poll", "").await;
+    let _ = site.call("GET", "/made-up", "").await;
+    let metrics = text(site.get("/metrics").await).await;
+    let requests = |method: &str, route: &str, status: u16, number: u32| {
+        format!(
+            "tidegate_http_requests_total{{method=\"{method}\",route=\"{route}\",\
+             status=\"{status}\"}} {number}"
+        )
+    };
+    for line in [
+        requests("GET", "/feeds/{name}", 200, 2),
+        requests("GET", "/feeds/{name}", 404, 1),
+        requests("other", "/feeds/{name}", 405, 1),
+        requests("POST", "/api/v1/feeds/{name}/poll", 200, 1),
+        "tidegate_cache_hits_total 1".to_owned(),
+        "tidegate_cache_misses_total 1".to_owned(),
+        "tidegate_feeds{standing=\"active\"} 3".to_owned(),
+        "tidegate_feeds{standing=\"gone\"} 1".to_owned(),
+        "tidegate_polls_total{outcome=\"failed\"} 11".to_owned(),
+        "tidegate_commits_total 12".to_owned(),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    assert!(!metrics.contains("secret-name") && !metrics.contains("made-up"), "{metrics}");
+    assert!(!metrics.contains("BREW"));
+}
+
+#[tokio::test]
+async fn metrics_say_how_feeds_stand_and_name_none() {
+    let site = Site::new();
+    let metrics = text(site.get("/metrics").await).await;
+    for line in [
+        "tidegate_feeds_polled 3",
+        "tidegate_feeds_failing 1",
+        "tidegate_feeds_with_gaps 1",
+        "tidegate_poll_duration_seconds_count 4",
+        "tidegate_poll_duration_seconds_bucket{le=\"0.05\"} 3",
+        "tidegate_poll_duration_seconds_bucket{le=\"60.0\"} 3",
+        "tidegate_poll_duration_seconds_bucket{le=\"+Inf\"} 4",
+        "# TYPE tidegate_polls_total counter",
+        concat!("tidegate_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    let feeds = ["news", "radio", "still"];
+    assert!(!feeds.iter().any(|feed| metrics.contains(feed)), "{metrics}");
+}
+
+#[tokio::test]
+async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
+    let site = Site::new();
+    let asked = |accept| request("GET", "/metrics", &[("accept", accept)], "");
+    for (accept, media_type, is_open) in [
+        ("text/html,*/*;q=0.8", "text/plain; version=0.0.4; charset=utf-8", false),
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            true,
+        ),
+        ("application/openmetrics-text;q=0", "text/plain; version=0.0.4; charset=utf-8", false),
+    ] {
+        let answer = site.ask(asked(accept)).await;
+        assert_eq!(answer.headers()["content-type"], media_type, "{accept}");
+        let vary: Vec<_> = answer.headers().get_all("vary").iter().collect();
+        assert!(vary.iter().any(|vary| *vary == "Accept"), "{vary:?}");
+        let text = text(answer).await;
+        assert_eq!(text.ends_with("# EOF\n"), is_open, "{accept}");
+        assert_eq!(text.contains("# TYPE tidegate_polls counter\n"), is_open, "{accept}");
+    }
+}

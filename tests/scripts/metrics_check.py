@@ -1,0 +1,219 @@
+"""Compares what a running gateway tells on /metrics with the alerts, the dashboard and their documentation."""
+
+import argparse
+import itertools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import stage
+
+RULES = pathlib.Path("deploy/prometheus/tidegate.rules.yml")
+TESTS = pathlib.Path("deploy/prometheus/tidegate.test.yml")
+DASHBOARD = pathlib.Path("deploy/grafana/tidegate.json")
+DOCUMENT = pathlib.Path("docs/operators/metrics.md")
+# What Prometheus itself adds.
+BY_PROMETHEUS = {"up"}
+# The word is a metric's name; no function or label begins so.
+NAME = re.compile(r"\b(?:tidegate|process)_[a-z0-9_]+|\bup\b")
+# How many columns Grafana's grid has.
+COLUMNS = 24
+OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
+
+FEED = """<rss version="2.0"><channel><title>A</title><link>https://a.example/</link><description>A</description>
+<item><guid>1</guid><title>One</title><link>https://a.example/1</link></item></channel></rss>"""
+
+CONFIGURATION = """
+[polling]
+allow_private = true
+[[feed]]
+name = "alpha"
+url = "{base}/alpha.xml"
+[[feed]]
+name = "omega"
+url = "{base}/omega.xml"
+"""
+
+
+def told(metrics):
+    """The names of all samples, with those of their families."""
+    lines = metrics.splitlines()
+    samples = {re.match(r"[a-zA-Z0-9_]+", line)[0] for line in lines if line and line[0] != "#"}
+    families = {line.split(" ")[2] for line in lines if line.startswith("# TYPE ")}
+    return samples | families
+
+
+def value(metrics, name):
+    found = [line for line in metrics.splitlines() if line.startswith(name + " ")]
+    return float(found[0].rpartition(" ")[2]) if found else None
+
+
+def of_running_gateway(program, promtool):
+    """What a gateway tells whose one feed is read and the other fails, and what is wrong with it."""
+    faults, site = [], stage.Site()
+    site.documents["/alpha.xml"] = FEED.encode()
+    with tempfile.TemporaryDirectory() as folder:
+        gateway = stage.Gateway(program, folder, CONFIGURATION.format(base=site.base))
+        try:
+            gateway.poll("alpha")
+            if not gateway.feed("omega", "/poll", "POST")["error"]:
+                faults.append("the feed that is not there did not fail")
+            # The files of the store are counted some seconds after the start.
+            deadline = time.monotonic() + stage.WAIT
+            while True:
+                metrics = gateway.ask("/metrics").decode()
+                if value(metrics, "tidegate_store_size_bytes") or time.monotonic() > deadline:
+                    break
+                time.sleep(0.2)
+            opened = gateway.ask("/metrics", headers={"accept": OPEN_METRICS}).decode()
+        finally:
+            gateway.end()
+    for name, expected in [
+        ("tidegate_feeds_polled", 2), ("tidegate_feeds_failing", 1), ("tidegate_feeds_stale", 0),
+        ("tidegate_feeds_held", 0), ("tidegate_store_up", 1), ("tidegate_store_takes_in", 1),
+    ]:
+        if value(metrics, name) != expected:
+            faults.append(f"{name} is {value(metrics, name)}, not {expected}")
+    for name in ["tidegate_poll_duration_seconds_count", "tidegate_store_size_bytes",
+                 "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"]:
+        if not value(metrics, name):
+            faults.append(f"{name} is {value(metrics, name)}")
+    age = time.time() - (value(metrics, "process_start_time_seconds") or 0)
+    if not -5 < age < 2 * stage.WAIT:
+        faults.append(f"the process started {age} seconds ago")
+    if not opened.endswith("# EOF\n"):
+        faults.append("OpenMetrics was asked for and not given")
+    if "alpha" in metrics or "omega" in metrics or ".xml" in metrics:
+        faults.append("/metrics names a feed")
+    checked = subprocess.run(
+        [promtool, "check", "metrics"], input=metrics, capture_output=True, text=True, timeout=stage.WAIT
+    )
+    said = (checked.stdout + checked.stderr).strip()
+    if checked.returncode or said:
+        faults.append(f"promtool check metrics: {said}")
+    return metrics, faults
+
+
+def anchors(document):
+    """The anchors of a document's headings, as code hosts make them."""
+    heads = re.findall(r"^#+ (.+)$", document, re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 _-]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def of_alerts(names, document):
+    rules, tests = RULES.read_text(), TESTS.read_text()
+    for part in re.split(r"^ *- alert: ", rules, flags=re.MULTILINE)[1:]:
+        alert = part.split("\n", 1)[0]
+        expression = part.split("expr:", 1)[1].split("labels:", 1)[0]
+        for name in sorted(set(NAME.findall(expression)) - names - BY_PROMETHEUS):
+            yield f"{RULES}: {alert}: there is no metric {name}"
+        for wanted in ["severity: ", "summary: ", f"runbook: {DOCUMENT}#"]:
+            if wanted not in part:
+                yield f"{RULES}: {alert} has no {wanted}"
+        anchor = re.search(r"runbook: \S+#(\S+)", part)
+        if anchor and anchor[1] not in anchors(document):
+            yield f"{DOCUMENT} has no heading for {alert}"
+        tried = re.findall(rf"alertname: {alert}\n.*\n *exp_alerts:(.*)\n", tests)
+        if not any("[]" in it for it in tried) or not any(it.strip() == "" for it in tried):
+            yield f"{TESTS}: {alert} is not shown to fire and not to fire"
+
+
+def overlap(one, other):
+    return all(
+        one[at] < other[at] + other[size] and other[at] < one[at] + one[size]
+        for at, size in [("x", "w"), ("y", "h")]
+    )
+
+
+def of_dashboard(names):
+    board = json.loads(DASHBOARD.read_text())
+    for key in ["title", "uid", "schemaVersion", "time", "templating", "panels"]:
+        if not board.get(key):
+            yield f"{DASHBOARD} has no {key}"
+    variables = {it["name"]: it for it in board["templating"]["list"]}
+    if variables.get("datasource", {}).get("type") != "datasource":
+        yield f"{DASHBOARD} has no variable for its data source"
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    panels = board["panels"]
+    ids = [panel["id"] for panel in panels]
+    if len(set(ids)) != len(ids):
+        yield f"{DASHBOARD}: two panels have one id"
+    for panel in panels:
+        title, place = panel.get("title"), panel["gridPos"]
+        if not title:
+            yield f"{DASHBOARD}: panel {panel['id']} has no title"
+        if place["x"] < 0 or place["x"] + place["w"] > COLUMNS:
+            yield f"{DASHBOARD}: {title} is wider than the grid"
+        if panel["type"] == "row":
+            continue
+        if not panel.get("targets") or not panel.get("description"):
+            yield f"{DASHBOARD}: {title} asks for nothing, or does not say what it shows"
+        references = [target.get("refId") for target in panel.get("targets", [])]
+        if len(set(references)) != len(references) or None in references:
+            yield f"{DASHBOARD}: {title}: two questions have one refId"
+        for part in [panel, *panel.get("targets", [])]:
+            if part.get("datasource") != source:
+                yield f"{DASHBOARD}: {title} does not use the variable of the data source"
+        for target in panel.get("targets", []):
+            asked = set(NAME.findall(target["expr"]))
+            if not asked:
+                yield f"{DASHBOARD}: {title} names no metric"
+            for name in sorted(asked - names):
+                yield f"{DASHBOARD}: {title}: there is no metric {name}"
+    for one, other in itertools.combinations(panels, 2):
+        if overlap(one["gridPos"], other["gridPos"]):
+            yield f"{DASHBOARD}: {one.get('title')} lies on {other.get('title')}"
+
+
+def well_formed(promtool):
+    """Whether promtool reads every question of the dashboard: as rules, with Grafana's variables filled in."""
+    board = json.loads(DASHBOARD.read_text())
+    asked = [it["expr"] for panel in board["panels"] for it in panel.get("targets", [])]
+    filled = [it.replace("$__rate_interval", "1m").replace("$instance", ".*") for it in asked]
+    rules = [{"record": f"panel:{number}", "expr": expr} for number, expr in enumerate(filled)]
+    with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+        # JSON is YAML.
+        json.dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
+        file.flush()
+        command = [promtool, "check", "rules", "--lint=none", file.name]
+        checked = subprocess.run(command, capture_output=True, text=True, timeout=stage.WAIT)
+    if checked.returncode:
+        yield f"{DASHBOARD}: promtool check rules: {checked.stdout}{checked.stderr}"
+
+
+def of_document(metrics, document):
+    """Every metric has its line in the documentation, and nothing stands there that is not told."""
+    written = set(re.findall(r"^\| `([a-z_]+)[`{]", document, re.MULTILINE))
+    families = {line.split(" ")[2] for line in metrics.splitlines() if line.startswith("# TYPE ")}
+    # A hub of one's own is counted where there is one; counters without a sample yet have their family.
+    for name in sorted(families - written):
+        yield f"{DOCUMENT} does not explain {name}"
+    for name in sorted(written - families):
+        if not name.startswith("tidegate_websub_"):
+            yield f"{DOCUMENT} explains {name}, which is not told"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--promtool", required=True)
+    given = parser.parse_args()
+    document = DOCUMENT.read_text()
+    metrics, faults = of_running_gateway(given.bin, given.promtool)
+    names = told(metrics)
+    faults += of_alerts(names, document)
+    faults += of_dashboard(names)
+    faults += well_formed(given.promtool)
+    faults += of_document(metrics, document)
+    alerts = RULES.read_text().count("- alert:")
+    if not faults:
+        print(f"{len(names)} names on /metrics; {alerts} alerts and the dashboard use what is there")
+    return stage.status(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
