@@ -94,7 +94,8 @@ fn acting(
         } @else {
             p.quiet {
                 a href=(sign_in_address(&format!("/feeds/{}/about", record.name))) { "Sign in" }
-                " to poll it now, pause it, or decide what is held."
+                @if record.has_upstream() { " to poll it now, pause it, or decide what is held." }
+                @else { " to act on it." }
             }
         }
     }

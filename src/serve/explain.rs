@@ -1,6 +1,6 @@
 //! Why a feed is as it is, in one sentence.
 
-use crate::model::{EventKind, FeedName, FeedStanding, FeedState};
+use crate::model::{EventKind, FeedName, FeedStanding, FeedState, SharingOptions};
 use crate::status::{EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble};
 
 /// How many sources of an aggregate a page names.
@@ -9,7 +9,7 @@ pub(super) const SOURCES_SHOWN: usize = 8;
 /// Where the items come from, what came of the last poll and why, and what is still open.
 pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     let mut parts = Vec::new();
-    parts.extend(made(status));
+    parts.extend(made(&status.options.sharing, !status.url.is_empty()));
     match status.polling.polls.front() {
         _ if status.url.is_empty() => {}
         _ if status.standing == FeedStanding::Paused => {
@@ -64,10 +64,9 @@ fn ungathered(note: &GatherNote) -> Vec<String> {
 }
 
 /// Where items come from that no poll brings, in words; `None` for a feed that is only polled.
-pub(super) fn made(status: &FeedStatus) -> Option<String> {
-    let sharing = &status.options.sharing;
+pub(super) fn made(sharing: &SharingOptions, has_upstream: bool) -> Option<String> {
     if !sharing.is_aggregate() {
-        let is_made_here = sharing.local || status.url.is_empty();
+        let is_made_here = sharing.local || !has_upstream;
         return is_made_here.then(|| "its items are made here".to_owned());
     }
     let named: Vec<&str> =

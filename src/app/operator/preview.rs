@@ -24,7 +24,7 @@ struct AtAddress {
 }
 
 /// What a document is.
-enum DocumentKind {
+enum PreviewKind {
     Feed(FeedPreview),
     Page(Vec<FeedLink>),
 }
@@ -53,7 +53,7 @@ impl AdminService {
     }
 
     /// Reads a document where that keeps nobody waiting, one at a time.
-    async fn kind_of(&self, found: AtAddress) -> Result<DocumentKind, OperatorError> {
+    async fn kind_of(&self, found: AtAddress) -> Result<PreviewKind, OperatorError> {
         // Never closed.
         let turn = self.previews.acquire().await.ok();
         let kind = tokio::task::spawn_blocking(move || kind(&found)).await;
@@ -69,8 +69,8 @@ impl AdminService {
         let found = self.fetch_once(&given).await?;
         let page = found.url.clone();
         let named = match self.kind_of(found).await? {
-            DocumentKind::Feed(feed) => return Ok(AddressPreview::Feed(feed)),
-            DocumentKind::Page(links) => links,
+            PreviewKind::Feed(feed) => return Ok(AddressPreview::Feed(feed)),
+            PreviewKind::Page(links) => links,
         };
         let with_credentials = |link: FeedLink| FoundFeed {
             url: fetch::with_credentials(&link.url, &given).into(),
@@ -90,7 +90,7 @@ impl AdminService {
             let url = fetch::with_credentials(&url, given);
             let found = tokio::time::timeout(USUAL_TIME, self.fetch_once(&url)).await;
             let Ok(Ok(found)) = found else { continue };
-            if let Ok(DocumentKind::Feed(feed)) = self.kind_of(found).await {
+            if let Ok(PreviewKind::Feed(feed)) = self.kind_of(found).await {
                 return Some(FoundFeed { url: url.into(), title: feed.title });
             }
         }
@@ -107,13 +107,13 @@ impl AdminService {
     }
 }
 
-fn kind(found: &AtAddress) -> Result<DocumentKind, ParseError> {
+fn kind(found: &AtAddress) -> Result<PreviewKind, ParseError> {
     let AtAddress { document, url, lasting } = found;
     let limits = Limits::default();
     let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits)?;
     match parse::document(&decoded.text, Some(url), &limits) {
-        Ok(document) => Ok(DocumentKind::Feed(preview(&document, lasting.clone()))),
-        Err(ParseError::Html { .. }) => Ok(DocumentKind::Page(feed_links(&decoded.text, url))),
+        Ok(document) => Ok(PreviewKind::Feed(preview(&document, lasting.clone()))),
+        Err(ParseError::Html { .. }) => Ok(PreviewKind::Page(feed_links(&decoded.text, url))),
         Err(error) => Err(error),
     }
 }

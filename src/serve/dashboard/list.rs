@@ -2,6 +2,7 @@
 
 use crate::model::{FeedName, FeedRecord, FeedStanding, FeedState, Tick, Time, counted};
 use crate::serve::address::shown;
+use crate::serve::explain;
 use crate::serve::paging::{self, PagePlace};
 use crate::serve::problem::Problem;
 use crate::serve::query::Query;
@@ -143,6 +144,8 @@ pub(super) struct OverviewFeed {
     pub(super) title: String,
     /// The upstream's address as it may be shown; empty where it has none.
     pub(super) address: String,
+    /// Where its items come from that no poll brings, in words.
+    pub(super) made: Option<String>,
     pub(super) standing: FeedStanding,
     /// The folder that it is in first, and the others; empty for none.
     pub(super) folder: String,
@@ -189,7 +192,11 @@ impl OverviewFeed {
         Self {
             name: record.name.clone(),
             title: record.shown_label(None).text.unwrap_or_else(|| record.name.to_string()),
-            address: record.shown().text().to_owned(),
+            address: match record.has_upstream() {
+                true => record.shown().text().to_owned(),
+                false => String::new(),
+            },
+            made: explain::made(&record.options.sharing, record.has_upstream()),
             standing: record.standing,
             folder: String::new(),
             also: Vec::new(),

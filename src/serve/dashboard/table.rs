@@ -224,6 +224,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
                     a href={ "/feeds/" (name) "/complete" } { "complete" }
                     @if feed.title != name.as_str() { " · " (name) }
                 }
+                @if let Some(words) = &feed.made { div.quiet { (text(words)) } }
                 @if !feed.address.is_empty() { div.quiet { (text(&feed.address)) } }
                 @if let Some(moved) = &feed.moved_to { div.quiet { "moved to " (text(moved)) } }
                 @for folder in feed.also.iter().take(PLACES_SHOWN) {
@@ -250,6 +251,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
         }
         td data-label="Polled" {
             @match (feed.last_poll, feed.next_poll) {
+                (None, None) if feed.address.is_empty() => span.quiet { "–" },
                 (None, None) => span.quiet { "never" },
                 (last, next) => {
                     @match last { Some(at) => (ago(at, now)), None => "not yet" }
