@@ -168,6 +168,12 @@ impl FeedRecord {
         }
     }
 
+    /// What pages call it: as the reader does where its list has it first, as its publisher does, or its name.
+    pub fn shown_title(&self) -> String {
+        let label = self.shown_label(self.enrolment.places.first());
+        label.text.unwrap_or_else(|| self.name.to_string())
+    }
+
     /// A text that a list has of this feed, as anybody may see it.
     fn shown_text(&self, text: &str) -> String {
         let shown = self.shown();

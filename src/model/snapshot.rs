@@ -5,7 +5,8 @@ use super::{
     Markup, Noise, Probe, SettledItems, Shared, Stub, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(
@@ -328,6 +329,19 @@ impl Snapshot {
     /// How many of the oldest archives a snapshot shows. What is not shown is not dropped for its
     /// age.
     pub const OLDEST_ARCHIVES: usize = 16;
+
+    /// The items that it has, the newest first. Those that were first seen together are in the order of the
+    /// document, then of publication.
+    pub fn newest_first(&self) -> Vec<&LedgerEntry> {
+        let places: HashMap<&SyncId, usize> =
+            self.order.iter().enumerate().map(|(at, id)| (id, at)).collect();
+        let mut known: Vec<&LedgerEntry> = self.known.iter().collect();
+        known.sort_by_key(|known| {
+            let place = places.get(&known.id).copied().unwrap_or(usize::MAX);
+            (Reverse(known.first_seen), place, Reverse(known.published), &known.id)
+        });
+        known
+    }
 
     /// A feed that nothing was committed to.
     pub fn untouched(format: Format, now: Time) -> Self {

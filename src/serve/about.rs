@@ -10,7 +10,7 @@ use super::html::{self, moment, text};
 use super::life::{self, FeedLife, LifeBand};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
-use super::session::sign_in_address;
+use super::session::{self, sign_in_address};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
 use super::{SharedState, actions, discarded, forms, keeping};
@@ -74,9 +74,7 @@ pub(super) async fn page(
         (acting)
         (PreEscaped(content.as_str()))
     };
-    let title = record.shown_label(record.enrolment.places.first()).text;
-    let title = title.unwrap_or_else(|| record.name.to_string());
-    Ok(forms::page_about((&record.name, container), &text(&title), &content))
+    Ok(forms::page_about((&record.name, container), &text(&record.shown_title()), &content))
 }
 
 /// What came of the last thing that was done, and what can be done now.
@@ -86,9 +84,8 @@ fn acting(
     state: Option<&FeedState>,
     (method, headers): (&Method, &HeaderMap),
 ) -> Markup {
-    let notice = room.sessions.take_notice(method, headers);
     html! {
-        @if let Some(notice) = notice { p.note.done role="status" { (text(&notice)) } }
+        (session::notice(room, method, headers))
         @if room.sessions.is_open(headers) {
             (actions::buttons(record, state))
         } @else {

@@ -2,9 +2,9 @@
 
 use super::feeds::{NameInPath, unreadable};
 use super::forms::{self, SentForm};
-use super::operator::Operator;
+use super::operator::OperatorError;
 use super::problem::Problem;
-use super::{REQUEST_BODY_LIMIT, SharedState, admin, html};
+use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html};
 use crate::model::{
     Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
 };
@@ -69,14 +69,11 @@ pub(super) async fn act(
     let action = FeedAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
     let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
     if action == FeedAction::Remove && form.get("name").trim() != name.as_str() {
-        return refused(&name, "type the name of the feed to delete it; nothing was changed");
+        let said = "type the name of the feed to delete it; nothing was changed";
+        return Ok(refused(&name, &Problem::parameter("name", said)));
     }
     let (acting, feed) = (Arc::clone(&room), name.clone());
-    let done = admin::to_the_end(async move {
-        let done = carry_out(acting.operator.as_ref(), &feed, action).await;
-        acting.directory.changed();
-        done
-    });
+    let done = admin::to_the_end(async move { carry_out(&acting, &feed, action).await });
     match done.await {
         Ok(said) => {
             room.sessions.leave_notice(&headers, said);
@@ -84,20 +81,17 @@ pub(super) async fn act(
                 if action == FeedAction::Remove { "/" } else { &format!("/feeds/{name}/about") };
             forms::see(to)
         }
-        Err(problem) => {
-            let mut page = refused(&name, problem.detail())?;
-            *page.status_mut() = problem.status();
-            Ok(page)
-        }
+        Err(problem) => Ok(refused(&name, &problem)),
     }
 }
 
 /// Does it; answers what came of it, as a sentence.
 async fn carry_out(
-    operator: &dyn Operator,
+    room: &AppState,
     feed: &FeedName,
     action: FeedAction,
-) -> Result<String, super::OperatorError> {
+) -> Result<String, OperatorError> {
+    let operator = &room.operator;
     Ok(match action {
         FeedAction::Poll => polled(&operator.poll_now(feed).await?),
         FeedAction::Release => {
@@ -109,11 +103,11 @@ async fn carry_out(
             "The held document was dropped: readers keep what they have.".to_owned()
         }
         FeedAction::Pause => {
-            operator.pause(feed, true).await?;
+            admin::set_paused(room, feed, true).await?;
             "Paused: the feed is served as it is, and not polled.".to_owned()
         }
         FeedAction::Resume => {
-            operator.pause(feed, false).await?;
+            admin::set_paused(room, feed, false).await?;
             "The feed is polled again.".to_owned()
         }
         FeedAction::Backfill => {
@@ -121,7 +115,7 @@ async fn carry_out(
             "The publisher's older documents are being read, slowly.".to_owned()
         }
         FeedAction::Remove => {
-            operator.delete(feed, false).await?;
+            admin::remove(room, feed, false).await?;
             format!("The feed {feed} was deleted: its address answers 410 from now on.")
         }
     })
@@ -145,15 +139,13 @@ fn polled(response: &PollResponse) -> String {
     }
 }
 
-fn refused(feed: &FeedName, said: &str) -> Result<Response, Problem> {
+fn refused(feed: &FeedName, problem: &Problem) -> Response {
     let content = html! {
         (html::trail(feed, Some((&format!("/feeds/{feed}/about"), "About")), "Not done"))
-        p.note role="alert" { (html::text(said)) "." }
+        p.note role="alert" { (html::text(problem.detail())) "." }
         p.links { a href={ "/feeds/" (feed) "/about" } { "Back to the feed" } }
     };
-    let mut page = forms::page("Not done", &content);
-    *page.status_mut() = http::StatusCode::BAD_REQUEST;
-    Ok(page)
+    forms::refusal("Not done", &content, problem.status())
 }
 
 /// What a person who is signed in can do with a feed now.

@@ -13,7 +13,6 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
-use std::sync::Arc;
 
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
@@ -55,9 +54,7 @@ pub(super) async fn send(
                 p.note role="alert" { (html::text(problem.detail())) "." }
                 (address_form(form.get("url"), true))
             };
-            let mut page = forms::page("Add a feed", &content);
-            *page.status_mut() = problem.status();
-            Ok(page)
+            Ok(forms::refusal("Add a feed", &content, problem.status()))
         }
     }
 }
@@ -106,13 +103,7 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         must_be_new: true,
         access: FeedAccess::default(),
     };
-    let (acting, feed) = (Arc::clone(room), name.clone());
-    let done = admin::to_the_end(async move {
-        let done = acting.operator.put(&feed, put).await;
-        acting.directory.changed();
-        done
-    });
-    done.await?;
+    admin::put_feed(room, &name, put).await?;
     Ok(name)
 }
 

@@ -5,11 +5,12 @@ use super::client::Client;
 use super::conditional::{add, unkept};
 use super::edit::{item as item_in, whole};
 use super::feeds::{NameInPath, unreadable};
-use super::operator::{OperatorError, Put};
+use super::operator::{OperatorError, Put, PutFeed};
 use super::problem::Problem;
 use super::query::Query;
 use super::{
-    API, REQUEST_BODY_LIMIT, SharedState, discarded, explain, item_list, items, json, keeping, put,
+    API, AppState, REQUEST_BODY_LIMIT, SharedState, discarded, explain, item_list, items, json,
+    keeping, put,
 };
 use crate::judge::{self, PendingAbsence};
 use crate::model::{Decision, FeedName, FeedState};
@@ -195,14 +196,7 @@ pub(super) async fn put(
     let name = name.map_err(unreadable)?.0;
     let name = FeedName::new(&name).map_err(|e| Problem::parameter("name", e.to_string()))?;
     let wanted = put::read(&whole(body, REQUEST_BODY_LIMIT)?)?;
-    let (acting, feed) = (Arc::clone(&room), name.clone());
-    let done = to_the_end(async move {
-        let done = acting.operator.put(&feed, wanted).await;
-        // Even what failed may have been stored.
-        acting.directory.changed();
-        done
-    });
-    let status = match done.await? {
+    let status = match put_feed(&room, &name, wanted).await? {
         Put::Created => StatusCode::CREATED,
         Put::Changed => StatusCode::OK,
     };
@@ -214,6 +208,47 @@ pub(super) async fn put(
     Ok(response)
 }
 
+/// Adds a feed or changes it, to its end, whoever waits for it.
+pub(super) async fn put_feed(
+    room: &SharedState,
+    feed: &FeedName,
+    wanted: PutFeed,
+) -> Result<Put, Problem> {
+    let (acting, feed) = (Arc::clone(room), feed.clone());
+    let done = to_the_end(async move {
+        let done = acting.operator.put(&feed, wanted).await;
+        // Even what failed may have been stored.
+        acting.directory.changed();
+        done
+    });
+    done.await
+}
+
+/// Stops a feed for good, and tells who subscribed to it.
+pub(super) async fn remove(
+    room: &AppState,
+    feed: &FeedName,
+    purge: bool,
+) -> Result<(), OperatorError> {
+    let done = room.operator.delete(feed, purge).await;
+    room.directory.changed();
+    if let Some(hub) = &room.hub {
+        hub.check_topics();
+    }
+    done
+}
+
+/// Stops polling a feed, or goes on with it.
+pub(super) async fn set_paused(
+    room: &AppState,
+    feed: &FeedName,
+    paused: bool,
+) -> Result<(), OperatorError> {
+    let done = room.operator.pause(feed, paused).await;
+    room.directory.changed();
+    done
+}
+
 /// `DELETE /api/v1/feeds/NAME`, with `?purge=true` for its data too.
 pub(super) async fn delete(
     State(room): State<SharedState>,
@@ -222,16 +257,7 @@ pub(super) async fn delete(
 ) -> Result<Response, Problem> {
     let name = feed(name)?;
     let purge = Query::read(query.as_deref().unwrap_or_default())?.flag("purge")?.unwrap_or(false);
-    let done = to_the_end(async move {
-        let done = room.operator.delete(&name, purge).await;
-        room.directory.changed();
-        // Whoever subscribed to it is told.
-        if let Some(hub) = &room.hub {
-            hub.check_topics();
-        }
-        done
-    });
-    done.await?;
+    to_the_end(async move { remove(&room, &name, purge).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -269,12 +295,7 @@ pub(super) async fn pause(
     let words = [("pause", true), ("resume", false)];
     let paused = put::action(&whole(body, REQUEST_BODY_LIMIT)?, Some(true), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
-    let done = to_the_end(async move {
-        let done = acting.operator.pause(&feed, paused).await;
-        acting.directory.changed();
-        done
-    });
-    done.await?;
+    to_the_end(async move { set_paused(&acting, &feed, paused).await }).await?;
     Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
 }
 

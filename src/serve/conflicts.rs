@@ -17,7 +17,7 @@ use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
-use super::{AppState, SharedState, forms, html};
+use super::{AppState, SharedState, forms, html, session};
 use crate::model::{FeedName, Item, Revision, SyncId};
 use crate::record::local;
 use crate::store::{Store, StoreError};
@@ -146,9 +146,8 @@ pub(super) async fn show(
     if form == ConflictsForm::Json {
         return Ok(html::data(Bytes::clone(&answer)));
     }
-    let notice = room.sessions.take_notice(&method, &headers);
-    let news = (resolved.as_ref(), notice.as_deref());
-    let content = page::around(&record.name, news, &answer);
+    let notice = session::notice(&room, &method, &headers);
+    let content = page::around(&record.name, (resolved.as_ref(), &notice), &answer);
     Ok(forms::page(&format!("Conflicts in {}", record.name), &content))
 }
 

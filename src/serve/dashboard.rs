@@ -16,7 +16,7 @@ use super::html;
 use super::probes::ticks_ahead;
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
-use super::{AppState, SharedState};
+use super::{AppState, SharedState, session};
 use crate::model::{Event, FeedStanding};
 use crate::store::StoreStop;
 use axum::extract::{RawQuery, State};
@@ -80,9 +80,7 @@ pub(super) async fn page(
     let page = room.overview.pages.get(&query, ask, make).await?;
     let ahead = ticks_ahead(&room).await?;
     let content = html! {
-        @if let Some(notice) = room.sessions.take_notice(&method, &headers) {
-            p.note.done role="status" { (html::text(&notice)) }
-        }
+        (session::notice(&room, &method, &headers))
         @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
         @if !ahead.is_empty() { p.bad { (ahead) "." } }
         (PreEscaped(page.as_str()))

@@ -92,6 +92,13 @@ pub(super) fn page(title: &str, content: &Markup) -> Response {
     with_forms(html::page(title, content))
 }
 
+/// The same for who is told that something was not done.
+pub(super) fn refusal(title: &str, content: &Markup, status: StatusCode) -> Response {
+    let mut response = page(title, content);
+    *response.status_mut() = status;
+    response
+}
+
 /// The same of a feed, which programs that read feeds find by it.
 pub(super) fn page_about(of: (&FeedName, Container), title: &str, content: &Markup) -> Response {
     with_forms(html::whole_page(html::document_about(of, title, content)))

@@ -19,8 +19,6 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
 use serde_json::{Value, json};
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,7 +169,7 @@ pub(super) async fn show(
     }
     let content = String::from_utf8_lossy(&answer);
     let content = maud::html! { (maud::PreEscaped(content)) };
-    let title = record.shown_label(record.enrolment.places.first()).text.unwrap_or_default();
+    let title = record.shown_title();
     Ok(html::page(&format!("Items of {}", html::text(&title)), &content))
 }
 
@@ -222,15 +220,8 @@ struct ItemList<'a> {
 impl<'a> ItemList<'a> {
     /// What a query finds, the newest first.
     fn new(snapshot: Option<&'a Snapshot>, key: &'a ItemListKey) -> Self {
-        let known = snapshot.map(|snapshot| snapshot.known.as_slice()).unwrap_or_default();
-        let order = snapshot.map(|snapshot| snapshot.order.as_slice()).unwrap_or_default();
-        let places: HashMap<_, _> = order.iter().enumerate().map(|(at, id)| (id, at)).collect();
-        let mut found: Vec<_> = known.iter().filter(|known| key.query.admits(known)).collect();
-        // Items that were first seen together are in the order of the document.
-        found.sort_by_key(|known| {
-            let place = places.get(&known.id).copied().unwrap_or(usize::MAX);
-            (Reverse(known.first_seen), place, Reverse(known.published), &known.id)
-        });
+        let known = snapshot.map(Snapshot::newest_first).unwrap_or_default();
+        let found: Vec<_> = known.into_iter().filter(|known| key.query.admits(known)).collect();
         let place = PagePlace::new(found.len(), key.query.page, PAGE);
         let items = found.into_iter().skip(place.skipped()).take(PAGE).collect();
         Self { key, items, place }

@@ -88,7 +88,7 @@ pub(super) async fn page(
         }
     };
     let content = room.reading.get(key, ask, make).await?;
-    let title = record.shown_label(record.enrolment.places.first()).text.unwrap_or_default();
+    let title = record.shown_title();
     let content = html! { (PreEscaped(content.as_str())) };
     let of = (&record.name, Container::of(state.format));
     let page = html::document_about(of, &html::text(&title), &content);

@@ -6,7 +6,7 @@
 use super::forms::{self, SentForm, wrong_token};
 use super::problem::Problem;
 use super::query::Query;
-use super::{REQUEST_BODY_LIMIT, SharedState};
+use super::{AppState, REQUEST_BODY_LIMIT, SharedState};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, State};
@@ -93,7 +93,7 @@ impl Sessions {
 
     /// What was noted for this client, once, where the page is going to be seen: a browser that fetches ahead
     /// says so.
-    pub(super) fn take_notice(&self, method: &Method, headers: &HeaderMap) -> Option<String> {
+    fn take_notice(&self, method: &Method, headers: &HeaderMap) -> Option<String> {
         if method != Method::GET || headers.contains_key(PURPOSE) {
             return None;
         }
@@ -111,6 +111,14 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(header::COOKIE).into_iter();
     let pairs = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
     pairs.filter_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// What came of the last form of a client, as a page shows it once.
+pub(super) fn notice(room: &AppState, method: &Method, headers: &HeaderMap) -> Markup {
+    let notice = room.sessions.take_notice(method, headers);
+    html! {
+        @if let Some(notice) = notice { p.note.done role="status" { (super::html::text(&notice)) } }
+    }
 }
 
 /// `Set-Cookie` for a session. It is sent over TLS alone where it was asked for over TLS.
@@ -200,9 +208,8 @@ pub(super) async fn begin(
     let to = way_back(form.get("to"));
     if !room.admin_token.is(form.get("token").trim()) {
         let problem = wrong_token();
-        let mut page = forms::page("Sign in", &sign_in(to, Some(problem.detail())));
-        *page.status_mut() = problem.status();
-        return Ok(page);
+        let content = sign_in(to, Some(problem.detail()));
+        return Ok(forms::refusal("Sign in", &content, problem.status()));
     }
     let without = "the system has no random numbers";
     let failed = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, without);

@@ -36,9 +36,7 @@ pub(in crate::serve) async fn resolve(
         Ok(None) => forms::see(&format!("/feeds/{}/conflicts", record.name)),
         Err(problem) => {
             let content = page::refused(record.name.as_str(), problem.detail());
-            let mut response = forms::page("Not resolved", &content);
-            *response.status_mut() = problem.status();
-            Ok(response)
+            Ok(forms::refusal("Not resolved", &content, problem.status()))
         }
     }
 }

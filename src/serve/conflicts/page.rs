@@ -18,12 +18,12 @@ const PREFILLED: usize = 64 * 1024;
 /// All of the page but its title: `contests` as they were made, and what was resolved a moment ago.
 pub(super) fn around(
     feed: &FeedName,
-    (resolved, notice): (Option<&SyncId>, Option<&str>),
+    (resolved, notice): (Option<&SyncId>, &Markup),
     contests: &[u8],
 ) -> Markup {
     html! {
         (trail(feed, None, "Conflicts"))
-        @if let Some(notice) = notice { p.note.done role="status" { (notice) } }
+        (notice)
         @if let Some(id) = resolved {
             p.note.done role="status" {
                 "Resolved. " a href=(item_page(feed, id)) { "What the item is now" } "."

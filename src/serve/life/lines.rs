@@ -1,7 +1,6 @@
 //! What the picture of a feed's life shows: items with the times at which something happened to them.
 
 use crate::model::{Event, EventKind, ItemStatus, LedgerEntry, Snapshot, SyncId, Time};
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// The most items that a picture shows, the newest ones.
@@ -116,14 +115,7 @@ impl FeedLife {
         for event in events.iter().filter(|event| event.kind == EventKind::Rekeyed) {
             renames.entry(&event.id).or_default().push(event.at);
         }
-        let mut known: Vec<&LedgerEntry> = snapshot.known.iter().collect();
-        let place: HashMap<&SyncId, usize> =
-            snapshot.order.iter().enumerate().map(|(at, id)| (id, at)).collect();
-        // Items that were first seen together are in the order of the document, then of publication.
-        known.sort_by_key(|known| {
-            let place = place.get(&known.id).copied().unwrap_or(usize::MAX);
-            (Reverse(known.first_seen), place, Reverse(known.published), &known.id)
-        });
+        let known = snapshot.newest_first();
         let items = known.len();
         let line = |known: &LedgerEntry| {
             LifeLine::new(known, renames.remove(&known.id).unwrap_or_default())

@@ -110,18 +110,7 @@ async fn a_feed_says_why_it_is_as_it_is() {
         assert!(why.contains(words), "no {words:?} in {why}");
     }
     site.store.edit("news", |feed| {
-        feed.state.hold = Some(crate::model::Hold {
-            reason: "the document is empty".to_owned(),
-            kind: "empty".to_owned(),
-            since: at(-60),
-            row_since: at(-60),
-            observations: 2,
-            documents: 1,
-            body: 1,
-            source: 0,
-            kept: 4,
-            decision: None,
-        });
+        feed.state.hold = Some(doubles::hold("the document is empty"));
     });
     let feed = json(site.call("GET", "/feeds/news", "").await).await;
     for (pointer, value) in [

@@ -81,6 +81,22 @@ pub(super) fn tick(seconds: i64) -> Tick {
     Tick::at(at(seconds))
 }
 
+/// A document that is held for this reason.
+pub(super) fn hold(reason: &str) -> Hold {
+    Hold {
+        reason: reason.to_owned(),
+        kind: "empty".to_owned(),
+        since: at(-60),
+        row_since: at(-60),
+        observations: 2,
+        documents: 1,
+        body: 1,
+        source: 0,
+        kept: 4,
+        decision: None,
+    }
+}
+
 pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
     FeedRecord {
         name: name(text),

@@ -1,7 +1,7 @@
 //! What administration and pages answer, word for word: the JSON of each answer as it goes out.
 
 use super::*;
-use crate::model::{FeedName, Hold, SyncId};
+use crate::model::{FeedName, SyncId};
 use crate::record::LeftOut;
 use crate::status::{GatherNote, SourceTrouble};
 
@@ -24,18 +24,7 @@ fn full() -> Site {
     said.options.sharing.sources = vec![name("other")];
     *site.operator.said.lock().unwrap() = Some(said);
     site.store.edit("news", |feed| {
-        feed.state.hold = Some(Hold {
-            reason: "the document is empty".to_owned(),
-            kind: "empty".to_owned(),
-            since: at(-60),
-            row_since: at(-60),
-            observations: 2,
-            documents: 1,
-            body: 1,
-            source: 0,
-            kept: 4,
-            decision: None,
-        });
+        feed.state.hold = Some(doubles::hold("the document is empty"));
     });
     site
 }

@@ -3,7 +3,7 @@
 use super::super::{explain, json};
 use super::doubles::{hub_report, id, status};
 use super::*;
-use crate::model::{FeedName, Hold, ShownAddress};
+use crate::model::{FeedName, ShownAddress};
 use crate::record::LeftOut;
 use crate::status::{FeedStatus, GatherNote, HubNote, SourceTrouble};
 use std::sync::atomic::Ordering;
@@ -218,18 +218,7 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
 async fn the_dashboard_tells_what_happens_and_escapes_it() {
     let site = Site::new();
     site.store.edit("news", |feed| {
-        feed.state.hold = Some(Hold {
-            reason: "<u>empty</u>".to_owned(),
-            kind: "empty".to_owned(),
-            since: at(-60),
-            row_since: at(-60),
-            observations: 2,
-            documents: 1,
-            body: 1,
-            source: 0,
-            kept: 4,
-            decision: None,
-        });
+        feed.state.hold = Some(doubles::hold("<u>empty</u>"));
     });
     let answer = site.get("/").await;
     assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
