@@ -6,6 +6,7 @@
 //! other family, are first converted to a skeleton or markup that is then spliced like any other.
 
 mod base;
+mod change_feed;
 mod collection;
 mod convert;
 mod entry;
@@ -27,6 +28,7 @@ pub mod shape;
 
 pub use crate::sync_markup::Dialect;
 pub use base::{Added, Bases, with_bases};
+pub use change_feed::{ChangeEntry, ChangeFeed};
 pub use convert::{Neutral, Target, authors, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;

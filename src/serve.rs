@@ -13,6 +13,7 @@ mod admission;
 mod archives;
 mod auth;
 mod callback;
+mod change_feed;
 mod client;
 mod cloud;
 mod compressed;
@@ -193,6 +194,7 @@ struct AppState {
     counted: Counted,
     contested: Contested,
     conflicts: conflicts::ConflictPages,
+    change_feeds: change_feed::ChangeFeeds,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     item_lists: item_list::ItemLists,
@@ -261,6 +263,7 @@ impl AppState {
             reading: reading::pages(Arc::clone(&admission), metrics.clone()),
             item_pages: items::answers("item pages", &admission, &metrics),
             item_versions: items::answers("item versions", &admission, &metrics),
+            change_feeds: change_feed::documents(Arc::clone(&admission), metrics.clone()),
             conflicts: conflicts::pages(Arc::clone(&admission), metrics.clone()),
             overview: dashboard::Overview::new(Arc::clone(&admission)),
             admission,
@@ -319,6 +322,7 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds/{name}/sync", get(feeds::view))
         .route("/feeds/{name}/complete", get(feeds::view))
         .route("/feeds/{name}/archive/{id}", get(archives::archive))
+        .route("/feeds/{name}/changes", get(change_feed::show))
         .route("/subscriptions.opml", get(opml::document))
         .route("/sup.json", get(sup::document))
         .route("/events", get(event_streams::events))

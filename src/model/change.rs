@@ -56,6 +56,21 @@ impl EventKind {
             Self::Discarded => "discarded",
         }
     }
+
+    /// What happened, in the words of a reader.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Created => "new",
+            Self::Updated => "edited",
+            Self::Deleted => "deleted",
+            Self::Undeleted => "restored",
+            Self::Retired => "scrolled off",
+            Self::Returned => "back",
+            Self::Rekeyed => "renamed",
+            Self::Backfilled => "older, taken in",
+            Self::Discarded => "discarded",
+        }
+    }
 }
 
 /// Something that happened to an item, with its reason.

@@ -18,7 +18,7 @@ use files::Files;
 use serde_json::{Map, Value, json};
 
 /// The version that is written.
-const VERSION: &str = "https://jsonfeed.org/version/1.1";
+pub const VERSION: &str = "https://jsonfeed.org/version/1.1";
 /// The member that has the items.
 const ITEMS: &str = "items";
 /// The specification of what stands in `_sharing`.

@@ -161,6 +161,7 @@ fn content(
         p { (text(&why(status, state))) "." }
         p.links {
             a href={ "/feeds/" (status.name) "/items" } { "Items" }
+            a href={ "/feeds/" (status.name) "/changes?as=html" } { "Edits and deletions" }
             a href={ "/feeds/" (status.name) "/conflicts" } { "Conflicts" }
             a href={ "/feeds/" (status.name) } { "The feed" }
             a href={ "/feeds/" (status.name) "/sync" } { "Changes for subscribers" }

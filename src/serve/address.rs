@@ -66,6 +66,14 @@ pub(super) struct Site {
     pub(super) absolute: bool,
 }
 
+/// In which form a feed of changes is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ChangeFeedForm {
+    Atom,
+    JsonFeed,
+    Page,
+}
+
 impl Site {
     /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
     pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
@@ -110,6 +118,27 @@ impl Site {
             ViewKind::Complete => "/complete",
         };
         format!("{}/feeds/{feed}{view}{}", self.base, self.query(form))
+    }
+
+    /// The address of the feed of a feed's changes.
+    pub(super) fn changes(&self, feed: &FeedName, form: ChangeFeedForm) -> String {
+        let query = match form {
+            ChangeFeedForm::Atom => "",
+            ChangeFeedForm::JsonFeed => "?as=jsonfeed",
+            ChangeFeedForm::Page => "?as=html",
+        };
+        format!("{}/feeds/{feed}/changes{query}", self.base)
+    }
+
+    /// The id of the feed of a feed's changes: the same wherever this gateway is reached.
+    pub(super) fn change_feed_id(&self, feed: &FeedName) -> String {
+        format!("urn:tidegate:changes:{}:{feed}", percent_encoded(self.endpoint.as_str()))
+    }
+
+    /// The id of the version of an item that was made at a tick, as an entry of that feed.
+    pub(super) fn change_entry_id(&self, feed: &FeedName, item: &SyncId, tick: Tick) -> String {
+        let item = percent_encoded(item.as_str());
+        format!("{}:{item}:{}", self.change_feed_id(feed), tick.update_id())
     }
 
     /// The address of a view as it was from `shown` on, likewise.

@@ -48,6 +48,8 @@ const MIB: u64 = 1024 * 1024;
 const UNKNOWN_ITEM: u64 = SMALL_MOST;
 /// What an item in conflict takes that was never read: its versions, and what differs between them.
 const UNKNOWN_CONTEST: u64 = MIB;
+/// What an edit takes that was never compared.
+const UNKNOWN_CHANGE: u64 = 64 * 1024;
 /// What an item of a feed takes that was never rendered.
 const UNKNOWN_EACH: u64 = 2 * 1024;
 
@@ -90,6 +92,8 @@ pub(super) enum WorkKind {
     Item(SyncId),
     /// Items in conflict.
     Conflicts,
+    /// Edits and deletions, with what differs.
+    Changes,
     /// How feeds stand.
     Standing,
     /// The list of subscriptions.
@@ -212,6 +216,7 @@ impl Admission {
         let unknown = || match &work.what {
             WorkKind::Item(_) => UNKNOWN_ITEM,
             WorkKind::Conflicts => items.saturating_mul(UNKNOWN_CONTEST),
+            WorkKind::Changes => items.saturating_mul(UNKNOWN_CHANGE),
             _ => items.saturating_mul(UNKNOWN_EACH),
         };
         self.costs.get(work).unwrap_or_else(unknown)

@@ -6,7 +6,7 @@ mod recent;
 mod spark;
 mod table;
 
-pub(super) use recent::recent;
+pub(super) use recent::{pill, recent};
 
 use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
 use self::table::DashboardPage;

@@ -22,6 +22,9 @@ const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "
 /// How many colours monograms have; as many as the style sheet names.
 const MONOGRAM_COLOURS: u8 = 6;
 
+/// The media type of pages.
+pub(super) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
+
 const STYLE: &str = include_str!("style.css");
 
 /// `GET /assets/style.css`.
@@ -55,7 +58,11 @@ pub(super) fn document_about(
 ) -> String {
     let kind = container.media_type();
     let kind = kind.split(';').next().unwrap_or(kind);
-    let link = html! { link rel="alternate" type=(kind) title=(title) href={ "/feeds/" (feed) }; };
+    let link = html! {
+        link rel="alternate" type=(kind) title=(title) href={ "/feeds/" (feed) };
+        link rel="alternate" type=(Container::Atom.media_range())
+            title={ (title) ": edits and deletions" } href={ "/feeds/" (feed) "/changes" };
+    };
     framed(title, &link, content)
 }
 
@@ -92,7 +99,7 @@ fn framed(title: &str, head: &Markup, content: &Markup) -> String {
 
 /// The answer that a page is.
 pub(super) fn whole_page(page: impl Into<Body>) -> Response {
-    chosen("text/html; charset=utf-8", page)
+    chosen(MEDIA_TYPE, page)
 }
 
 /// The same as data, for those that ask for that.

@@ -57,8 +57,12 @@ pub(super) fn is_asked_for(query: &str, headers: &HeaderMap) -> Result<bool, Pro
             (is_html, _) => Ok(is_html),
         };
     }
-    let is_navigation = headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION);
-    Ok(other.is_none() && is_navigation && prefers_html(headers))
+    Ok(other.is_none() && is_navigation(headers))
+}
+
+/// Whether a browser goes to the address, to look at it.
+pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
+    headers.get(FETCH_DEST).is_some_and(|dest| dest == NAVIGATION) && prefers_html(headers)
 }
 
 /// The feed as a page.
@@ -109,6 +113,7 @@ fn content((name, address): (&FeedName, &str), view: &View, events: &[Event], no
             @if let Some(link) = &view.skeleton.link { (html::outward(Some(link), "The publisher's page")) }
             a href={ "/feeds/" (name) "/about" } { "What happened to it" }
             a href={ "/feeds/" (name) "/items" } { "All items" }
+            a href={ "/feeds/" (name) "/changes?as=html" } { "Edits and deletions" }
             a href={ "/feeds/" (name) "?as=atom" } { "Atom" }
             a href={ "/feeds/" (name) "?as=rss" } { "RSS" }
             a href={ "/feeds/" (name) "?as=jsonfeed" } { "JSON Feed" }

@@ -66,12 +66,6 @@ pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup
 
 /// What came of a poll.
 pub(super) fn last(note: &FinishedPoll) -> Markup {
-    let word = |kind: EventKind| match kind {
-        EventKind::Created => "new",
-        EventKind::Updated => "changed",
-        EventKind::Rekeyed => "re-keyed",
-        other => other.name(),
-    };
     let number = |kind| note.counts.get(&kind).copied().unwrap_or(0);
     let failure = note.failure.as_ref();
     html! {
@@ -83,7 +77,7 @@ pub(super) fn last(note: &FinishedPoll) -> Markup {
             (note.outcome.name().replace('_', " "))
         }
         @for kind in EventKind::ALL.into_iter().filter(|kind| number(*kind) > 0) {
-            " · " (number(kind)) " " (word(kind))
+            " · " (number(kind)) " " (kind.word())
         }
         @if let Some(failure) = failure { br; span.quiet { (text(&failure.error)) } }
         br;

@@ -11,6 +11,7 @@ mod aging;
 mod announced;
 mod backfill;
 mod brake;
+mod change_feed;
 mod changes;
 mod deletions;
 mod delivery;

@@ -77,11 +77,10 @@ fn content(changes: &[RecentChange<'_>], now: Time) -> Markup {
 
 fn line(change: &RecentChange<'_>, now: Time) -> Markup {
     let RecentChange { feed, event, more } = change;
-    let (word, class) = words(event.kind);
     let title = if event.title.is_empty() { event.id.as_str() } else { &event.title };
     html! { li {
         span.when { (ago(event.at, now)) }
-        span class={ "pill " (class) } { (word) }
+        (pill(event.kind))
         div {
             a.title href=(item_page(&feed.name, &event.id)) { (text(title)) }
             " " span.quiet { "in " a href={ "/feeds/" (feed.name) "/about" } { (text(&feed.title)) } }
@@ -93,17 +92,20 @@ fn line(change: &RecentChange<'_>, now: Time) -> Markup {
     } }
 }
 
-/// What happened, in the words of a reader, and what colour that has.
-const fn words(kind: EventKind) -> (&'static str, &'static str) {
+/// What happened, as a word in its colour.
+pub(in crate::serve) fn pill(kind: EventKind) -> Markup {
+    html! { span class={ "pill " (colour(kind)) } { (kind.word()) } }
+}
+
+/// What colour the word for what happened has.
+const fn colour(kind: EventKind) -> &'static str {
     match kind {
-        EventKind::Created => ("new", "good"),
-        EventKind::Updated => ("edited", "edit"),
-        EventKind::Deleted => ("deleted", "bad"),
-        EventKind::Undeleted => ("restored", "good"),
-        EventKind::Retired => ("scrolled off", ""),
-        EventKind::Returned => ("back", ""),
-        EventKind::Rekeyed => ("renamed", "warn"),
-        EventKind::Backfilled => ("older, taken in", ""),
-        EventKind::Discarded => ("discarded", ""),
+        EventKind::Created | EventKind::Undeleted => "good",
+        EventKind::Updated => "edit",
+        EventKind::Deleted => "bad",
+        EventKind::Rekeyed => "warn",
+        EventKind::Retired | EventKind::Returned | EventKind::Backfilled | EventKind::Discarded => {
+            ""
+        }
     }
 }

@@ -17,6 +17,11 @@ pub(super) const PIECES_LIMIT: usize = 20_000;
 pub(super) const VALUE_LIMIT: usize = 4 * TEXT_LIMIT;
 /// The most bytes of values that a comparison reads, all fields of both sides together.
 pub(super) const READ_LIMIT: usize = 8 * 1024 * 1024;
+/// How long the comparisons of a document of many may take.
+const ENTRIES_TIME_LIMIT: Duration = Duration::from_secs(3);
+/// The most text and pieces that one of them shows.
+const ENTRY_SHOWN_LIMIT: usize = 64 * 1024;
+const ENTRY_PIECES_LIMIT: usize = 2_000;
 /// How many words that stayed are shown before and after a change.
 const AROUND: usize = 16;
 
@@ -72,6 +77,18 @@ impl CompareBudget {
             pieces: PIECES_LIMIT,
             read: READ_LIMIT,
         }
+    }
+
+    /// All that the comparisons of a document of many may take.
+    pub(in crate::serve) fn for_entries() -> Self {
+        Self { left: ENTRIES_TIME_LIMIT, ..Self::whole() }
+    }
+
+    /// What the next of them may take: how much is shown of one does not depend on those before it.
+    pub(in crate::serve) const fn next_entry(&mut self) {
+        self.bytes = ENTRY_SHOWN_LIMIT;
+        self.pieces = ENTRY_PIECES_LIMIT;
+        self.read = READ_LIMIT;
     }
 
     /// Whether two values may be read; else what is said of them.

@@ -270,3 +270,18 @@ async fn a_browser_gets_a_feed_as_a_page_and_everybody_else_the_feed() {
     let unread = site.get_with("/feeds/new?as=html", &[BROWSER]).await;
     assert_eq!(unread.status(), 503);
 }
+
+#[tokio::test]
+async fn a_feed_tells_its_edits_and_deletions_to_readers_and_people() {
+    let site = Site::new();
+    let answer = site.get("/feeds/news/changes").await;
+    assert_eq!(answer.headers()["content-type"], "application/atom+xml; charset=utf-8");
+    let feed = text(answer).await;
+    assert!(feed.contains("<title>Deleted: Gone</title>"), "{feed}");
+    let json = json(site.get("/feeds/news/changes?as=jsonfeed").await).await;
+    assert_eq!(json["items"][0]["tags"][0], "deleted");
+    let page = text(site.get("/feeds/news/changes?as=html").await).await;
+    assert!(page.contains("class=\"pill bad\">deleted"), "{page}");
+    problem(site.get("/feeds/news/changes?as=opml").await, 400).await;
+    problem(site.get("/feeds/nobody/changes").await, 404).await;
+}

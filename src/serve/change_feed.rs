@@ -1,0 +1,269 @@
+//! `/feeds/NAME/changes`: the edits and deletions of a feed as a feed of their own, an entry for each version
+//! with what differs from the one before. Atom or JSON Feed for readers, a page for people.
+
+use super::address::{ChangeFeedForm, followable, item_page};
+use super::admission::{Admission, Work, WorkKind};
+use super::client::Client;
+use super::conditional::Representation;
+use super::dashboard::pill;
+use super::feeds::{NameInPath, unreadable};
+use super::items::{self, CompareBudget, Differences};
+use super::metrics::Metrics;
+use super::negotiate::container;
+use super::problem::{Problem, RETRY_SOON};
+use super::query::Query;
+use super::rendition::{About, Rendition};
+use super::single_flight::{SingleFlightCache, WorkRequest};
+use super::{AppState, SharedState, html, reading};
+use crate::model::{
+    Event, EventKind, FeedName, FeedRecord, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
+};
+use crate::render::{ChangeEntry, ChangeFeed, Container};
+use crate::store::VersionNote;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
+use maud::{Markup, PreEscaped, html};
+use std::sync::Arc;
+
+/// The most entries of a feed of changes.
+const ENTRIES: usize = 50;
+/// How many events are looked at for them: as many as a store keeps of a feed.
+const EVENTS_READ: usize = crate::store::EVENTS_KEPT;
+/// How many versions of an item are looked at for the two that are compared.
+const VERSIONS_READ: usize = 200;
+/// Bytes of documents kept, all feeds together.
+const BYTES: u64 = 16 * 1024 * 1024;
+/// How many times the text of a document is in memory while it is made, and what it takes at least.
+const TIMES: u64 = 8;
+const LEAST: u64 = 256 * 1024;
+
+/// Who was told of a change must not get what an intermediary kept from before.
+const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
+/// What an answer depends on beside its address.
+const VARY: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
+
+/// Feeds of changes as documents, as of a revision.
+pub(super) type ChangeFeeds =
+    SingleFlightCache<(FeedName, Revision, ChangeFeedForm), Rendition, Problem>;
+
+/// No document yet.
+pub(super) fn documents(admission: Arc<Admission>, metrics: Metrics) -> ChangeFeeds {
+    SingleFlightCache::new(("feeds of changes", BYTES), Rendition::weight, admission, metrics)
+}
+
+/// `GET /feeds/NAME/changes`, with `?as=atom`, `?as=jsonfeed` or `?as=html`.
+pub(super) async fn show(
+    State(room): State<SharedState>,
+    client: Client,
+    name: NameInPath,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let form = form(query.as_deref().unwrap_or_default(), &headers)?;
+    let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
+    let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
+    let work = Work::new(&record.name, WorkKind::Changes);
+    let entries = u64::try_from(ENTRIES).unwrap_or(u64::MAX);
+    let ask =
+        WorkRequest { client, cost: room.admission.cost_of(&work, entries), work, tells: false };
+    let key = (record.name.clone(), state.revision, form);
+    let make = || {
+        let (room, record) = (Arc::clone(&room), Arc::clone(&record));
+        async move { made(&room, &record, &state, form).await }
+    };
+    let rendition = room.change_feeds.get(key, ask, make).await?;
+    let mut answered = HeaderMap::new();
+    answered.insert(header::CACHE_CONTROL, FRESH);
+    answered.insert(header::VARY, VARY);
+    let now = room.clock.now();
+    Ok(Representation {
+        modified: Some(rendition.shown.min(now)),
+        is_dated: rendition.shown <= now,
+        ..rendition.represented(&headers, answered, &room.load)
+    }
+    .answer(&headers))
+}
+
+fn form(query: &str, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
+    let named = Query::read(query)?;
+    let named = named.parse("as", "as is atom, jsonfeed or html", |value| match value {
+        "atom" => Some(ChangeFeedForm::Atom),
+        "jsonfeed" => Some(ChangeFeedForm::JsonFeed),
+        "html" => Some(ChangeFeedForm::Page),
+        _ => None,
+    })?;
+    Ok(match named {
+        Some(named) => named,
+        None if reading::is_navigation(headers) => ChangeFeedForm::Page,
+        None => match container(headers, Container::Atom) {
+            Container::JsonFeed => ChangeFeedForm::JsonFeed,
+            _ => ChangeFeedForm::Atom,
+        },
+    })
+}
+
+async fn made(
+    room: &SharedState,
+    record: &FeedRecord,
+    state: &FeedState,
+    form: ChangeFeedForm,
+) -> Result<Rendition, Problem> {
+    let feed = gather(room, record).await?;
+    // Text that is removed, and versions that are not kept any more, leave the document without a change.
+    let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);
+    let packing = tokio::task::spawn_blocking(move || {
+        let (text, media_type) = match form {
+            ChangeFeedForm::Atom => (feed.to_atom(), Container::Atom.media_type()),
+            ChangeFeedForm::JsonFeed => (feed.to_json(), Container::JsonFeed.media_type()),
+            ChangeFeedForm::Page => (page(&name, &feed), html::MEDIA_TYPE),
+        };
+        let about = About { media_type, shown, revision, token: None };
+        Rendition::build_quickly(text, about)
+    });
+    let packed = packing.await.map_err(|error| error.to_string());
+    packed.and_then(|packed| packed.map_err(|error| error.to_string())).map_err(|error| {
+        tracing::error!(feed = %record.name, error, "the feed of changes could not be made");
+        Problem::later("the feed of changes could not be made", RETRY_SOON)
+    })
+}
+
+/// The newest changes, each with what differs.
+async fn gather(room: &AppState, record: &FeedRecord) -> Result<ChangeFeed, Problem> {
+    let name = &record.name;
+    let events = room.store.events(name, EVENTS_READ).await?;
+    let mut entries: Vec<ChangeEntry> = Vec::new();
+    let mut budget = CompareBudget::for_entries();
+    for event in events.iter().filter(|event| is_told(event.kind)) {
+        let Some(tick) = event.tick else { continue };
+        if entries.len() >= ENTRIES {
+            break;
+        }
+        let Some(known) = room.store.known(name, &event.id).await? else { continue };
+        if known.is_redacted() {
+            continue;
+        }
+        let entry = entry(room, name, (event, tick, &known), &mut budget).await?;
+        // An item has one version of a tick, whatever happened to it then.
+        if entries.iter().all(|other| other.id != entry.id) {
+            entries.push(entry);
+        }
+    }
+    let bytes: usize = entries.iter().map(|entry| entry.html.len()).sum();
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(TIMES);
+    room.admission.took(Work::new(name, WorkKind::Changes), bytes.saturating_add(LEAST));
+    // A feed has a date even where nothing changed yet.
+    let began = record.enrolment.history.last().and_then(Stamp::when);
+    Ok(ChangeFeed {
+        id: room.site.change_feed_id(name),
+        title: format!("{}: edits and deletions", record.shown_title()),
+        atom: room.site.changes(name, ChangeFeedForm::Atom),
+        json: room.site.changes(name, ChangeFeedForm::JsonFeed),
+        page: room.site.at(&format!("/feeds/{name}/about")),
+        updated: entries.first().map(|entry| entry.at).or(began).unwrap_or(Time::from_unix(0)),
+        entries,
+    })
+}
+
+/// Whether a reader who knew the item is told: what is new to them is in the feed itself.
+const fn is_told(kind: EventKind) -> bool {
+    use EventKind::{Deleted, Rekeyed, Undeleted, Updated};
+    matches!(kind, Updated | Deleted | Undeleted | Rekeyed)
+}
+
+async fn entry(
+    room: &AppState,
+    feed: &FeedName,
+    (event, tick, known): (&Event, Tick, &LedgerEntry),
+    budget: &mut CompareBudget,
+) -> Result<ChangeEntry, Problem> {
+    let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
+    let pair = pair(&versions, tick);
+    let differences = match pair {
+        Some((old, new)) => {
+            let old = room.store.version(feed, &event.id, old.updates).await?;
+            let new = room.store.version(feed, &event.id, new.updates).await?;
+            match (old.and_then(|old| old.markup), new.and_then(|new| new.markup)) {
+                (Some(old), Some(new)) => {
+                    budget.next_entry();
+                    items::compared(room, (old, new), budget).await?
+                }
+                _ => None,
+            }
+        }
+        None => None,
+    };
+    let page = room.site.at(&item_page(feed, &event.id));
+    let link = known.link.as_deref().and_then(followable).map(str::to_owned);
+    let title = if event.title.is_empty() { event.id.as_str() } else { &event.title };
+    let mut word = event.kind.word().to_owned();
+    word.get_mut(..1).map(str::make_ascii_uppercase);
+    Ok(ChangeEntry {
+        id: room.site.change_entry_id(feed, &event.id, tick),
+        title: format!("{word}: {}", html::text(title)),
+        kind: event.kind,
+        at: event.at,
+        html: told(event, (&page, link.as_deref()), pair, differences.as_ref()).into_string(),
+        page,
+        link,
+    })
+}
+
+/// The version that was made at a tick and the one before, where both have a text of their own.
+fn pair(versions: &[VersionNote], tick: Tick) -> Option<(&VersionNote, &VersionNote)> {
+    let new = versions.iter().find(|note| note.tick == tick && !note.deleted)?;
+    let mut older = versions.iter().filter(|note| note.updates < new.updates && !note.deleted);
+    Some((older.next()?, new))
+}
+
+/// What there is to say of a change.
+fn told(
+    event: &Event,
+    (page, link): (&str, Option<&str>),
+    pair: Option<(&VersionNote, &VersionNote)>,
+    differences: Option<&Differences>,
+) -> Markup {
+    html! {
+        p { (html::text(&event.reason)) "." }
+        @match differences {
+            Some(differences) if differences.fields.is_empty() => {
+                p { "Nothing differs in what the two versions say: at most how it is written does." }
+            },
+            Some(differences) => (items::differing(differences)),
+            None => {},
+        }
+        p {
+            @if let Some((old, new)) = pair {
+                a href={ (page) "?diff=" (old.updates.value()) ".." (new.updates.value()) } { "What changed" }
+                " · "
+            }
+            a href=(page) { "All versions" }
+            @if link.is_some() { " · " (html::outward(link, "The publisher's page")) }
+        }
+    }
+}
+
+/// The feed as a page.
+fn page(name: &FeedName, feed: &ChangeFeed) -> String {
+    let content = html! {
+        (html::trail(name, None, "Edits and deletions"))
+        p.links {
+            a href={ "/feeds/" (name) "/changes?as=atom" } { "Atom" }
+            a href={ "/feeds/" (name) "/changes?as=jsonfeed" } { "JSON Feed" }
+        }
+        p.quiet { "To follow them, give this address to your feed reader: " code { (feed.atom) } }
+        @if feed.entries.is_empty() {
+            p.empty { "Nothing was edited or deleted yet since this gateway knows the feed." }
+        }
+        @for entry in &feed.entries {
+            article.change {
+                h2 { (pill(entry.kind)) " " a href=(entry.page) { (entry.title) } }
+                p.quiet { (html::moment(entry.at)) }
+                (PreEscaped(entry.html.as_str()))
+            }
+        }
+    };
+    html::document_about((name, Container::Atom), &feed.title, &content)
+}
