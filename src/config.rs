@@ -28,6 +28,7 @@ mod store;
 mod sup;
 mod value;
 mod web;
+mod webhook;
 mod websub;
 
 pub use duration::{DurationError, duration, written};
@@ -45,6 +46,7 @@ pub use server::{AdminTokenSetting, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
 pub use web::{WebError, feed_address, public_address};
+pub use webhook::WebhookConfig;
 pub use websub::Websub;
 
 use keys::KeyRow;
@@ -134,7 +136,7 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let sup = top.table("sup", &sup::KEYS, sup::check);
     let websub = top.table("websub", &websub::KEYS, websub::check);
     let hosts = hosts::read(&mut top);
-    let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling);
+    let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling, &websub);
     Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates }
 }
 

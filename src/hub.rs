@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::fetch::{AllowPrivate, Call};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
-use crate::websub::{HubRequest, Leases, Subscription};
+use crate::websub::{HubRequest, Leases, Secret, Subscription};
 use async_trait::async_trait;
 use budget::Budgets;
 use bytes::Bytes;
@@ -84,7 +84,17 @@ pub trait Topics: Send + Sync + 'static {
 
     /// The document as it is now, as a GET of the topic would answer it.
     async fn document(&self, topic: &str) -> Result<HubDocument, NoHubDocument>;
+
+    /// The oldest changes of a feed after a tick, as a webhook is told them.
+    async fn changes(
+        &self,
+        feed: &FeedName,
+        after: Option<Tick>,
+    ) -> Result<HubChanges, NoHubDocument>;
 }
+
+/// Changes of a feed to deliver, and the tick up to which they go.
+pub type HubChanges = (HubDocument, Option<Tick>);
 
 /// A document to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +165,21 @@ impl Hub {
         let key = (topic, callback);
         self.change_ledger(feed, |ledger, allow, tick, now| {
             ledger.register(feed, key, allow, tick, now)
+        })
+        .await
+    }
+
+    /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
+    pub async fn set_webhook(
+        &self,
+        feed: &FeedName,
+        webhook: Option<(Url, Secret)>,
+    ) -> Result<(), AskError> {
+        if webhook.is_some() {
+            self.0.store.condition().check_intake()?;
+        }
+        self.change_ledger(feed, |ledger, allow, tick, now| {
+            ledger.set_webhook(feed, webhook, allow, tick, now)
         })
         .await
     }

@@ -73,6 +73,7 @@ mod tests;
 mod topics;
 mod unnamed_proxies;
 mod unsent_bodies;
+mod webhook;
 
 pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
@@ -309,6 +310,10 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds/{name}/hold", post(admin::hold))
         .route("/feeds/{name}/pause", post(admin::pause))
         .route("/feeds/{name}/backfill", post(admin::backfill))
+        .route(
+            "/feeds/{name}/webhook",
+            get(webhook::show).put(webhook::put).delete(webhook::delete),
+        )
         .route("/feeds/{name}/conflicts", get(edit::conflicts))
         .route("/feeds/{name}/items/{id}/delete", post(admin::delete_missing))
         .route("/feeds/{name}/items/{id}/redact", post(admin::redact))

@@ -2,7 +2,8 @@
 //!
 //! Both ends, as values: [`form`] reads and writes the parameters `hub.*` of requests and of
 //! verifications, [`signature`] makes and checks `X-Hub-Signature`, [`Subscription`] is what a hub
-//! keeps of a subscriber and what it does next; [`cloud`] is the same for rssCloud. [`discover`] finds
+//! keeps of a subscriber and what it does next; [`cloud`] is the same for rssCloud, [`webhook`] signs
+//! what an operator's own receiver is told. [`discover`] finds
 //! the hub of an upstream, and [`subscriber`] decides what is asked of it and how far it is believed.
 //! What is absent: the store, the network, the clock, chance.
 
@@ -10,17 +11,20 @@ mod answer;
 pub mod cloud;
 pub mod discover;
 pub mod form;
+mod leases;
 pub mod signature;
 pub mod subscriber;
 mod subscription;
+pub mod webhook;
 
 pub use answer::{Push, VerificationResult};
 pub use cloud::{CloudError, Registration};
 pub use discover::{Discovery, HubLinks};
 pub use form::{FormError, HubRequest, Intent, Verification};
+pub use leases::Leases;
 pub use signature::{Secret, SignatureError};
 pub use subscription::{
-    Active, CallbackPurpose, DELIVERIES, Duty, Leases, Manner, PendingRequest, Subscription,
+    Active, CallbackPurpose, DELIVERIES, Duty, Manner, PendingRequest, Subscription,
     SubscriptionId, VERIFICATIONS,
 };
 

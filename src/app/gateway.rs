@@ -115,6 +115,9 @@ impl Gateway {
             hub.clone(),
         ));
         desk.open_all().await;
+        if let Some(hub) = &hub {
+            super::hub::keep_webhooks(hub, config, store.as_ref()).await;
+        }
         let settings = serve::ServeSettings {
             public_url,
             trusted_proxies: config.server.trusted_proxies.clone(),

@@ -1,11 +1,14 @@
 //! The hub between the module that takes requests and the module that keeps and delivers.
 
-use crate::hub::{AskError, Hub, HubDocument, NoHubDocument, Topics};
-use crate::model::FeedName;
+use crate::config::{Config, WebhookConfig};
+use crate::fetch;
+use crate::hub::{AskError, Hub, HubChanges, HubDocument, NoHubDocument, Topics};
+use crate::model::{FeedName, FeedSource, Tick};
 use crate::serve::{self, HubError, HubTotals, NoTopic};
-use crate::store::StoreError;
-use crate::websub::{HubRequest, Subscription};
+use crate::store::{Store, StoreError};
+use crate::websub::{HubRequest, Manner, Secret, Subscription};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use url::Url;
 
 /// The hub as the side that serves sees it.
@@ -24,6 +27,14 @@ impl serve::HubService for HubAccess {
         callback: Url,
     ) -> Result<(), HubError> {
         self.0.register(feed, topic, callback).await.map_err(|error| refused(&error))
+    }
+
+    async fn set_webhook(
+        &self,
+        feed: &FeedName,
+        webhook: Option<(Url, Secret)>,
+    ) -> Result<(), HubError> {
+        self.0.set_webhook(feed, webhook).await.map_err(|error| refused(&error))
     }
 
     fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
@@ -76,5 +87,57 @@ impl Topics for Served {
     async fn document(&self, topic: &str) -> Result<HubDocument, NoHubDocument> {
         let pushed = self.0.document(topic).await.map_err(absent)?;
         Ok(HubDocument { headers: pushed.headers, body: pushed.body })
+    }
+
+    async fn changes(
+        &self,
+        feed: &FeedName,
+        after: Option<Tick>,
+    ) -> Result<HubChanges, NoHubDocument> {
+        let (told, until) = self.0.changes(feed, after).await.map_err(absent)?;
+        Ok((HubDocument { headers: told.headers, body: told.body }, until))
+    }
+}
+
+/// The most webhooks that the hub is asked for: as many as it has subscriptions.
+const WEBHOOKS: usize = 1_000_000;
+
+/// Has the webhooks of the configuration's feeds be those that it says; those of other feeds stay. What one
+/// cannot be is logged, and keeps nothing else from starting.
+pub(super) async fn keep_webhooks(hub: &Hub, config: &Config, store: &dyn Store) {
+    let feeds = config.feeds.iter().map(|feed| (&feed.name, feed.webhook.as_ref()));
+    let aggregates = config.aggregates.iter().map(|all| (&all.name, all.webhook.as_ref()));
+    let wanted = feeds.chain(aggregates).filter_map(|(name, webhook)| Some((name, webhook?)));
+    let wanted: BTreeMap<&FeedName, &WebhookConfig> = wanted.collect();
+    let feeds = match store.feed_list().await {
+        Ok(feeds) => feeds,
+        Err(error) => return tracing::warn!(%error, "the webhooks could not be looked at"),
+    };
+    let is_ours = |feed: &FeedName| {
+        let source = feeds.get(feed).map(|record| record.source);
+        source.is_none_or(|source| source != FeedSource::Api)
+    };
+    for of in hub.subscriptions(None, WEBHOOKS) {
+        if of.manner == Manner::Webhook && is_ours(&of.feed) && !wanted.contains_key(&of.feed) {
+            set(hub, &of.feed, None).await;
+        }
+    }
+    for (feed, webhook) in wanted {
+        let source = webhook.secret.clone();
+        let read = tokio::task::spawn_blocking(move || fetch::find_secret(&source)).await;
+        let secret = read.unwrap_or_else(|error| Err(error.to_string()));
+        match secret.and_then(|text| Secret::new(&text).map_err(|error| error.to_string())) {
+            Ok(secret) => set(hub, feed, Some((webhook.url.clone(), secret))).await,
+            Err(why) => tracing::warn!(
+                %feed,
+                "the secret of its webhook cannot be had, so that it stays as it was: {why}"
+            ),
+        }
+    }
+}
+
+async fn set(hub: &Hub, feed: &FeedName, webhook: Option<(Url, Secret)>) {
+    if let Err(error) = hub.set_webhook(feed, webhook).await {
+        tracing::warn!(%feed, "its webhook could not be set: {error}");
     }
 }

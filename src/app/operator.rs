@@ -139,6 +139,9 @@ impl AdminService {
             self.poller.put(record).await.map_err(stopped)?;
         }
         self.open_all().await;
+        if let Some(hub) = &self.hub {
+            super::hub::keep_webhooks(hub, config, self.store.as_ref()).await;
+        }
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
         Ok(restart)
     }

@@ -163,7 +163,7 @@ fn noted<T>(at: usize, read: Result<T, String>, mistakes: &mut Mistakes) -> Opti
 }
 
 /// Reads a secret; `may_be_empty`: a user without a password is one.
-fn secret(node: &ConfigNode<'_>, may_be_empty: bool) -> Result<SecretSource, String> {
+pub(super) fn secret(node: &ConfigNode<'_>, may_be_empty: bool) -> Result<SecretSource, String> {
     let entries = match &node.value {
         Value::Text("") if !may_be_empty => return Err("is empty".to_owned()),
         Value::Text(text) => {
@@ -329,7 +329,7 @@ pub(super) fn joined(
 }
 
 /// The keys that name secrets.
-const KEYS: [&str; 5] = ["headers", "cookie", "basic", "bearer", "proxy"];
+const KEYS: [&str; 6] = ["headers", "cookie", "basic", "bearer", "proxy", "webhook"];
 
 /// Notes where the secrets of a table are to be found, each by its name.
 pub(super) fn note_sources(

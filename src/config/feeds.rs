@@ -14,6 +14,8 @@ use super::section::Section;
 use super::sharing::{circles, known};
 use super::value::ConfigNode;
 use super::web::feed_address;
+use super::webhook::{Webhook, WebhookConfig};
+use super::websub::Websub;
 use crate::model::{
     ConflictPolicy, Deletions, Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord,
     FeedSource, FeedStanding, Order, Probing, SecretSource, SharingOptions, UserPassword,
@@ -41,6 +43,7 @@ pub struct FeedSettings {
     pub access: FeedAccess,
     basic: Option<UserPassword>,
     bearer: Option<SecretSource>,
+    webhook: Option<WebhookConfig>,
 }
 
 impl FeedSettings {
@@ -130,6 +133,12 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     /// The proxy that this publisher is reached by; `"none"`: directly.
     proxy => access.route: Maybe(Mapped(Proxy, access::route)),
         Words("that of `[polling]`", "\"socks5://127.0.0.1:9050\"");
+    /// Where changes are delivered as JSON, `{ url = …, secret = … }`; the secret signs them.
+    ///
+    /// Each edit, deletion and new item is delivered once it is durable, and again until it is answered with
+    /// 2xx. A private address is called only where polling.allow_private names its host and port.
+    webhook => webhook: Maybe(Webhook),
+        Words("none", "{ url = \"https://example.org/hook\", secret = { env = \"NEWS_HOOK\" } }");
     /// What makes no version: fields, or `{ field = "description", pattern = "[0-9]+ views" }`.
     ///
     /// Fields are named as the reasons of updates name them ("media:keywords",
@@ -172,6 +181,10 @@ pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
     /// As of a feed.
     title => options.sharing.title: Maybe(Parsed("as of a feed", SharingOptions::title)),
         Words("its name", "\"Everything\"");
+    /// As of a feed.
+    webhook => webhook: Maybe(Webhook),
+        Words("none", "{ url = \"https://example.org/hook\", secret = { env = \"ALL_HOOK\" } }");
+    /// As of a feed.
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
     conflicts => options.sharing.conflicts:
         Parsed("", <ConflictPolicy as FromStr>::from_str), Preset("\"keep\"");
@@ -184,7 +197,9 @@ pub fn feed_settings(
 ) -> Result<FeedSettings, (String, String)> {
     let mut table = FeedSettings::default();
     for (written, value) in settings {
-        let Some((_, read)) = FEED_KEYS.find(written).filter(|(key, _)| *key != "name") else {
+        // The webhook has an address of its own.
+        let has = |key: &str| !["name", "webhook"].contains(&key);
+        let Some((_, read)) = FEED_KEYS.find(written).filter(|(key, _)| has(key)) else {
             let key: String = written.chars().take(64).collect();
             let message = format!("the key {key:?} is unknown");
             return Err((key, message));
@@ -217,6 +232,8 @@ pub struct FeedConfig {
     pub source: FeedSource,
     /// What its publisher is asked with, where that is not as of every other.
     pub access: Option<Box<FeedAccess>>,
+    /// Where its changes are delivered.
+    pub webhook: Option<WebhookConfig>,
 }
 
 impl FeedConfig {
@@ -241,6 +258,8 @@ pub struct Aggregate {
     pub name: FeedName,
     /// The feeds that it gathers, in the order of the file, and what else is said of sharing.
     pub sharing: SharingOptions,
+    /// Where its changes are delivered.
+    pub webhook: Option<WebhookConfig>,
 }
 
 impl Aggregate {
@@ -294,7 +313,7 @@ impl Refers {
     }
 }
 
-pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
+pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &Websub) -> Feeds {
     let mut feeds = Feeds {
         checked: Vec::new(),
         aggregates: Vec::new(),
@@ -322,10 +341,11 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
         );
         refers.push(Refers::new(section, &table));
         read_access(section, &mut table);
-        let FeedSettings { name, url, options, access, .. } = table;
+        read_webhook(section, table.webhook.as_ref(), websub);
+        let FeedSettings { name, url, options, access, webhook, .. } = table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
         let (source, access) = (FeedSource::File, access.or_none());
-        feeds.checked.push(FeedConfig { name, url, options, source, access });
+        feeds.checked.push(FeedConfig { name, url, options, source, access, webhook });
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);
@@ -338,9 +358,10 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
             section.fault("sources", message.to_owned());
         }
         refers.push(Refers::new(section, &table));
-        let FeedSettings { name: Some(name), options, .. } = table else { return };
+        read_webhook(section, table.webhook.as_ref(), websub);
+        let FeedSettings { name: Some(name), options, webhook, .. } = table else { return };
         feeds.places.insert(name.clone(), section.place("sources"));
-        feeds.aggregates.push(Aggregate { name, sharing: options.sharing });
+        feeds.aggregates.push(Aggregate { name, sharing: options.sharing, webhook });
     });
     look_up(top, &mut feeds, refers);
     feeds
@@ -352,6 +373,20 @@ fn read_access(section: &mut Section<'_, '_, '_>, table: &mut FeedSettings) {
         section.fault(key, said);
     }
     access::note_sources(section, table.access.secrets());
+}
+
+/// Notes where the secret of a webhook is; a fault where there is no hub that delivers.
+fn read_webhook(
+    section: &mut Section<'_, '_, '_>,
+    webhook: Option<&WebhookConfig>,
+    websub: &Websub,
+) {
+    let Some(webhook) = webhook else { return };
+    if !websub.hub {
+        let said = "is delivered by the hub, which websub.hub = false takes away";
+        section.fault("webhook", said.to_owned());
+    }
+    access::note_sources(section, vec![("webhook".to_owned(), &webhook.secret)]);
 }
 
 /// Puts the feeds that are meant in the place of names, where there are such feeds.

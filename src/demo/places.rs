@@ -74,6 +74,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         options: FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() },
         source: FeedSource::File,
         access: None,
+        webhook: None,
     })
 }
 

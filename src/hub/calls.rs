@@ -8,7 +8,7 @@ use crate::model::Tick;
 use crate::websub::cloud;
 use crate::websub::{
     CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, Push, SIGNATURE_HEADER, Verification,
-    VerificationResult,
+    VerificationResult, webhook,
 };
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -65,7 +65,7 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> Verification
     let callback = &task.subscription.callback;
     let url = match task.subscription.manner {
         Manner::RssCloud => cloud::challenged(callback, &topic, &challenge),
-        Manner::WebSub => {
+        Manner::WebSub | Manner::Webhook => {
             let challenge = challenge.clone();
             Verification::Intent { intent, topic, challenge, lease }.address(callback)
         }
@@ -109,13 +109,16 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
         Ok(tick) => tick,
         Err(error) => return CallOutcome::PutOff(error.to_string()),
     };
+    let active = subscription.active.as_ref();
+    let told = active.and_then(|active| active.told);
     let document = match subscription.manner {
-        Manner::WebSub => topics.document(&subscription.topic).await,
+        Manner::WebSub => topics.document(&subscription.topic).await.map(|all| (all, tick)),
         Manner::RssCloud => {
-            topics.stands(&subscription.topic).await.map(|()| notice(&subscription.topic))
+            topics.stands(&subscription.topic).await.map(|()| (notice(&subscription.topic), tick))
         }
+        Manner::Webhook => topics.changes(&subscription.feed, told).await,
     };
-    let document = match document {
+    let (document, tick) = match document {
         Ok(document) => document,
         Err(NoHubDocument::Gone(why)) => return CallOutcome::Gone(why),
         Err(NoHubDocument::Later(why)) => return CallOutcome::PutOff(why),
@@ -128,21 +131,29 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
         let said = format!("the document has {found} bytes, the limit is {DOCUMENT_LIMIT}");
         return CallOutcome::PutOff(said);
     }
-    let secret = subscription.active.as_ref().and_then(|active| active.secret.as_ref());
-    if let Some(secret) = secret {
-        let Ok(signature) = HeaderValue::from_str(&secret.sign(&body)) else {
+    let now = shared.clock.now();
+    let secret = active.and_then(|active| active.secret.as_ref());
+    let signed = match (subscription.manner, secret, tick) {
+        (Manner::Webhook, Some(secret), Some(tick)) => {
+            let id = webhook::message_id(&subscription.feed, told, tick);
+            let signature = webhook::sign(secret, &id, now, &body);
+            let at = now.unix().to_string();
+            let (id_in, at_in) = (webhook::ID_HEADER, webhook::TIMESTAMP_HEADER);
+            vec![(id_in, id), (at_in, at), (webhook::SIGNATURE_HEADER, signature)]
+        }
+        (_, Some(secret), _) => vec![(SIGNATURE_HEADER, secret.sign(&body))],
+        (_, None, _) => Vec::new(),
+    };
+    for (name, value) in signed {
+        let Ok(value) = HeaderValue::from_str(&value) else {
             return failed("the signature is no header".to_owned());
         };
-        headers.insert(SIGNATURE_HEADER, signature);
+        headers.insert(name, value);
     }
     shared.budgets().sent(&host_of(&subscription.callback), body.len());
     let sent = CallBody { headers, body: Bytes::clone(&body) };
-    let request = CallRequest {
-        url: subscription.callback.clone(),
-        send: Some(sent),
-        answer: THANKS,
-        now: shared.clock.now(),
-    };
+    let request =
+        CallRequest { url: subscription.callback.clone(), send: Some(sent), answer: THANKS, now };
     match shared.call().oneshot(request).await {
         Ok(called) => {
             CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
@@ -197,6 +208,14 @@ mod tests {
 
         async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
             Ok(HubDocument { headers: HeaderMap::new(), body: vec![b' '; self.0].into() })
+        }
+
+        async fn changes(
+            &self,
+            _: &FeedName,
+            after: Option<Tick>,
+        ) -> Result<crate::hub::HubChanges, NoHubDocument> {
+            Ok((self.document("").await?, after))
         }
     }
 

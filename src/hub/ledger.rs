@@ -12,7 +12,7 @@ use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
 use crate::websub::cloud::CLOUD_LEASE;
 use crate::websub::{
-    CallbackPurpose, Duty, HubRequest, Manner, Subscription, SubscriptionId, VERIFICATIONS,
+    CallbackPurpose, Duty, HubRequest, Manner, Secret, Subscription, SubscriptionId, VERIFICATIONS,
     VerificationResult,
 };
 use books::Inner;
@@ -75,6 +75,11 @@ pub(super) struct Task {
     pub(super) duty: Duty,
     /// Which of the requests for this subscription it is about.
     pub(super) serial: u64,
+}
+
+/// What the topic of a feed's webhook is called: it is no document.
+fn webhook_topic(feed: &FeedName) -> String {
+    format!("/feeds/{feed}/webhook")
 }
 
 /// Every subscription.
@@ -152,6 +157,41 @@ impl Ledger {
             now,
         )?;
         self.inner().wait_for_first(&callback, now);
+        Ok(())
+    }
+
+    /// Has a feed's webhook be this one, or none, likewise.
+    pub(super) fn set_webhook(
+        &self,
+        feed: &FeedName,
+        webhook: Option<(Url, Secret)>,
+        allow: &AllowPrivate,
+        tick: Option<Tick>,
+        now: Time,
+    ) -> Result<(), AskError> {
+        if let Some((url, _)) = &webhook
+            && fetch::check(url, allow).is_err()
+        {
+            let said = "the webhook leads to a private address, which is called only where \
+                        polling.allow_private names its host and port";
+            return Err(AskError::Callback(said.to_owned()));
+        }
+        let topic = webhook_topic(feed);
+        let wanted =
+            webhook.as_ref().map(|(url, _)| SubscriptionId::new(Manner::Webhook, &topic, url));
+        let mut inner = self.inner();
+        for id in inner.webhooks(feed).into_iter().filter(|id| Some(*id) != wanted) {
+            inner.change(id, now, |entry| entry.subscription.active.take().is_some());
+        }
+        if let (Some((callback, secret)), Some(id)) = (webhook, wanted) {
+            if !inner.entries.contains_key(&id) {
+                inner.make_room(&host_of(&callback), &self.settings, now)?;
+                let new = Subscription::new(Manner::Webhook, feed.clone(), topic, callback);
+                inner.insert(new, now);
+            }
+            inner.change(id, now, |entry| entry.subscription.keep_webhook(secret, tick, now));
+        }
+        inner.raise(feed, tick, now);
         Ok(())
     }
 
@@ -258,10 +298,11 @@ impl Ledger {
         self.inner().feeds.keys().cloned().collect()
     }
 
-    /// The topics that are subscribed to.
+    /// The topics that are subscribed to; those of webhooks are no documents.
     pub(super) fn topics(&self) -> BTreeSet<String> {
         let inner = self.inner();
-        inner.entries.values().map(|entry| entry.subscription.topic.clone()).collect()
+        let all = inner.entries.values().map(|entry| &entry.subscription);
+        all.filter(|of| of.manner != Manner::Webhook).map(|of| of.topic.clone()).collect()
     }
 
     /// Ends all subscriptions of topics that have gone; `gone`: why, by topic.

@@ -39,7 +39,7 @@ const REDACTION_LEAVES: &str = "what is served and kept has the text no more; it
      data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
      what readers fetched";
 
-type RequestJson = Result<Bytes, BytesRejection>;
+pub(super) type RequestJson = Result<Bytes, BytesRejection>;
 
 /// `GET /api/v1/feeds`.
 pub(super) async fn list(
@@ -234,6 +234,11 @@ pub(super) async fn remove(
     room.directory.changed();
     if let Some(hub) = &room.hub {
         hub.check_topics();
+        if done.is_ok()
+            && let Err(error) = hub.set_webhook(feed, None).await
+        {
+            tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
+        }
     }
     done
 }

@@ -180,7 +180,7 @@ async fn entry(
     budget: &mut CompareBudget,
 ) -> Result<ChangeEntry, Problem> {
     let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
-    let pair = pair(&versions, tick);
+    let pair = compared_versions(&versions, tick);
     let differences = match pair {
         Some((old, new)) => {
             let old = room.store.version(feed, &event.id, old.updates).await?;
@@ -212,7 +212,10 @@ async fn entry(
 }
 
 /// The version that was made at a tick and the one before, where both have a text of their own.
-fn pair(versions: &[VersionNote], tick: Tick) -> Option<(&VersionNote, &VersionNote)> {
+pub(super) fn compared_versions(
+    versions: &[VersionNote],
+    tick: Tick,
+) -> Option<(&VersionNote, &VersionNote)> {
     let new = versions.iter().find(|note| note.tick == tick && !note.deleted)?;
     let mut older = versions.iter().filter(|note| note.updates < new.updates && !note.deleted);
     Some((older.next()?, new))

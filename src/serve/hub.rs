@@ -7,7 +7,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{SharedState, json};
 use crate::model::FeedName;
-use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Subscription};
+use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription};
 use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -30,6 +30,13 @@ pub trait HubService: Send + Sync + 'static {
     /// Registers a callback with the cloud for a document of `feed`. Durable on return.
     async fn register(&self, feed: &FeedName, topic: String, callback: Url)
     -> Result<(), HubError>;
+
+    /// Has a feed's webhook be this one, or none. Durable on return.
+    async fn set_webhook(
+        &self,
+        feed: &FeedName,
+        webhook: Option<(Url, Secret)>,
+    ) -> Result<(), HubError>;
 
     /// The subscriptions, of one feed or of all, at most `limit`.
     fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription>;
@@ -144,7 +151,7 @@ pub(super) async fn list(
 
 /// A subscription without its secret, and of its callback the host only: the rest of such an address
 /// is as good as a password.
-fn described(of: &Subscription) -> Value {
+pub(super) fn described(of: &Subscription) -> Value {
     let state = of.active.as_ref();
     json!({
         "id": of.id().to_string(),

@@ -7,8 +7,8 @@ use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};
 use super::rendition::BodyContent;
 use super::rendition_cache::ViewRequest;
-use super::{AppState, SharedState};
-use crate::model::FeedRecord;
+use super::{AppState, SharedState, webhook};
+use crate::model::{FeedName, FeedRecord, Tick};
 use crate::render::ViewKind;
 use axum::body::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -83,6 +83,22 @@ impl SiteTopics {
                 file.len()
             ))),
         }
+    }
+
+    /// The oldest changes of a feed after a tick, as its webhook is told them, and the tick up to which they go.
+    pub async fn changes(
+        &self,
+        feed: &FeedName,
+        after: Option<Tick>,
+    ) -> Result<(TopicDocument, Option<Tick>), NoTopic> {
+        let room = &self.0;
+        let served = room.directory.served(feed.as_str()).await;
+        let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
+        let message = webhook::message(room, &record, after).await;
+        let (body, until) = message.map_err(|error| NoTopic::Later(error.to_string()))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok((TopicDocument { headers, body }, until))
     }
 
     async fn found(&self, topic: &str) -> Result<(Arc<FeedRecord>, ViewRequest), NoTopic> {

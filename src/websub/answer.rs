@@ -57,6 +57,14 @@ pub enum Push {
 }
 
 impl Push {
+    /// The same, where a callback cannot end what it is told.
+    pub fn as_failure(self) -> Self {
+        match self {
+            Self::Gone => Self::Failed { why: "the callback answered 410".to_owned(), after: None },
+            other => other,
+        }
+    }
+
     /// Reads the answer to a delivery.
     pub fn from_status(status: u16, after: Option<Duration>) -> Self {
         match status {

@@ -76,25 +76,6 @@ impl fmt::Debug for SubscriptionId {
     }
 }
 
-/// How long subscriptions last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leases {
-    /// Where the subscriber does not say.
-    pub usual: Duration,
-    /// At least.
-    pub least: Duration,
-    /// At most.
-    pub most: Duration,
-}
-
-impl Leases {
-    /// The seconds that a subscriber gets who asks for `asked`.
-    pub fn grant(&self, asked: Option<u64>) -> u64 {
-        let asked = asked.unwrap_or(self.usual.as_secs());
-        asked.min(self.most.as_secs()).max(self.least.as_secs())
-    }
-}
-
 /// How a subscriber is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Manner {
@@ -102,6 +83,9 @@ pub enum Manner {
     WebSub,
     /// By rssCloud: the address of what has changed is.
     RssCloud,
+    /// By a webhook of the operator's: what has changed is delivered as JSON. Nobody is asked whether that is
+    /// meant, it has no lease, and it does not end because it fails.
+    Webhook,
 }
 
 impl Manner {
@@ -110,6 +94,7 @@ impl Manner {
         match self {
             Self::WebSub => "websub",
             Self::RssCloud => "rsscloud",
+            Self::Webhook => "webhook",
         }
     }
 }
@@ -218,6 +203,22 @@ pub enum Duty {
 }
 
 impl Active {
+    /// One that begins, and by when its lease ends; `told`: the newest change that it is not told of.
+    const fn new(secret: Option<Secret>, told: Option<Tick>, (since, until): (Time, Time)) -> Self {
+        Self {
+            secret,
+            since,
+            until,
+            told,
+            delivered: None,
+            deliveries: 0,
+            failures: 0,
+            not_before: None,
+            gone: None,
+            trouble: None,
+        }
+    }
+
     /// Whether a callback that says now that it is gone has said so before a whole pause ago.
     fn has_gone(&self, now: Time) -> bool {
         self.gone.is_some_and(|gone| now.since(gone) >= GONE_PAUSE)
@@ -228,6 +229,18 @@ impl Subscription {
     /// A subscription of which nothing is known yet.
     pub const fn new(manner: Manner, feed: FeedName, topic: String, callback: Url) -> Self {
         Self { manner, feed, topic, callback, active: None, pending: None }
+    }
+
+    /// Puts a webhook in force that is told of what comes after `told`, or goes on with the one that is with
+    /// another secret. Says whether anything changed.
+    pub fn keep_webhook(&mut self, secret: Secret, told: Option<Tick>, now: Time) -> bool {
+        if let Some(active) = &mut self.active {
+            let is_other = active.secret.as_ref() != Some(&secret);
+            active.secret = Some(secret);
+            return is_other;
+        }
+        self.active = Some(Active::new(Some(secret), told, (now, Time::MAX)));
+        true
     }
 
     /// Its id.
@@ -262,11 +275,11 @@ impl Subscription {
         }
         self.active = None;
         self.pending = None;
-        // rssCloud has no word for it.
-        if self.manner == Manner::RssCloud {
-            return true;
+        match self.manner {
+            Manner::WebSub => self.ask(CallbackPurpose::Denial { reason: clipped(reason) }, now),
+            // They have no word for it.
+            Manner::RssCloud | Manner::Webhook => true,
         }
-        self.ask(CallbackPurpose::Denial { reason: clipped(reason) }, now)
     }
 
     /// What is to be done next, and when, given the feed's newest tick.
@@ -345,18 +358,14 @@ impl Subscription {
         match (heard, pending.wanted) {
             (VerificationResult::Agreed, CallbackPurpose::Subscribe { lease, secret, told }) => {
                 let before = self.active.take();
-                self.active = Some(Active {
-                    secret,
-                    since: before.as_ref().map_or(now, |active| active.since),
-                    until: now.plus(Duration::from_secs(lease)),
-                    // What was not delivered before the renewal still is.
-                    told: before.as_ref().map_or(told, |active| active.told),
-                    delivered: before.as_ref().and_then(|active| active.delivered),
-                    deliveries: before.as_ref().map_or(0, |active| active.deliveries),
-                    failures: 0,
-                    not_before: None,
-                    gone: None,
-                    trouble: None,
+                let until = now.plus(Duration::from_secs(lease));
+                let new = Active::new(secret, told, (now, until));
+                self.active = Some(match before {
+                    Some(Active { since, told, delivered, deliveries, .. }) => {
+                        // What was not delivered before the renewal still is.
+                        Active { since, told, delivered, deliveries, ..new }
+                    }
+                    None => new,
                 });
             }
             (VerificationResult::Agreed, CallbackPurpose::Unsubscribe) => self.active = None,
@@ -379,6 +388,11 @@ impl Subscription {
     /// Takes what the callback answered to the document of the change `tick`.
     pub fn pushed(&mut self, push: Push, tick: Option<Tick>, now: Time) {
         let Some(active) = &mut self.active else { return };
+        let push = match (self.manner, push) {
+            // It is the operator who says when it ends.
+            (Manner::Webhook, push) => push.as_failure(),
+            (_, push) => push,
+        };
         match push {
             Push::Taken => {
                 active.told = active.told.max(tick);
@@ -401,7 +415,7 @@ impl Subscription {
             Push::Failed { why, after } => {
                 active.failures = active.failures.saturating_add(1);
                 active.trouble = Some(clipped(&why));
-                if active.failures >= DELIVERIES {
+                if active.failures >= DELIVERIES && self.manner != Manner::Webhook {
                     active.told = active.told.max(tick);
                     active.not_before = after.map(|after| now.plus(after.min(PAUSE_LIMIT)));
                     return;

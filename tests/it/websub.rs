@@ -7,6 +7,7 @@ mod cloud;
 mod delivery;
 mod lifecycle;
 mod stage;
+mod webhook;
 
 use callback::{Agrees, Callback, Takes};
 use stage::{PUBLIC, Stage};

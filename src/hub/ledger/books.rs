@@ -104,6 +104,16 @@ impl Inner {
         self.entries.iter().filter(|(_, entry)| of(entry)).map(|(id, _)| *id).collect()
     }
 
+    /// The webhooks of a feed: one at most, but for what is to take its place.
+    pub(super) fn webhooks(&self, feed: &FeedName) -> Vec<SubscriptionId> {
+        let of_feed = self.feeds.get(feed).map(|feed| &feed.ids);
+        let is_one = |id: &&SubscriptionId| {
+            let entry = self.entries.get(*id);
+            entry.is_some_and(|entry| entry.subscription.manner == Manner::Webhook)
+        };
+        of_feed.into_iter().flatten().filter(is_one).copied().collect()
+    }
+
     /// Has all registrations of a callback but one wait for what is answered about that one.
     pub(super) fn wait_for_first(&mut self, callback: &Url, now: Time) {
         let all = self.of_cloud(callback);

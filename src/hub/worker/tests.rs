@@ -28,6 +28,14 @@ impl Topics for News {
     async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
         Ok(HubDocument { headers: HeaderMap::new(), body: Bytes::from_static(b"news") })
     }
+
+    async fn changes(
+        &self,
+        _: &FeedName,
+        after: Option<Tick>,
+    ) -> Result<crate::hub::HubChanges, NoHubDocument> {
+        Ok((self.document("").await?, after))
+    }
 }
 
 /// How often the known callback was delivered to, and how often others were asked.

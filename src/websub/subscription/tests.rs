@@ -1,6 +1,7 @@
 //! A subscription through its life, by the clock.
 
 use super::*;
+use crate::websub::Leases;
 use proptest::prelude::*;
 
 const START: i64 = 1_795_191_605;

@@ -159,6 +159,18 @@ impl Stage {
         assert_eq!(call.bearer_auth(TOKEN).send().await.unwrap().status(), 204);
     }
 
+    /// A call of the administration with a body, unless that is null: the status, and what is answered.
+    pub async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut call = self.client.request(method, self.at(&format!("/api/v1{path}")));
+        if !body.is_null() {
+            call = call.body(body.to_string());
+        }
+        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+    }
+
     /// A document as a reader gets it.
     pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
         let answer = self.client.get(self.at(path)).send().await.unwrap();

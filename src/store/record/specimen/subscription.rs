@@ -58,7 +58,7 @@ fn any_pending() -> impl Strategy<Value = PendingRequest> {
 
 pub(in crate::store) fn any_subscription() -> impl Strategy<Value = Subscription> {
     let path = "[a-z0-9/?&=%é ]{0,40}";
-    let manner = select(vec![Manner::WebSub, Manner::RssCloud]);
+    let manner = select(vec![Manner::WebSub, Manner::RssCloud, Manner::Webhook]);
     (manner, feed(), text(), path, of(any_active()), of(any_pending())).prop_map(
         |(manner, feed, topic, path, active, pending)| Subscription {
             manner,

@@ -1,0 +1,205 @@
+//! A feed's webhook: what is delivered to it, and how administration sets it. Who delivers stands behind
+//! [`super::HubService`].
+
+use super::admin::{RequestJson, answer, feed};
+use super::change_feed::compared_versions;
+use super::edit::whole;
+use super::feeds::NameInPath;
+use super::hub::described;
+use super::operator::OperatorError;
+use super::problem::Problem;
+use super::{AppState, HubService, REQUEST_BODY_LIMIT, SharedState, json, put};
+use crate::model::{Event, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, Tick};
+use crate::render::ViewKind;
+use crate::store::{EVENTS_KEPT, StoreError};
+use crate::websub::{Manner, Secret, webhook};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::Response;
+use data_encoding::BASE64;
+use http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use url::Url;
+
+/// How many changes one delivery has, about: those of one tick stay together.
+const CHANGES: usize = 100;
+/// How many versions of an item are looked at for the two that differ.
+const VERSIONS_READ: usize = 20;
+/// Random bytes of a secret that is made here.
+const SECRET_BYTES: usize = 32;
+
+/// The oldest changes of a feed after a tick as JSON, and the tick up to which they go. What a store keeps of
+/// the events of a feed is bounded: where some are gone, the sync view has what they led to, and the message
+/// says so.
+pub(super) async fn message(
+    room: &AppState,
+    record: &FeedRecord,
+    after: Option<Tick>,
+) -> Result<(Bytes, Option<Tick>), StoreError> {
+    let name = &record.name;
+    let newest = room.store.state(name).await?.and_then(|state| state.tick);
+    let events = room.store.events(name, EVENTS_KEPT).await?;
+    let is_cut = events.len() >= EVENTS_KEPT && events.iter().all(|event| event.tick > after);
+    let later = |event: &&Event| event.tick.is_some() && event.tick > after && event.tick <= newest;
+    let mut told: Vec<&Event> = events.iter().rev().filter(later).collect();
+    told.sort_by_key(|event| event.tick);
+    let last = told.get(CHANGES.saturating_sub(1)).and_then(|event| event.tick);
+    let more = last.is_some_and(|last| told.iter().any(|event| event.tick > Some(last)));
+    if more {
+        told.retain(|event| event.tick <= last);
+    }
+    let until = if more { last } else { newest };
+    let mut changes = Vec::with_capacity(told.len());
+    for event in told {
+        changes.push(change(room, name, event).await?);
+    }
+    let since = after.map(|after| format!("?since={after}")).unwrap_or_default();
+    let site = &room.site;
+    let message = json!({
+        "feed": name,
+        "title": record.shown_title(),
+        "url": site.view(name, ViewKind::Reader, site.dialect(None, None)),
+        "since": after,
+        "until": until,
+        "more": more,
+        "incomplete": is_cut,
+        "sync": format!("{}{since}", site.view(name, ViewKind::Sync, site.dialect(None, None))),
+        "changes": changes,
+    });
+    Ok((message.to_string().into(), until))
+}
+
+/// A change as a webhook is told it.
+async fn change(room: &AppState, feed: &FeedName, event: &Event) -> Result<Value, StoreError> {
+    let known = room.store.known(feed, &event.id).await?;
+    let known = known.filter(|known| !known.is_redacted());
+    let page = room.site.at(&super::item_page(feed, &event.id));
+    let mut compared = None;
+    if let (EventKind::Updated | EventKind::Undeleted, Some(tick)) = (event.kind, event.tick) {
+        let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
+        compared = compared_versions(&versions, tick).map(|(old, new)| {
+            format!("{page}?diff={}..{}", old.updates.value(), new.updates.value())
+        });
+    }
+    Ok(json::with(
+        json::event(event),
+        json!({
+            "id": event.tick.map(|tick| room.site.change_entry_id(feed, &event.id, tick)),
+            "published_id": known.as_ref().map(|known| &known.published_id),
+            "link": known.as_ref().and_then(|known| known.link.as_deref()),
+            "versions": page,
+            "what_changed": compared,
+        }),
+    ))
+}
+
+/// The hub, and the feed that a request is about, where its webhook can be changed.
+async fn found(
+    room: &SharedState,
+    name: NameInPath,
+) -> Result<(Arc<dyn HubService>, Arc<FeedRecord>), Problem> {
+    let name = feed(name)?;
+    let Some(hub) = &room.hub else {
+        let said = "webhooks are delivered by the hub, and there is none here: websub.hub is false";
+        return Err(Problem::not_found(said));
+    };
+    let listing = room.directory.listing().await?;
+    let record = listing.get(&name).filter(|record| record.standing != FeedStanding::Gone);
+    let record = record.ok_or(OperatorError::UnknownFeed(name))?;
+    Ok((Arc::clone(hub), Arc::clone(record)))
+}
+
+fn refuse_if_filed(record: &FeedRecord) -> Result<(), Problem> {
+    match record.source {
+        FeedSource::Api => Ok(()),
+        FeedSource::File | FeedSource::CommandLine => {
+            Err(OperatorError::ConfiguredByFile(record.name.clone()).into())
+        }
+    }
+}
+
+fn shown(hub: &dyn HubService, feed: &FeedName) -> Value {
+    let all = hub.subscriptions(Some(feed), usize::MAX);
+    let webhook = all.iter().find(|of| of.manner == Manner::Webhook);
+    json!({ "feed": feed, "webhook": webhook.map(described) })
+}
+
+/// `GET /api/v1/feeds/NAME/webhook`: how deliveries go, without the address and the secret.
+pub(super) async fn show(
+    State(room): State<SharedState>,
+    name: NameInPath,
+) -> Result<Response, Problem> {
+    let (hub, record) = found(&room, name).await?;
+    Ok(answer(StatusCode::OK, shown(hub.as_ref(), &record.name)))
+}
+
+/// `PUT /api/v1/feeds/NAME/webhook` with `url` and `secret`. Where no secret is given one is made, and
+/// told in the answer alone.
+pub(super) async fn put(
+    State(room): State<SharedState>,
+    name: NameInPath,
+    body: RequestJson,
+) -> Result<Response, Problem> {
+    let (hub, record) = found(&room, name).await?;
+    refuse_if_filed(&record)?;
+    let (url, secret) = read(&whole(body, REQUEST_BODY_LIMIT)?)?;
+    let made = match &secret {
+        Some(_) => None,
+        None => Some(random_secret()?),
+    };
+    let Some(signing) = secret.or_else(|| made.clone()) else {
+        return Err(Problem::parameter("secret", "secret is missing"));
+    };
+    hub.set_webhook(&record.name, Some((url, signing))).await?;
+    let mut told = shown(hub.as_ref(), &record.name);
+    if let Some(made) = made {
+        told = json::with(told, json!({ "secret": made.reveal() }));
+    }
+    Ok(answer(StatusCode::OK, told))
+}
+
+/// `DELETE /api/v1/feeds/NAME/webhook`.
+pub(super) async fn delete(
+    State(room): State<SharedState>,
+    name: NameInPath,
+) -> Result<Response, Problem> {
+    let (hub, record) = found(&room, name).await?;
+    refuse_if_filed(&record)?;
+    hub.set_webhook(&record.name, None).await?;
+    Ok(answer(StatusCode::OK, shown(hub.as_ref(), &record.name)))
+}
+
+fn read(body: &[u8]) -> Result<(Url, Option<Secret>), Problem> {
+    let (mut url, mut secret) = (None, None);
+    for (key, value) in put::object(body)? {
+        let text =
+            value.as_str().ok_or_else(|| Problem::parameter(&key, format!("{key} is no text")));
+        match key.as_str() {
+            "url" => {
+                let read = crate::config::feed_address(text?);
+                url = Some(read.map_err(|error| Problem::parameter("url", error.to_string()))?);
+            }
+            "secret" => {
+                let read = Secret::new(text?);
+                secret =
+                    Some(read.map_err(|error| Problem::parameter("secret", error.to_string()))?);
+            }
+            _ => return Err(put::unknown_key(&key)),
+        }
+    }
+    let url = url.ok_or_else(|| Problem::parameter("url", "url, where changes go, is missing"))?;
+    Ok((url, secret))
+}
+
+fn random_secret() -> Result<Secret, Problem> {
+    let mut random = [0; SECRET_BYTES];
+    let made = getrandom::fill(&mut random).ok();
+    let made = made.and_then(|()| webhook::secret_from(&BASE64.encode(&random)).ok());
+    made.ok_or_else(|| {
+        Problem::later(
+            "this machine gives no random numbers for a secret",
+            super::problem::RETRY_SOON,
+        )
+    })
+}

@@ -1,0 +1,146 @@
+//! Webhooks: changes of a feed as JSON, signed, until they arrive.
+
+use super::callback::Seen;
+use super::*;
+use serde_json::{Value, json};
+use tidegate::model::Time;
+use tidegate::websub::webhook::sign;
+
+fn told(delivery: &Seen) -> Value {
+    serde_json::from_str(&delivery.text()).unwrap()
+}
+
+/// The kinds and titles of what was delivered.
+fn changes(message: &Value) -> Vec<String> {
+    let all = message["changes"].as_array().unwrap().iter();
+    let words = all.map(|change| {
+        format!("{} {}", change["kind"].as_str().unwrap(), change["title"].as_str().unwrap())
+    });
+    words.collect()
+}
+
+fn assert_signed(delivery: &Seen, secret: &str) {
+    let id = delivery.header("webhook-id");
+    let at = Time::from_unix(delivery.header("webhook-timestamp").parse().unwrap());
+    let wanted = sign(&Secret::new(secret).unwrap(), &id, at, &delivery.body);
+    assert_eq!(delivery.header("webhook-signature"), wanted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_is_told_each_change_until_it_arrives() {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    let path = "/feeds/news/webhook";
+    let (status, made) =
+        stage.admin("PUT", path, json!({ "url": callback.url("/hook?k=1") })).await;
+    assert_eq!(status, 200, "{made}");
+    // The secret is told once, the address never.
+    let secret = made["secret"].as_str().unwrap().to_owned();
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    let (_, shown) = stage.admin("GET", path, Value::Null).await;
+    assert_eq!(shown["webhook"]["manner"], "webhook");
+    for hidden in [secret.as_str(), "k=1"] {
+        assert!(!shown.to_string().contains(hidden), "{shown}");
+        assert!(!stage.seen().await.to_string().contains(hidden));
+    }
+    assert!(callback.seen().is_empty(), "nobody is asked whether it is meant");
+
+    stage.changes_to(&["two", "one"]).await;
+    stage.delivers(&callback, 1).await;
+    let first = &callback.deliveries()[0];
+    assert_signed(first, &secret);
+    assert_eq!((first.path.as_str(), first.query.as_str()), ("/hook", "k=1"));
+    assert_eq!(first.header("content-type"), "application/json");
+    let message = told(first);
+    assert_eq!(changes(&message), ["created two"], "what there was before is not told: {message}");
+    assert_eq!((&message["feed"], &message["more"]), (&json!("news"), &json!(false)));
+    assert_eq!(message["url"], topic("/feeds/news"));
+
+    // Whatever it answers, it is told again, over a restart as well, and with what came meanwhile.
+    callback.takes(Takes::With(410));
+    stage.changes_to(&["three", "two", "one"]).await;
+    for tries in 2..=14 {
+        stage.until("it is tried again", async || callback.deliveries().len() >= tries).await;
+        stage.later(6 * 3600 + 1);
+    }
+    stage.stop().await;
+    callback.takes(Takes::With(204));
+    let before = callback.deliveries().len();
+    stage.later(6 * 3600 + 1);
+    stage.start().await;
+    stage.until("it arrives", async || callback.deliveries().len() > before).await;
+    let last = callback.deliveries().pop().unwrap();
+    assert_signed(&last, &secret);
+    let again = told(&last);
+    assert_eq!(changes(&again), ["created three"]);
+    assert_eq!(again["since"], message["until"], "nothing lies between two that arrived");
+
+    // Another secret takes its place, and nothing is told twice.
+    let put = json!({ "url": callback.url("/hook?k=1"), "secret": "another one" });
+    assert_eq!(stage.admin("PUT", path, put).await.0, 200);
+    let count = callback.deliveries().len() + 1;
+    stage.changes_to(&["four", "three", "two", "one"]).await;
+    stage.until("it arrives", async || callback.deliveries().len() >= count).await;
+    let last = callback.deliveries().pop().unwrap();
+    assert_signed(&last, "another one");
+    assert_eq!(changes(&told(&last)), ["created four"]);
+
+    // It ends when administration says so, and with its feed.
+    let (_, gone) = stage.admin("DELETE", path, Value::Null).await;
+    assert_eq!(gone["webhook"], Value::Null);
+    let put = json!({ "url": callback.url("/other") });
+    assert_eq!(stage.admin("PUT", path, put).await.0, 200);
+    stage.delete("news").await;
+    stage
+        .until("nothing is left of it", async || {
+            stage.seen().await["subscriptions"].as_array().unwrap().is_empty()
+        })
+        .await;
+    assert_eq!(callback.deliveries().len(), count);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_changes_are_told_in_portions_and_wrong_requests_are_refused() {
+    let mut stage = Stage::new().await;
+    let callback = Callback::start().await;
+    let path = "/feeds/news/webhook";
+    for wrong in [
+        json!({}),
+        json!({ "url": "file:///etc/passwd" }),
+        json!({ "url": callback.url("/"), "secret": "" }),
+        json!({ "url": callback.url("/"), "secrets": "x" }),
+        json!({ "url": 7 }),
+    ] {
+        assert_eq!(stage.admin("PUT", path, wrong.clone()).await.0, 400, "{wrong}");
+    }
+    assert_eq!(
+        stage.admin("PUT", "/feeds/none/webhook", json!({ "url": "http://a.example/" })).await.0,
+        404
+    );
+    callback.takes(Takes::With(500));
+    let put = json!({ "url": callback.url("/hook"), "secret": "s" });
+    assert_eq!(stage.admin("PUT", path, put).await.0, 200);
+    let names: Vec<String> = (0..130).map(|number| format!("post {number:03}")).collect();
+    for end in [60, 120, 130] {
+        let mut said: Vec<&str> = names[..end].iter().rev().map(String::as_str).collect();
+        said.push("one");
+        stage.changes_to(&said).await;
+    }
+    callback.takes(Takes::With(200));
+    let before = callback.deliveries().len();
+    stage.later(6 * 3600 + 1);
+    stage.until("both portions arrive", async || callback.deliveries().len() >= before + 2).await;
+    let arrived = callback.deliveries().split_off(before);
+    let messages: Vec<Value> = arrived.iter().map(told).collect();
+    assert_eq!(messages[0]["more"], true);
+    assert_eq!(messages[1]["since"], messages[0]["until"]);
+    assert_ne!(arrived[0].header("webhook-id"), arrived[1].header("webhook-id"));
+    let all: Vec<String> = messages.iter().flat_map(changes).collect();
+    assert_eq!(all.len(), 130, "{all:?}");
+    let ids: std::collections::BTreeSet<&str> = messages
+        .iter()
+        .flat_map(|message| message["changes"].as_array().unwrap())
+        .map(|change| change["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids.len(), 130, "each once");
+}
