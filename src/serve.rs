@@ -28,6 +28,7 @@ mod edit;
 mod error_page;
 mod event_streams;
 mod explain;
+mod feed_form;
 mod feeds;
 mod forms;
 mod html;
@@ -349,6 +350,7 @@ fn routes(room: SharedState) -> Router {
             post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT)),
         )
         .route("/feeds/{name}/about", get(about::page).post(actions::act))
+        .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
         .route("/add", get(add::show).post(add::send))
         .route("/session", get(session::show).post(session::begin))
         .route("/session/end", post(session::end))

@@ -324,11 +324,14 @@ impl Operator for AdminService {
             self.store.condition().check_intake()?;
         }
         let access = self.wanted_access(put.access, &url, before.as_ref())?;
+        let stays = before
+            .as_ref()
+            .filter(|before| put.keeps_paused && before.standing == FeedStanding::Paused);
         let mut record = FeedRecord {
             name: feed.clone(),
             url,
             source: FeedSource::Api,
-            standing: FeedStanding::Active,
+            standing: stays.map_or(FeedStanding::Active, |before| before.standing),
             options: put.options,
             enrolment: Enrolment::default(),
             access,

@@ -171,6 +171,9 @@ pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup 
                 @if is_polled { (button(FeedAction::Backfill, "Read older documents")) }
             }
         }
+        @if !is_filed && record.options.sharing.sources.is_empty() {
+            p.links { a href={ "/feeds/" (record.name) "/edit" } { "Edit the feed" } }
+        }
         @if is_filed {
             p.quiet { "The configuration names this feed: it is changed and removed there." }
         } @else {

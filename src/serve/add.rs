@@ -101,6 +101,7 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         url: address.to_owned(),
         options: FeedOptions::default(),
         must_be_new: true,
+        keeps_paused: false,
         access: FeedAccess::default(),
     };
     admin::put_feed(room, &name, put).await?;

@@ -59,6 +59,11 @@ fn options(options: &FeedOptions) -> Value {
     })
 }
 
+/// What the operator says of a feed, as `PUT` takes it back.
+pub(super) fn feed_options(status: &FeedStatus) -> Value {
+    with(options(&status.options), access::shown(status.access.as_deref()))
+}
+
 /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it.
 pub(super) fn feed(
     status: &FeedStatus,
@@ -68,7 +73,7 @@ pub(super) fn feed(
 ) -> Value {
     let walk = status.polling.backfill.as_ref();
     let more = json!({
-        "options": with(options(&status.options), access::shown(status.access.as_deref())),
+        "options": feed_options(status),
         "backfill": walk.map(|walk| backfill(walk, status.options.secret)),
         "listed": record.map(listed),
         "state": state.map(feed_state),

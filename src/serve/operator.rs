@@ -155,6 +155,8 @@ pub struct PutFeed {
     pub options: FeedOptions,
     /// Whether it is refused where there is or was a feed of that name.
     pub must_be_new: bool,
+    /// Whether one that is paused stays so; otherwise it is polled again.
+    pub keeps_paused: bool,
     /// What its publisher is asked with; a secret that is left out is the one that is stored.
     pub access: FeedAccess,
 }

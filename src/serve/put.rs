@@ -7,7 +7,12 @@ use serde_json::{Map, Value};
 
 /// Reads a body; a mistake names its key.
 pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
-    let table = config::feed_settings(&object(body)?);
+    settings(&object(body)?)
+}
+
+/// Reads the settings of a feed, likewise.
+pub(super) fn settings(settings: &Map<String, Value>) -> Result<PutFeed, Problem> {
+    let table = config::feed_settings(settings);
     let FeedSettings { url, options, access, .. } =
         table.map_err(|(key, said)| Problem::parameter(&key, said))?;
     if url.is_none() && !options.sharing.local {
@@ -18,6 +23,7 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
         url: url.map(String::from).unwrap_or_default(),
         options,
         must_be_new: false,
+        keeps_paused: false,
         access,
     })
 }

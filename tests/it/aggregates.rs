@@ -259,6 +259,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
         url,
         options: FeedOptions::default(),
         must_be_new: false,
+        keeps_paused: false,
         access: FeedAccess::default(),
     };
     operator.put(&name("daily"), daily.clone()).await.unwrap();

@@ -201,6 +201,7 @@ async fn a_feed_shares_with_others_that_are_there() {
                     url: String::new(),
                     options,
                     must_be_new: false,
+                    keeps_paused: false,
                     access: FeedAccess::default(),
                 },
             )

@@ -285,3 +285,35 @@ async fn a_feed_tells_its_edits_and_deletions_to_readers_and_people() {
     problem(site.get("/feeds/news/changes?as=opml").await, 400).await;
     problem(site.get("/feeds/nobody/changes").await, 404).await;
 }
+
+#[tokio::test]
+async fn what_is_said_of_a_feed_is_changed_by_a_form() {
+    let site = Site::new();
+    let page = text(site.get("/feeds/news/edit").await).await;
+    assert!(
+        page.contains("href=\"/session?to=%2Ffeeds%2Fnews%2Fedit\"") && !page.contains("<form")
+    );
+    let body = "url=https://new.example/feed&deletions=%22off%22&complete=false&order=%22auto%22\
+                &probe=%22doubts%22&secret=&min_interval=1h&max_interval=";
+    assert_eq!(send(&site, "/feeds/news/edit", "", body).await.status(), 403);
+    let cookie = sign_in(&site).await;
+    let page = text(site.get_with("/feeds/news/edit", &[("cookie", &cookie)]).await).await;
+    for shown in ["name=\"url\" value=\"http", "<option value=\"&quot;safe&quot;\" selected>"] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    let done = send(&site, "/feeds/news/edit", &cookie, body).await;
+    assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/feeds/news/about"));
+    let noted = site.operator.asked.lock().unwrap().pop();
+    assert_eq!(noted.as_deref(), Some("put news https://new.example/feed Off"));
+    // What is wrong is named, and what was typed stays.
+    let wrong = body.replace("min_interval=1h", "min_interval=%3Csoon%3E");
+    let refused = send(&site, "/feeds/news/edit", &cookie, &wrong).await;
+    assert_eq!(refused.status(), 400);
+    let refused = text(refused).await;
+    assert!(
+        refused.contains("min_interval") && refused.contains("value=\"&lt;soon&gt;\""),
+        "{refused}"
+    );
+    assert!(refused.contains("value=\"https://new.example/feed\""), "{refused}");
+    problem(site.get("/feeds/nobody/edit").await, 404).await;
+}

@@ -1,0 +1,212 @@
+//! `/feeds/NAME/edit`: what the operator says of a feed, as a form. What the form does not have stays as it is,
+//! credentials among it.
+
+use super::feeds::{NameInPath, unreadable};
+use super::forms::{self, SentForm};
+use super::operator::{OperatorError, PutFeed};
+use super::problem::Problem;
+use super::session::sign_in_address;
+use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html, json, put};
+use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use crate::status::FeedStatus;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+/// A choice of the form: its key, a label, and the values with what they mean. A value is JSON; the empty one
+/// is that the key is not there.
+type Choice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const CHOICES: [Choice; 5] = [
+    (
+        "deletions",
+        "When a missing item is deleted",
+        &[
+            ("\"safe\"", "after confirmation, in time and polls"),
+            ("\"eager\"", "with the first document that has the evidence"),
+            ("\"off\"", "never"),
+        ],
+    ),
+    (
+        "complete",
+        "What the document lists",
+        &[("false", "the newest items"), ("true", "every item: what is missing was deleted")],
+    ),
+    (
+        "order",
+        "How the document runs",
+        &[
+            ("\"auto\"", "as seen"),
+            ("\"newest-first\"", "newest first"),
+            ("\"oldest-first\"", "oldest first"),
+            ("\"updated\"", "by change"),
+            ("\"none\"", "by rank or by hand"),
+        ],
+    ),
+    (
+        "probe",
+        "Whose address is asked whether the item is gone",
+        &[
+            ("\"doubts\"", "items that are long in doubt"),
+            ("true", "any item that is missing"),
+            ("false", "none"),
+        ],
+    ),
+    (
+        "secret",
+        "Whether the publisher's address is shown",
+        &[("", "by its looks"), ("false", "yes"), ("true", "no, it is a secret")],
+    ),
+];
+
+/// Texts of the form: key, label, and an example.
+const TEXTS: [(&str, &str, &str); 3] = [
+    ("min_interval", "Polls are at least this far apart", "5m"),
+    ("max_interval", "and at most", "24h"),
+    ("user_agent", "How the gateway names itself to this publisher", ""),
+];
+
+/// `GET /feeds/NAME/edit`.
+pub(super) async fn show(
+    State(room): State<SharedState>,
+    name: NameInPath,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let status = room.operator.status(&record.name).await?;
+    let (title, at) = (title(&record.name), format!("/feeds/{}/edit", record.name));
+    let content = match (room.sessions.is_open(&headers), is_filed(&record)) {
+        (false, _) => html! {
+            p { "What a feed is polled for is changed by who runs this gateway." }
+            p.links { a href=(sign_in_address(&at)) { "Sign in" } }
+        },
+        (true, true) => html! {
+            p.note { "The configuration names this feed: it is changed there." }
+        },
+        (true, false) => form(&record, &written(&status), None),
+    };
+    Ok(forms::page(&title, &html! { (html::trail(&record.name, None, "Edit")) (content) }))
+}
+
+/// `POST /feeds/NAME/edit`.
+pub(super) async fn send(
+    State(room): State<SharedState>,
+    name: NameInPath,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let name = name.map_err(unreadable)?.0;
+    let record = room.directory.served(&name).await?;
+    let sent = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
+    sent.authorize(&room, &headers)?;
+    let status = room.operator.status(&record.name).await?;
+    let mut settings = written(&status);
+    match change(&room, &record, &mut settings, &sent).await {
+        Ok(()) => {
+            room.sessions.leave_notice(&headers, "The feed was changed.".to_owned());
+            forms::see(&format!("/feeds/{}/about", record.name))
+        }
+        Err(problem) => {
+            let content = html! {
+                (html::trail(&record.name, None, "Edit"))
+                (form(&record, &settings, Some(&problem)))
+            };
+            Ok(forms::refusal(&title(&record.name), &content, problem.status()))
+        }
+    }
+}
+
+fn title(name: &FeedName) -> String {
+    format!("Edit {name}")
+}
+
+fn is_filed(record: &FeedRecord) -> bool {
+    record.standing == FeedStanding::Active && record.source != FeedSource::Api
+}
+
+/// What is said of a feed now, as the API takes it back.
+fn written(status: &FeedStatus) -> Map<String, Value> {
+    let mut settings = match json::feed_options(status) {
+        Value::Object(settings) => settings,
+        _ => Map::new(),
+    };
+    // Only an aggregate has sources, and no aggregate is changed here.
+    settings.remove("sources");
+    settings.retain(|_, value| !value.is_null());
+    if !status.url.is_empty() {
+        settings.insert("url".to_owned(), status.url.as_str().into());
+    }
+    settings
+}
+
+/// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.
+async fn change(
+    room: &std::sync::Arc<AppState>,
+    record: &FeedRecord,
+    settings: &mut Map<String, Value>,
+    sent: &SentForm,
+) -> Result<(), Problem> {
+    if is_filed(record) {
+        return Err(OperatorError::ConfiguredByFile(record.name.clone()).into());
+    }
+    for (key, _, _) in CHOICES {
+        match serde_json::from_str(sent.get(key)) {
+            Ok(value) => settings.insert(key.to_owned(), value),
+            Err(_) => settings.remove(key),
+        };
+    }
+    for key in TEXTS.into_iter().map(|(key, _, _)| key).chain(["url"]) {
+        match sent.get(key).trim() {
+            "" => settings.remove(key),
+            text => settings.insert(key.to_owned(), text.into()),
+        };
+    }
+    let read = put::settings(settings)?;
+    let wanted = PutFeed { keeps_paused: true, ..read };
+    admin::put_feed(room, &record.name, wanted).await?;
+    Ok(())
+}
+
+fn form(record: &FeedRecord, settings: &Map<String, Value>, problem: Option<&Problem>) -> Markup {
+    let text = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default();
+    html! {
+        @if let Some(problem) = problem {
+            p.note role="alert" { (html::text(problem.detail())) ". Nothing was changed." }
+        }
+        form.choices method="post" action={ "/feeds/" (record.name) "/edit" } {
+            @if record.has_upstream() {
+                label { span { "The publisher's address" }
+                    input type="text" inputmode="url" name="url" value=(text("url")) required
+                        autocomplete="off" spellcheck="false"; }
+            }
+            @for (key, label, values) in CHOICES {
+                label { span { (label) }
+                    select name=(key) {
+                        @for (value, words) in values {
+                            option value=(value) selected[is_chosen(settings.get(key), value)] { (words) }
+                        }
+                    } }
+            }
+            @for (key, label, example) in TEXTS {
+                label { span { (label) }
+                    input name=(key) value=(text(key)) placeholder=(example) autocomplete="off"
+                        spellcheck="false"; }
+            }
+            div.buttons { button { "Change the feed" } }
+        }
+        p.quiet {
+            "The history of the feed stays, also under a new address: its first document is judged before it \
+             is believed. What is not asked here, such as credentials, is changed by the API and stays as it is."
+        }
+        p.links { a href={ "/feeds/" (record.name) "/about" } { "Back to the feed" } }
+    }
+}
+
+fn is_chosen(setting: Option<&Value>, value: &str) -> bool {
+    setting.map(Value::to_string).unwrap_or_default() == value
+}
