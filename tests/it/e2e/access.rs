@@ -1,7 +1,7 @@
 //! Publishers that want to know who asks: credentials reach them and nobody else, and nothing that the
 //! gateway says or writes shows any.
 
-use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, posts};
+use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, TOKEN, posts};
 use serde_json::{Value, json};
 use std::path::Path;
 use tidegate::app::{ConfigSource, ExportOptions, ImportOptions, Imported, export, import};
@@ -192,6 +192,25 @@ async fn the_api_keeps_what_it_does_not_show() {
     let mut stolen = body.clone();
     stolen["proxy"] = json!(elsewhere.address(""));
     refused(put(stolen).await, "proxy is another one");
+    // The form of the page keeps what it does not have: secrets, options and a pause.
+    assert_eq!(stage.admin("POST", "/feeds/other/pause", None).await.0, 200);
+    let url = told["url"].as_str().unwrap().as_bytes();
+    let url: String = url::form_urlencoded::byte_serialize(url).collect();
+    let typed = format!(
+        "token={TOKEN}&url={url}&deletions=%22off%22&complete=true&order=%22auto%22&probe=false&min_interval=2h"
+    );
+    let edit = "http://gateway.example/feeds/other/edit";
+    let form =
+        stage.net.request(reqwest::Method::POST, edit).header("sec-fetch-site", "same-origin");
+    let form = form.header("content-type", "application/x-www-form-urlencoded").body(typed);
+    assert!(form.send().await.unwrap().url().path().ends_with("/feeds/other/about"));
+    let (_, now) = stage.admin("GET", "/feeds/other", None).await;
+    for key in ["bearer", "headers", "cookie", "ignore", "backfill", "user_agent"] {
+        assert_eq!(now["options"][key], told["options"][key], "{key}");
+    }
+    let changed = ["deletions", "complete", "min_interval"].map(|key| now["options"][key].clone());
+    assert_eq!(changed, [json!("off"), json!(true), json!("2h")]);
+    assert_eq!(now["standing"], "paused");
     // A feed that was deleted has none any more.
     assert!(stage.admin("DELETE", "/feeds/other", None).await.0 < 300);
     refused(put(body).await, "none is stored");

@@ -15,5 +15,5 @@ pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};
 pub use reader::Reader;
-pub use stage::{FEED, Stage, Step};
+pub use stage::{FEED, Stage, Step, TOKEN};
 pub use subscriber::Subscriber;
