@@ -34,6 +34,7 @@ mod forms;
 mod html;
 mod hub;
 mod ignore;
+mod import_list;
 mod item_list;
 mod items;
 mod json;
@@ -84,7 +85,8 @@ pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use operator::{
-    AddressPreview, FeedPreview, FoundFeed, Operator, OperatorError, Put, PutFeed, Redacted,
+    AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, Operator,
+    OperatorError, Put, PutFeed, Redacted,
 };
 
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
@@ -306,6 +308,7 @@ fn routes(room: SharedState) -> Router {
         .merge(items)
         .route("/feeds", get(admin::list))
         .route("/subscriptions", get(hub::list))
+        .route("/import", post(import_list::post).layer(DefaultBodyLimit::max(LIST_LIMIT)))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
@@ -352,6 +355,12 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds/{name}/about", get(about::page).post(actions::act))
         .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
         .route("/add", get(add::show).post(add::send))
+        .route(
+            "/add/list",
+            get(import_list::show)
+                .post(import_list::upload)
+                .layer(DefaultBodyLimit::max(import_list::UPLOAD_LIMIT)),
+        )
         .route("/session", get(session::show).post(session::begin))
         .route("/session/end", post(session::end))
         .route("/websub", post(hub::request))

@@ -12,12 +12,12 @@ use super::{AppError, ConfigSource, disk, space};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::model::{FeedRecord, Time};
-use crate::parse::opml::{self, OpmlLimits, OpmlProblem};
+use crate::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
 use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
 use crate::store::{DiskRequest, EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
-use plan::{ExistingFeeds, plan};
+pub(super) use plan::{ExistingFeeds, plan};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,21 +152,8 @@ async fn list(
     let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
     let read = std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
     read.map_err(|error| unreadable(file, &error))?;
-    let wrong =
-        |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
-    if bytes.len() > limits.bytes {
-        return Err(wrong(&format!("it has more than {} bytes, which is the limit", limits.bytes)));
-    }
-    let decoded = parse::characters(&bytes, None, &Limits::default());
-    let decoded = decoded.map_err(|error| wrong(&error))?;
-    let list = opml::read(&decoded.text, &limits).map_err(|error| wrong(&error))?;
-    let mut problems: Vec<OpmlProblem> = decoded
-        .warnings
-        .iter()
-        .map(|warning| OpmlProblem { line: 1, message: warning.message.clone() })
-        .collect();
-    problems.extend(list.problems.iter().cloned());
-
+    let (list, problems) = read_list(&bytes, &limits)
+        .map_err(|error| AppError::Input(format!("{}: {error}", file.display())))?;
     let store = open(config).await?;
     let has_space = store.condition().check_intake();
     has_space.map_err(|error| AppError::run("the list was not imported", error))?;
@@ -180,6 +167,24 @@ async fn list(
     written?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
     Ok(Imported::List { plan, problems, unnamed: list.unnamed })
+}
+
+/// Reads a list, and what was wrong with its characters and its markup.
+pub(super) fn read_list(
+    bytes: &[u8],
+    limits: &OpmlLimits,
+) -> Result<(OutlineList, Vec<OpmlProblem>), String> {
+    if bytes.len() > limits.bytes {
+        return Err(format!("it has more than {} bytes, which is the limit", limits.bytes));
+    }
+    let decoded = parse::characters(bytes, None, &Limits::default());
+    let decoded = decoded.map_err(|error| error.to_string())?;
+    let list = opml::read(&decoded.text, limits).map_err(|error| error.to_string())?;
+    let warnings = decoded.warnings.iter();
+    let mut problems: Vec<OpmlProblem> =
+        warnings.map(|warning| OpmlProblem { line: 1, message: warning.message.clone() }).collect();
+    problems.extend(list.problems.iter().cloned());
+    Ok((list, problems))
 }
 
 async fn write(store: &Arc<EmbeddedStore>, plan: &ImportPlan) -> Result<(), AppError> {

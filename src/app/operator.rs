@@ -5,6 +5,7 @@ mod delete_missing;
 mod gather;
 mod gathered;
 mod hold;
+mod list;
 mod local;
 mod pending;
 mod preview;
@@ -24,7 +25,7 @@ use crate::model::{
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
-use crate::serve::{AddressPreview, Operator, OperatorError, Put, PutFeed, Redacted};
+use crate::serve::{AddressPreview, ImportedList, Operator, OperatorError, Put, PutFeed, Redacted};
 use crate::status::{
     FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
@@ -385,6 +386,14 @@ impl Operator for AdminService {
 
     async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         self.look_at(url).await
+    }
+
+    async fn import_list(
+        &self,
+        list: Bytes,
+        rearrange: bool,
+    ) -> Result<ImportedList, OperatorError> {
+        self.add_list(list, rearrange).await
     }
 
     async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {

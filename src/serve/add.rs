@@ -117,6 +117,7 @@ fn address_form(typed: &str, is_first: bool) -> Markup {
             button name="do" value="look" { "Look" }
         }
         p.quiet { "Nothing is added yet: you are shown what is there." }
+        p.links { a href="/add/list" { "Import a list of subscriptions (OPML)" } }
     }
 }
 

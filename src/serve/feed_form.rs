@@ -19,9 +19,9 @@ use serde_json::{Map, Value};
 
 /// A choice of the form: its key, a label, and the values with what they mean. A value is JSON; the empty one
 /// is that the key is not there.
-type Choice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+type FormChoice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-const CHOICES: [Choice; 5] = [
+const CHOICES: [FormChoice; 5] = [
     (
         "deletions",
         "When a missing item is deleted",

@@ -41,10 +41,7 @@ impl SentForm {
         body: Result<Bytes, BytesRejection>,
         limit: usize,
     ) -> Result<Self, Problem> {
-        if !is_ours(headers, &room.site.at("")) {
-            let said = "the form was not sent from a page of this gateway, so it is not obeyed";
-            return Err(Problem::new(StatusCode::FORBIDDEN, said));
-        }
+        refuse_foreign(room, headers)?;
         if !is_form(headers) {
             let said = "the body is no form";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
@@ -80,6 +77,15 @@ impl SentForm {
             false => Err(wrong_token()),
         }
     }
+}
+
+/// Refuses a form that another site sends.
+pub(super) fn refuse_foreign(room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
+    if is_ours(headers, &room.site.at("")) {
+        return Ok(());
+    }
+    let said = "the form was not sent from a page of this gateway, so it is not obeyed";
+    Err(Problem::new(StatusCode::FORBIDDEN, said))
 }
 
 /// The token that was sent is not the gateway's.

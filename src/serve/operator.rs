@@ -40,6 +40,15 @@ pub trait Operator: Send + Sync + 'static {
     /// The name that a feed at this address gets where nobody chooses one.
     async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError>;
 
+    /// Adds the feeds of a subscription list (OPML), with their folders and names; those that are there
+    /// already get a place where they have none. `rearrange`: the list says where all of its feeds stand.
+    /// Durable on return.
+    async fn import_list(
+        &self,
+        list: Bytes,
+        rearrange: bool,
+    ) -> Result<ImportedList, OperatorError>;
+
     /// Polls a feed now, with a request of its own, and answers when the result is durable.
     async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError>;
 
@@ -191,6 +200,44 @@ impl FeedPreview {
     pub const TITLES: usize = 10;
     /// The most remarks of a preview.
     pub const REMARKS: usize = 10;
+}
+
+/// The longest subscription list that a running gateway takes, in bytes.
+pub const LIST_LIMIT: usize = 8 * 1024 * 1024;
+
+/// What became of a subscription list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct ImportedList {
+    /// The feeds that were added, in the order of the list.
+    pub added: Vec<FeedName>,
+    /// How many of its addresses were polled already.
+    pub known: usize,
+    /// How many feeds that were there have another place now.
+    pub placed: usize,
+    /// How many stand in a further folder, and how many deeper than folders are kept.
+    pub again: usize,
+    pub deeper: usize,
+    /// How many were deleted in the list, by its sharing markup.
+    pub deleted: usize,
+    /// How many could not be taken, and why, at most [`ImportedList::NAMED`].
+    pub not_taken: usize,
+    pub refused: Vec<ListLine>,
+    /// How many mistakes of the list were passed over, and which, as many.
+    pub repaired: usize,
+    pub problems: Vec<ListLine>,
+}
+
+/// A line of a list, and what there is to say of it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ListLine {
+    /// Counted from 1.
+    pub line: usize,
+    pub said: String,
+}
+
+impl ImportedList {
+    /// The most lines of a kind that are named.
+    pub const NAMED: usize = 200;
 }
 
 /// A feed that belongs to a page.

@@ -74,6 +74,7 @@ pub(super) async fn known_only(request: Request, next: Next) -> Response {
         (&Method::GET, "/feeds/{name}/items") => &["q", "show", "page"],
         (_, "/feeds/{name}/conflicts") => &["after"],
         (_, "/subscriptions") => &["feed"],
+        (_, "/import") => &["rearrange"],
         _ => &[],
     };
     match Query::read(request.uri().query().unwrap_or_default()) {

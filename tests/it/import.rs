@@ -411,3 +411,54 @@ fn real_lists_keep_their_shape() {
         ListPlace::DEPTH
     );
 }
+
+/// What a running gateway makes of a list is what the command makes of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_gateway_takes_a_list_as_the_command_does() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("l.opml"), LIST).unwrap();
+    assert_eq!(tidegate(folder.path(), &["import", "l.opml", "-d", "data"]).0, 0);
+    let by_command = records_in(folder.path().join("data")).await;
+
+    let text = "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token-for-the-list\"\n\
+                [store]\nkind = \"memory\"\n";
+    let config = config::check("test", text).unwrap().config;
+    let gateway = Gateway::start(&config, Outside::default()).await.unwrap();
+    let operator = gateway.operator();
+    let done = operator.import_list(LIST.into(), false).await.unwrap();
+    assert_eq!((done.added.len(), done.known, done.not_taken, done.repaired), (2, 0, 2, 1));
+    assert_eq!(done.refused.iter().map(|line| line.line).collect::<Vec<_>>(), [5, 6]);
+    let stored = gateway.store().feeds().await.unwrap();
+    let said = |records: &[FeedRecord]| -> Vec<_> {
+        let one = |record: &FeedRecord| {
+            (
+                record.name.clone(),
+                record.url.clone(),
+                record.source,
+                record.enrolment.places.clone(),
+            )
+        };
+        records.iter().map(one).collect()
+    };
+    assert_eq!(said(&stored), said(&by_command));
+    // They are polled, and the list says so.
+    let list = reqwest::Client::builder().no_proxy().build().unwrap();
+    let list = list.get(format!("http://{}/subscriptions.opml", gateway.address())).send().await;
+    let list = list.unwrap().text().await.unwrap();
+    assert!(
+        list.contains("News &amp; more") && list.contains("/feeds/one-example-feed\""),
+        "{list}"
+    );
+    assert_eq!(operator.list().await.unwrap().len(), 2);
+    let again = operator.import_list(LIST.into(), false).await.unwrap();
+    assert_eq!((again.added.len(), again.known), (0, 2));
+    assert_eq!(gateway.store().feeds().await.unwrap(), stored, "nothing was written");
+    for wrong in ["<rss><channel/></rss>".to_owned(), " ".repeat(tidegate::serve::LIST_LIMIT + 1)] {
+        assert!(operator.import_list(wrong.into(), false).await.is_err());
+    }
+    gateway.stop().await.unwrap();
+}
+
+async fn records_in(folder: PathBuf) -> Vec<FeedRecord> {
+    tokio::task::spawn_blocking(move || records(&folder)).await.unwrap()
+}

@@ -48,21 +48,21 @@ pub struct ImportPlan {
 }
 
 /// What there is before a list is taken.
-pub(super) struct ExistingFeeds<'a> {
+pub(in crate::app) struct ExistingFeeds<'a> {
     /// The feeds of the store.
-    pub(super) stored: &'a [FeedRecord],
+    pub(in crate::app) stored: &'a [FeedRecord],
     /// The configuration, whose feeds may not be in the store yet.
-    pub(super) config: &'a Config,
+    pub(in crate::app) config: &'a Config,
     /// This gateway's endpoint id.
-    pub(super) endpoint: &'a EndpointId,
+    pub(in crate::app) endpoint: &'a EndpointId,
     /// The time now.
-    pub(super) now: Time,
+    pub(in crate::app) now: Time,
     /// Whether the list says where its feeds stand, also where they have a place.
-    pub(super) rearrange: bool,
+    pub(in crate::app) rearrange: bool,
 }
 
 /// Decides about each outline.
-pub(super) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
+pub(in crate::app) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
     let when = FeedRecord::next_change(before.stored, before.now);
     let parents = list.outlines.iter().filter_map(|outline| outline.parent).collect();
     let mut planner = Planner {

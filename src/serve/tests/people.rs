@@ -317,3 +317,46 @@ async fn what_is_said_of_a_feed_is_changed_by_a_form() {
     assert!(refused.contains("value=\"https://new.example/feed\""), "{refused}");
     problem(site.get("/feeds/nobody/edit").await, 404).await;
 }
+
+#[tokio::test]
+async fn a_list_is_uploaded_by_who_is_signed_in() {
+    let site = Site::new();
+    let page = text(site.get("/add/list").await).await;
+    assert!(page.contains("/session?to=%2Fadd%2Flist") && !page.contains("<form"), "{page}");
+    let cookie = sign_in(&site).await;
+    let body = |list: &str| {
+        format!(
+            "--cut\r\nContent-Disposition: form-data; name=\"list\"; filename=\"my.opml\"\r\n\r\n{list}\r\n\
+             --cut\r\nContent-Disposition: form-data; name=\"rearrange\"\r\n\r\nyes\r\n--cut--\r\n"
+        )
+    };
+    let form = ("content-type", "multipart/form-data; boundary=cut");
+    let uploads = |cookie: &str, ours: (&'static str, &'static str), list: &str| {
+        site.ask(request(
+            "POST",
+            "/add/list",
+            &[form, ours, BROWSER, ("cookie", cookie)],
+            &body(list),
+        ))
+    };
+    assert_eq!(uploads("", OURS, "<opml/>").await.status(), 403);
+    assert_eq!(uploads(&cookie, ("sec-fetch-site", "cross-site"), "<opml/>").await.status(), 403);
+    let done = text(uploads(&cookie, OURS, "<opml/>").await).await;
+    for shown in ["1 feed added", "/feeds/fresh/about", "line 7: </span>javascript:&lt;b&gt;: no"] {
+        assert!(done.contains(shown), "no {shown:?} in {done}");
+    }
+    let noted = site.operator.asked.lock().unwrap().pop();
+    assert_eq!(noted.as_deref(), Some("import 7 true"));
+    for (list, said) in
+        [("nothing", "it is no &lt;i&gt;list&lt;/i&gt;"), ("", "no file was chosen")]
+    {
+        let refused = uploads(&cookie, OURS, list).await;
+        assert_eq!(refused.status(), 400, "{list}");
+        let page = text(refused).await;
+        assert!(page.contains(said) && page.contains("Nothing was added"), "{page}");
+    }
+    let answer = json(site.call("POST", "/import?rearrange=false", "<opml/>").await).await;
+    assert_eq!((&answer["added"][0], &answer["refused"][0]["line"]), (&"fresh".into(), &7.into()));
+    problem(site.call("POST", "/import", "nothing").await, 400).await;
+    problem(site.call("POST", "/import?again=1", "<opml/>").await, 400).await;
+}

@@ -14,8 +14,8 @@ use tidegate::model::{
 };
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
-    self, AddressPreview, AdminToken, DeltaViews, Operator, OperatorError, Put, PutFeed, Redacted,
-    ServeSettings,
+    self, AddressPreview, AdminToken, DeltaViews, ImportedList, Operator, OperatorError, Put,
+    PutFeed, Redacted, ServeSettings,
 };
 use tidegate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
 use tidegate::store::{Select, Store};
@@ -52,6 +52,9 @@ impl Operator for Nobody {
         never()
     }
     async fn preview(&self, _: &str) -> Result<AddressPreview, OperatorError> {
+        never()
+    }
+    async fn import_list(&self, _: Bytes, _: bool) -> Result<ImportedList, OperatorError> {
         never()
     }
     async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {

@@ -243,6 +243,23 @@ impl Operator for TestOperator {
             remarks: vec!["at byte 7: <q>odd</q>".to_owned()],
         }))
     }
+    async fn import_list(
+        &self,
+        list: Bytes,
+        rearrange: bool,
+    ) -> Result<ImportedList, OperatorError> {
+        self.note(format!("import {} {rearrange}", list.len()));
+        if !list.starts_with(b"<opml") {
+            return Err(OperatorError::BadRequest("the list: it is no <i>list</i>".to_owned()));
+        }
+        let line = ListLine { line: 7, said: "javascript:<b>: no".to_owned() };
+        Ok(ImportedList {
+            added: vec![name("fresh")],
+            not_taken: 1,
+            refused: vec![line],
+            ..ImportedList::default()
+        })
+    }
     async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
         Ok(name("fresh"))
     }

@@ -1,0 +1,86 @@
+//! The feeds of a subscription list are added to a running gateway.
+
+use super::{AdminService, stopped};
+use crate::app::import::{ExistingFeeds, ImportPlan, plan, read_list};
+use crate::model::{EndpointId, FeedRecord, Time};
+use crate::parse::opml::{OpmlLimits, OpmlProblem};
+use crate::serve::{ImportedList, LIST_LIMIT, ListLine, OperatorError};
+use crate::store::FeedList;
+use bytes::Bytes;
+use std::sync::{Arc, PoisonError};
+
+/// How many feeds pass the store's barrier together.
+const AT_ONCE: usize = 1024;
+
+impl AdminService {
+    /// Adds the feeds of a list and gives those that are there a place; see [`crate::serve::Operator`].
+    pub(super) async fn add_list(
+        &self,
+        list: Bytes,
+        rearrange: bool,
+    ) -> Result<ImportedList, OperatorError> {
+        let _one = self.changing.lock().await;
+        self.store.condition().check_intake()?;
+        let feeds = self.store.feed_list().await?;
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
+        let planning = tokio::task::spawn_blocking(move || {
+            decide(&list, &feeds, &config, (&endpoint, now, rearrange))
+        });
+        let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
+        let (plan, problems, unnamed) = planned.map_err(OperatorError::BadRequest)?;
+        let done = told(&plan, &problems, unnamed);
+        for records in plan.new.chunks(AT_ONCE).chain(plan.placed.chunks(AT_ONCE)) {
+            self.store.put_feeds(records).await?;
+        }
+        for record in plan.new {
+            self.poller.put(record).await.map_err(stopped)?;
+        }
+        let feeds = self.store.feed_list().await?;
+        let placed = plan.placed.iter().filter_map(|record| feeds.get(&record.name));
+        self.poller.share(placed.map(Arc::clone).collect()).await.map_err(stopped)?;
+        Ok(done)
+    }
+}
+
+/// What is to be done about a list, what is wrong with it, and how much of that is not named.
+type DecidedList = (ImportPlan, Vec<OpmlProblem>, usize);
+
+fn decide(
+    list: &[u8],
+    feeds: &FeedList,
+    config: &crate::config::Config,
+    (endpoint, now, rearrange): (&EndpointId, Time, bool),
+) -> Result<DecidedList, String> {
+    let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
+    let (list, problems) = read_list(list, &limits).map_err(|why| format!("the list: {why}"))?;
+    let stored: Vec<FeedRecord> = feeds.values().map(|record| FeedRecord::clone(record)).collect();
+    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange };
+    let planned = plan(&list, &before);
+    Ok((planned, problems, list.unnamed))
+}
+
+fn told(plan: &ImportPlan, problems: &[OpmlProblem], unnamed: usize) -> ImportedList {
+    let refused = plan.refused.iter().take(ImportedList::NAMED);
+    let named = problems.iter().take(ImportedList::NAMED);
+    ImportedList {
+        added: plan.new.iter().map(|record| record.name.clone()).collect(),
+        known: plan.known,
+        placed: plan.placed.len(),
+        again: plan.again,
+        deeper: plan.deeper,
+        deleted: plan.deleted,
+        not_taken: plan.refused.len(),
+        refused: refused
+            .map(|refused| {
+                let address = refused.address.as_deref();
+                let address = address.map(|it| format!("{it}: ")).unwrap_or_default();
+                ListLine { line: refused.line, said: format!("{address}{}", refused.why) }
+            })
+            .collect(),
+        repaired: problems.len().saturating_add(unnamed),
+        problems: named
+            .map(|problem| ListLine { line: problem.line, said: problem.message.clone() })
+            .collect(),
+    }
+}
