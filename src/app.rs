@@ -18,6 +18,7 @@ mod reach;
 mod replay;
 mod retention;
 mod serve;
+mod service;
 mod space;
 mod sup;
 mod titles;

@@ -23,11 +23,13 @@ pub struct Outside {
     pub clock: Arc<dyn Clock>,
     /// Measures the space on the store's file system; `None`: as the system says.
     pub space: Option<Arc<FreeSpace>>,
+    /// Where to listen, instead of `server.listen`: a socket that a service manager opened.
+    pub listener: Option<Arc<std::net::TcpListener>>,
 }
 
 impl Default for Outside {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), space: None }
+        Self { clock: Arc::new(SystemClock), space: None, listener: None }
     }
 }
 
@@ -72,8 +74,7 @@ impl Gateway {
         let clock = outside.clock;
         let space = space::watched(config, outside.space);
         let store = open(config, Arc::clone(&clock), space.clone()).await?;
-        let listen = config.server.listen;
-        let listener = TcpListener::bind(listen).await.map_err(|error| refused(listen, error))?;
+        let listener = listen(config.server.listen, outside.listener.as_deref()).await?;
         let address = listener
             .local_addr()
             .map_err(|error| AppError::run("the listening address is unknown", error))?;
@@ -85,7 +86,7 @@ impl Gateway {
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
-        let services = translate::fetch(config, &public_url)?;
+        let services = translate::services(translate::fetch_settings(config, &public_url))?;
         let calling = translate::calling(config, &services);
         let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
@@ -127,10 +128,7 @@ impl Gateway {
             periods: translate::periods(config),
             hub: hub.is_some(),
             cloud: hub.is_some() && config.websub.rsscloud,
-            keeping: serve::Keeping {
-                archives: translate::archives(config),
-                past: translate::retention(config),
-            },
+            keeping: translate::keeping(config),
         };
         let parts = serve::ServerConfig {
             store: Arc::clone(&store),
@@ -142,13 +140,14 @@ impl Gateway {
             folder: keeps.then(|| config.store.path.clone()),
         };
         let server = SiteServer::new(parts, serving.clone());
+        desk.attach(server.control(), space.clone());
         let topics = Arc::new(Served(server.topics()));
         let serve_task = tokio::spawn(server.run(listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let age_task = tokio::spawn(feeds::run_maintenance(
             Arc::clone(&store),
             (clock, running),
-            Arc::clone(&desk),
+            (Arc::clone(&desk), space.clone()),
             polling.clone(),
         ));
         let watched = polling.clone();
@@ -175,6 +174,11 @@ impl Gateway {
         })
     }
 
+    /// Where it is reached at the address that it listens on: `http://127.0.0.1:8080`.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -190,10 +194,10 @@ impl Gateway {
         Arc::clone(&self.desk) as Arc<dyn serve::Operator>
     }
 
-    /// Goes on with another configuration: feeds and polling. What needs a restart (address,
-    /// store, endpoint, publishing) is named in the answer.
+    /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
+    /// name: what is in force of them stays. Where it fails, nothing has changed but for feeds that were stored.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        self.desk.reload(config).await
+        self.desk.reload(config.clone()).await
     }
 
     /// Whether serving, polling or the hub has ended by itself.
@@ -225,6 +229,21 @@ impl Gateway {
     }
 }
 
+/// Listens at an address, or on a socket that is there already.
+async fn listen(
+    address: SocketAddr,
+    given: Option<&std::net::TcpListener>,
+) -> Result<TcpListener, AppError> {
+    let Some(given) = given else {
+        return TcpListener::bind(address).await.map_err(|error| refused(address, error));
+    };
+    let taken = given.try_clone().and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    });
+    taken.map_err(|error| AppError::run("the socket that was handed over is of no use", error))
+}
+
 /// The hub, where the operator wants one.
 async fn open_hub(
     config: &Config,
@@ -250,14 +269,15 @@ async fn open(
     clock: Arc<dyn Clock>,
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
+    let limits = translate::space(config);
     let Some(request) = disk::request(config) else {
         let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(space::limit(store, space)));
+        return Ok(Arc::new(space::limit(store, space, limits)));
     };
     let open = move || {
         let store = EmbeddedStore::open_on_disk(request, clock)?;
-        Ok::<_, StoreError>(space::limit(store, space))
+        Ok::<_, StoreError>(space::limit(store, space, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;
     let store = opened

@@ -28,13 +28,13 @@ section! {
     pub struct ServerSection {
         /// The address to listen on. Port 0 lets the system choose.
         listen: SocketAddr = Parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\""),
-            blank SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+            blank SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)), at restart;
         /// The address that readers use.
         ///
         /// Write it where it differs from http://LISTEN: behind a reverse proxy, say. It goes into
         /// every feed, and some readers know entries by it: choose it once.
         public_url: Option<String> = Maybe(Parsed("a web address", public_address)),
-            Words("`http://LISTEN`", "\"https://feeds.example.org\"");
+            Words("`http://LISTEN`", "\"https://feeds.example.org\""), at restart;
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the
@@ -131,7 +131,7 @@ fn trusted_proxy(text: &str) -> Result<IpNet, String> {
 
 /// Checks what is written against each other.
 pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSection) {
-    if section.has("admin_token") && section.has("admin_token_file") {
+    if section.has_both("admin_token", "admin_token_file") {
         let message = "stands beside admin_token; write one of the two";
         section.fault("admin_token_file", message.to_owned());
     }

@@ -4,6 +4,7 @@ use super::client::{Client, Peer};
 use super::connections::{
     ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
 };
+use super::control::SiteControl;
 use super::site_service::SiteService;
 use super::stall::Unstalled;
 use super::topics::SiteTopics;
@@ -64,6 +65,11 @@ impl SiteServer {
     /// Its documents, for who delivers them.
     pub fn topics(&self) -> SiteTopics {
         SiteTopics::new(Arc::clone(&self.room))
+    }
+
+    /// What changes of it while it is served.
+    pub fn control(&self) -> SiteControl {
+        SiteControl::new(Arc::clone(&self.room))
     }
 
     /// Serves until it is told to stop, then lets the answers in flight finish.
@@ -159,7 +165,8 @@ async fn accept(
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
     let peer = from.ip();
-    let place = open.place(Client::at(peer), room.proxies.are_trusted(peer)).await;
+    let is_proxy = room.settings.load().proxies.are_trusted(peer);
+    let place = open.place(Client::at(peer), is_proxy).await;
     if open.has_its_share(Client::at(peer)) {
         room.unnamed_proxies.tell(Client::at(peer), Sign::Connections);
     }
