@@ -22,6 +22,7 @@ mod service;
 mod space;
 mod sup;
 mod titles;
+mod tls;
 mod token;
 mod translate;
 

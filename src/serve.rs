@@ -70,6 +70,7 @@ mod standing;
 mod sup;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod topics;
 mod unnamed_proxies;
 mod unsent_bodies;
@@ -86,6 +87,7 @@ pub use operator::{
     AddressPreview, FeedPreview, FoundFeed, Operator, OperatorError, Put, PutFeed, Redacted,
 };
 
+pub use tls::{TlsError, TlsIdentity, TlsKeys};
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use crate::clock::Clock;

@@ -2,6 +2,7 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
+use super::tls::{self, CertificateFiles};
 use super::{AppError, aggregates, disk, feeds, retention, space, token, translate};
 use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::Config;
@@ -35,6 +36,7 @@ impl Default for Outside {
 
 /// A gateway that polls and serves until it is stopped.
 pub struct Gateway {
+    origin: String,
     address: SocketAddr,
     desk: Arc<AdminService>,
     store: Arc<dyn Store>,
@@ -78,8 +80,9 @@ impl Gateway {
         let address = listener
             .local_addr()
             .map_err(|error| AppError::run("the listening address is unknown", error))?;
-        let public_url =
-            config.server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let origin = config.server.origin(address);
+        let tls = tls::keys(config, clock.now())?;
+        let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::kind(config).is_some();
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
@@ -139,11 +142,13 @@ impl Gateway {
             settings,
             folder: keeps.then(|| config.store.path.clone()),
         };
-        let server = SiteServer::new(parts, serving.clone());
-        desk.attach(server.control(), space.clone());
+        let keys = tls.as_ref().map(CertificateFiles::keys);
+        let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
+        desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
         let serve_task = tokio::spawn(server.run(listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
+        let wall = Arc::clone(&clock);
         let age_task = tokio::spawn(feeds::run_maintenance(
             Arc::clone(&store),
             (clock, running),
@@ -155,12 +160,16 @@ impl Gateway {
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
+        if let Some(tls) = tls {
+            tokio::spawn(tls::watch(tls, Arc::clone(&wall), polling.clone()));
+        }
         let gather_task = tokio::spawn(aggregates::gather(
             Arc::clone(&store),
             Arc::clone(&desk),
             polling.clone(),
         ));
         Ok(Self {
+            origin,
             address,
             gather_task,
             desk,
@@ -175,8 +184,8 @@ impl Gateway {
     }
 
     /// Where it is reached at the address that it listens on: `http://127.0.0.1:8080`.
-    pub fn origin(&self) -> String {
-        format!("http://{}", self.address)
+    pub fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// The address that it listens on.

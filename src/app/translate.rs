@@ -40,6 +40,10 @@ pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
     let found = config::look_up(checked, |external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
         External::Certificates(path) => fetch::check_certificates(path),
+        External::KeyPair { certificate, key } => {
+            let loaded = serve::TlsIdentity::load(certificate, key);
+            loaded.map(|_| ()).map_err(|error| error.to_string())
+        }
     });
     found.map_err(|faults| ConfigError::Faults(faults).into())
 }

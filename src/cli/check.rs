@@ -32,7 +32,7 @@ fn summary(name: &str, checked: &Checked) -> String {
     lines.extend(polled_twice(config).iter().map(|said| format!("warning: {said}")));
     lines.push(format!("{name}: good"));
     let server = &config.server;
-    let shown = server.public_url.clone().unwrap_or_else(|| format!("http://{}", server.listen));
+    let shown = server.public_url.clone().unwrap_or_else(|| server.origin(server.listen));
     lines.push(format!("  listens on {}, known as {shown}", server.listen));
     lines.push(match config.store.kind {
         StoreKind::Sled | StoreKind::Fjall => {

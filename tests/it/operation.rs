@@ -251,3 +251,67 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     assert_eq!(process.get("/readyz").await, "ready\n");
     process.stop().await;
 }
+
+/// A certificate for localhost and its key, in the files of a folder; the certificate as PEM.
+fn certify(folder: &Path) -> String {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.join("chain.pem"), made.cert.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    made.cert.pem()
+}
+
+/// A client that believes this certificate alone.
+fn believing(pem: &str) -> reqwest::ClientBuilder {
+    let certificate = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
+    reqwest::Client::builder().no_proxy().tls_certs_only([certificate])
+}
+
+#[tokio::test]
+async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let first = certify(folder);
+    let text =
+        "tls_cert_file = \"chain.pem\"\ntls_key_file = \"key.pem\"\n[store]\nkind = \"memory\"\n";
+    write(folder, text);
+    let process = start(folder, &[]).await;
+    let address = process.address.strip_prefix("https://127.0.0.1:").expect("it says https");
+    let site = format!("https://localhost:{address}");
+    let ask = async |client: reqwest::ClientBuilder| {
+        let answer = client.build().unwrap().get(format!("{site}/healthz")).send().await?;
+        assert_eq!(answer.status(), 200);
+        Ok::<_, reqwest::Error>(answer.version())
+    };
+    assert_eq!(ask(believing(&first)).await.unwrap(), reqwest::Version::HTTP_2);
+    assert_eq!(ask(believing(&first).http1_only()).await.unwrap(), reqwest::Version::HTTP_11);
+    let tls_1_2 = believing(&first).tls_version_max(reqwest::tls::Version::TLS_1_2);
+    assert_eq!(ask(tls_1_2).await.unwrap(), reqwest::Version::HTTP_2);
+    // What it makes of its own address is HTTPS.
+    assert!(process.get("/sup.json").await.contains("https://127.0.0.1:"));
+    // Plain HTTP gets nothing.
+    assert!(reqwest::get(format!("http://localhost:{address}/healthz")).await.is_err());
+
+    let second = certify(folder);
+    process.signal("HUP").await;
+    logged(folder, "the configuration was read again", 1).await;
+    assert!(ask(believing(&first)).await.is_err(), "the first certificate is not shown any more");
+    ask(believing(&second)).await.unwrap();
+
+    // A key of another certificate is refused by name, and the one before goes on.
+    let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    std::fs::write(folder.join("key.pem"), key).unwrap();
+    process.signal("HUP").await;
+    let log = logged(folder, "the configuration was not taken", 1).await;
+    let said = "t.toml:3: server.tls_cert_file: the key in key.pem does not belong to the certificate in chain.pem";
+    assert!(log.contains(said), "{log}");
+    ask(believing(&second)).await.unwrap();
+    process.stop().await;
+    // Nor does it start with that.
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(["serve", "-c", "t.toml"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains(said));
+}

@@ -1,6 +1,7 @@
 //! Goes on with a configuration that was read again.
 
 use super::AdminService;
+use crate::app::tls::CertificateFiles;
 use crate::app::{AppError, feeds, token, translate};
 use crate::config::{AdminTokenSetting, Config};
 use crate::fetch::FetchSettings;
@@ -15,6 +16,7 @@ use std::sync::{Arc, PoisonError};
 pub(super) struct Reloaded {
     site: SiteControl,
     space: Option<Arc<FreeSpace>>,
+    tls: Option<CertificateFiles>,
 }
 
 /// All that a running gateway takes over from a configuration, but for its feeds. A key that changes nothing
@@ -48,9 +50,14 @@ impl LiveSettings {
 
 impl AdminService {
     /// Reaches these from now on when the configuration is read again.
-    pub(in crate::app) fn attach(&self, site: SiteControl, space: Option<Arc<FreeSpace>>) {
+    pub(in crate::app) fn attach(
+        &self,
+        site: SiteControl,
+        space: Option<Arc<FreeSpace>>,
+        tls: Option<CertificateFiles>,
+    ) {
         // There is one site, and it is attached once.
-        let _ = self.reloaded.set(Reloaded { site, space });
+        let _ = self.reloaded.set(Reloaded { site, space, tls });
     }
 
     /// Takes a new configuration; names the keys that differ and need a restart, which stay as they are.
@@ -62,10 +69,13 @@ impl AdminService {
         // What can fail comes first.
         let admin_token = token::changed(&before, &config)?;
         let services = translate::services(live.fetch)?;
+        if let Some(tls) = self.reloaded.get().and_then(|reloaded| reloaded.tls.as_ref()) {
+            tls.renew(self.clock.now())?;
+        }
         if let Some(hub) = &self.hub {
             hub.reconfigure(translate::calling(&config, &services), live.hub);
         }
-        if let Some(Reloaded { site, space }) = self.reloaded.get() {
+        if let Some(Reloaded { site, space, .. }) = self.reloaded.get() {
             let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
             site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping });
             if let Some(space) = space {
@@ -114,6 +124,8 @@ mod tests {
         ("server", "trusted_proxies", "[\"10.0.0.0/8\"]"),
         ("server", "admin_token", "\"another-token-of-this-test\""),
         ("server", "admin_token_file", "\"TOKEN\""),
+        ("server", "tls_cert_file", "\"CERTIFICATES\""),
+        ("server", "tls_key_file", "\"TOKEN\""),
         ("store", "kind", "\"fjall\""),
         ("store", "path", "\"elsewhere\""),
         ("store", "min_free", "\"1MiB\""),
@@ -177,17 +189,24 @@ mod tests {
     #[test]
     fn every_key_reloads_or_says_that_it_does_not() {
         let folder = tempfile::tempdir().unwrap();
-        let started = checked("");
+        let plain = checked("");
+        let tls = checked("[server]\ntls_cert_file = \"a\"\ntls_key_file = \"b\"");
         let mut missing = config::single_keys();
         for change in CHANGES {
             let (table, key, _) = *change;
             let name = format!("{table}.{key}");
             missing.retain(|(known, _)| *known != name);
-            let again = checked(&changed(folder.path(), *change));
+            // One of these needs the other.
+            let (started, other) = match key {
+                "tls_cert_file" => (&tls, "tls_key_file = \"b\""),
+                "tls_key_file" => (&tls, "tls_cert_file = \"a\""),
+                _ => (&plain, ""),
+            };
+            let again = checked(&(changed(folder.path(), *change) + other));
             let mut config = again.config.clone();
             assert_ne!(config, started.config, "{name} is not changed");
             let kept = config.keep(&started.config);
-            let warnings = again.restart_warnings(&kept, &started);
+            let warnings = again.restart_warnings(&kept, started);
             if kept.is_empty() {
                 assert_ne!(live(&config), live(&started.config), "{name} has no effect");
                 assert_eq!(warnings, []);
@@ -195,9 +214,8 @@ mod tests {
                 assert_eq!(kept, [name.clone()]);
                 assert_eq!(config, started.config, "{name} needs a restart and changed something");
                 let said = warnings[0].to_string();
-                let place = format!(
-                    "t.toml:2: {name}: was changed and needs a restart; until then the default, "
-                );
+                let place =
+                    format!("t.toml:2: {name}: was changed and needs a restart; until then ");
                 assert!(said.starts_with(&place), "{said}");
             }
             let restarts = config::single_keys().into_iter().find(|(known, _)| *known == name);
