@@ -8,6 +8,7 @@ mod error;
 mod export;
 mod feeds;
 mod gateway;
+mod health;
 mod hub;
 mod import;
 mod names;
@@ -31,6 +32,7 @@ pub use demo::{Demo, demo};
 pub use error::AppError;
 pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};
+pub use health::{HealthOptions, health};
 pub use import::{
     ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
     import_at,

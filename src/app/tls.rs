@@ -134,3 +134,77 @@ pub(super) async fn watch(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    /// 2030-01-01T00:00:00Z.
+    const NOW: Time = Time::from_unix(1_893_456_000);
+
+    /// A certificate that expires on a day of 2030, and its key, in a folder.
+    fn certify(folder: &Path, month: u8, day: u8) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(2030, month, day);
+        std::fs::write(folder.join("chain"), params.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(folder.join("key"), key.serialize_pem()).unwrap();
+    }
+
+    fn files(folder: &Path) -> CertificateFiles {
+        let mut config = Config::default();
+        config.server.tls_cert_file = Some(folder.join("chain"));
+        config.server.tls_key_file = Some(folder.join("key"));
+        keys(&config, NOW).unwrap().unwrap()
+    }
+
+    fn expires(files: &CertificateFiles) -> String {
+        files.keys().current().expires().unwrap().to_string()
+    }
+
+    #[test]
+    fn files_that_change_are_read_again_and_what_is_of_no_use_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        certify(folder.path(), 6, 1);
+        let files = files(folder.path());
+        let before = files.keys().current();
+        files.look(NOW);
+        assert!(Arc::ptr_eq(&before, &files.keys().current()), "nothing has changed");
+        certify(folder.path(), 7, 1);
+        files.look(NOW);
+        assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
+        std::fs::write(folder.path().join("key"), "half of a").unwrap();
+        files.look(NOW);
+        assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
+        std::fs::remove_file(folder.path().join("chain")).unwrap();
+        files.look(NOW);
+        assert!(files.renew(NOW).is_err());
+        certify(folder.path(), 8, 1);
+        files.look(NOW);
+        assert_eq!(expires(&files), "2030-08-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_certificate_that_ends_is_warned_of_once_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        certify(folder.path(), 1, 16);
+        let files = files(folder.path());
+        let warned = || *files.0.warned.lock().unwrap();
+        assert_eq!(warned(), None, "more than two weeks are left");
+        let day = |day: u64| NOW.plus(Duration::from_secs(day * 86_400));
+        files.look(day(2));
+        assert_eq!(warned(), Some(day(2)));
+        files.look(day(2).plus(Duration::from_secs(60)));
+        assert_eq!(warned(), Some(day(2)), "not again on the same day");
+        for later in [3, 20] {
+            files.look(day(later));
+            assert_eq!(warned(), Some(day(later)));
+        }
+    }
+
+    #[test]
+    fn without_files_there_is_no_tls() {
+        assert!(keys(&Config::default(), NOW).unwrap().is_none());
+    }
+}

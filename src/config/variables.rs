@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// How the name of each variable begins.
 const PREFIX: &str = "TIDEGATE_";
 /// Variables that are read elsewhere: the token and the public address where neither the file nor a
-/// setting names one, and what is logged.
-const OTHERS: [&str; 3] = ["ADMIN_TOKEN", "LOG", "PUBLIC_URL"];
+/// setting names one, the file, and what is logged.
+const OTHERS: [&str; 4] = ["ADMIN_TOKEN", "CONFIG", "LOG", "PUBLIC_URL"];
 /// What Kubernetes and container links set of their own accord for a service that is called `tidegate`.
 const LINKS: [&str; 4] = ["PORT", "PORT_", "SERVICE_", "ENV_"];
 

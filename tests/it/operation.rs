@@ -288,6 +288,20 @@ async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
     assert_eq!(ask(tls_1_2).await.unwrap(), reqwest::Version::HTTP_2);
     // What it makes of its own address is HTTPS.
     assert!(process.get("/sup.json").await.contains("https://127.0.0.1:"));
+    // A container's health check knows the scheme from the configuration.
+    let health = |listen: &str| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(["health", "-l", listen])
+            .env("TIDEGATE_CONFIG", "t.toml")
+            .current_dir(folder)
+            .output()
+            .unwrap()
+    };
+    let alive = health(&format!("0.0.0.0:{address}"));
+    assert!(alive.status.success() && alive.stdout.is_empty(), "{alive:?}");
+    let dead = health(&format!("127.0.0.1:{}", crate::support::process::free_port().await));
+    assert_eq!(dead.status.code(), Some(1));
+    assert!(String::from_utf8(dead.stderr).unwrap().contains("/healthz does not answer"));
     // Plain HTTP gets nothing.
     assert!(reqwest::get(format!("http://localhost:{address}/healthz")).await.is_err());
 
