@@ -54,7 +54,7 @@ section! {
         /// reading goes on.
         ///
         /// It is about that much: the files are counted every few seconds. At nine tenths of it the past is
-        /// pruned at once, as far as the limits in [publish] let it. It goes on by itself below 95 % of
+        /// pruned at once, as far as publish.versions and its like let it. It goes on by itself below 95 % of
         /// the limit; files that have grown shrink by "tidegate compact".
         max_size: Option<u64> = Maybe(Size), Words("none", "\"20GiB\"");
     }

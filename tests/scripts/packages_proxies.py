@@ -52,7 +52,7 @@ def start_caddy(program, folder, port, gateway, tls):
     )
     text = CADDYFILE.read_text()
     for old, new in [
-        ("\nfeeds.example.org {\n", f"\n{{\n\tadmin off\n\tauto_https disable_redirects\n\thttps_port {port}\n}}\n"
+        ("\nfeeds.example.org {\n", f"\n{{\n\tadmin off\n\tgrace_period 2s\n\tauto_https disable_redirects\n\thttps_port {port}\n}}\n"
          f"https://localhost:{port} {{\n\ttls {tls[0]} {tls[1]}\n"),
         ("reverse_proxy 127.0.0.1:8080 {", f"reverse_proxy {gateway.removeprefix('http://')} {{"),
     ]:
@@ -112,6 +112,8 @@ def check(name, start, program, folder, given):
         while b"news" not in stream.readline():
             if time.monotonic() - began > stage.WAIT:
                 return [f"{name}: the event never came"]
+        # Whoever ends waits for streams.
+        stream.close()
         connection.close()
         log = (folder / "gateway.log").read_text()
         return [f"{name}: {log}"] if "trusted_proxies" in log else []

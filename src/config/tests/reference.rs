@@ -11,7 +11,7 @@ const HEAD: &str = "\
 # out. `tidegate check -c FILE` names every mistake by file, line and key. Durations are whole
 # numbers with one unit: 90s, 5m, 24h, 30d. Relative paths are taken from the folder that the
 # program is started in. SIGHUP makes a running gateway read this file again; what needs a restart says so.
-# Each key of the tables up to [websub] can be set in the environment too: TIDEGATE_SERVER_LISTEN.
+# Each key of the tables from server to websub can be set in the environment too: TIDEGATE_SERVER_LISTEN.
 #
 # Written from src/config by a test: in the source, change it there.
 ";
