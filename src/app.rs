@@ -8,6 +8,7 @@ mod error;
 mod export;
 mod feeds;
 mod gateway;
+mod health;
 mod hub;
 mod import;
 mod names;
@@ -18,9 +19,11 @@ mod reach;
 mod replay;
 mod retention;
 mod serve;
+mod service;
 mod space;
 mod sup;
 mod titles;
+mod tls;
 mod token;
 mod translate;
 
@@ -29,6 +32,7 @@ pub use demo::{Demo, demo};
 pub use error::AppError;
 pub use export::{ExportOptions, export};
 pub use gateway::{Gateway, Outside};
+pub use health::{HealthOptions, health};
 pub use import::{
     ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
     import_at,

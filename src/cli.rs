@@ -47,6 +47,7 @@ fn run(command: Command) -> Result<(), AppError> {
             blocking(app::demo(args.options(has_colour)))?
         }
         Command::Check(args) => check(args.file().as_deref(), &mut std::io::stdout()),
+        Command::Health(args) => blocking(app::health(args.options()))?,
         Command::Replay(args) => app::replay(&args.options()),
         Command::Pull(args) => {
             logs::start(args.log);

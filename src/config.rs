@@ -27,6 +27,7 @@ mod size;
 mod store;
 mod sup;
 mod value;
+mod variables;
 mod web;
 mod webhook;
 mod websub;
@@ -45,6 +46,7 @@ pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
 pub use server::{AdminTokenSetting, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
+pub use variables::Variables;
 pub use web::{WebError, feed_address, public_address};
 pub use webhook::WebhookConfig;
 pub use websub::Websub;
@@ -92,10 +94,67 @@ pub struct Checked {
     pub warnings: Vec<Fault>,
     /// What it names and does not contain, each with its place and without a message.
     pub externals: Vec<(Fault, External)>,
+    /// What is written for the keys that need a restart, by table and key.
+    pub written: BTreeMap<String, WrittenKey>,
+}
+
+/// What is written for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenKey {
+    /// Where, without a message; at the head of its table where the key is absent.
+    pub place: Fault,
+    /// As it is written, or the default in words.
+    pub value: String,
+}
+
+impl Config {
+    /// Puts back what is in force of the keys that need a restart; names those that differed, by table and
+    /// key.
+    pub fn keep(&mut self, in_force: &Self) -> Vec<String> {
+        let mut kept = Vec::new();
+        server::KEYS.keep("server", &in_force.server, &mut self.server, &mut kept);
+        store::KEYS.keep("store", &in_force.store, &mut self.store, &mut kept);
+        polling::KEYS.keep("polling", &in_force.polling, &mut self.polling, &mut kept);
+        publish::KEYS.keep("publish", &in_force.publish, &mut self.publish, &mut kept);
+        sup::KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
+        websub::KEYS.keep("websub", &in_force.websub, &mut self.websub, &mut kept);
+        kept
+    }
+}
+
+impl Checked {
+    /// Says of each of these keys, which differ from what is in force, that it needs a restart. `started`: what
+    /// the gateway was started with.
+    pub fn restart_warnings(&self, kept: &[String], started: &Self) -> Vec<Fault> {
+        let warning = |key: &String| {
+            let in_force = started.written.get(key).map_or("what it was", |key| key.value.as_str());
+            let message =
+                format!("was changed and needs a restart; until then {in_force} stays in force");
+            let place = self.written.get(key).map(|key| key.place.clone());
+            let nowhere =
+                || Fault { file: String::new(), line: 0, key: key.clone(), message: String::new() };
+            Fault { message, ..place.unwrap_or_else(nowhere) }
+        };
+        kept.iter().map(warning).collect()
+    }
+}
+
+/// Reads and checks a configuration file, with what the environment says over it. Without a file every key
+/// has its default.
+pub fn load_with(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
+    let (file, text) = match path {
+        Some(path) => (path.display().to_string(), read_file(path)?),
+        None => Default::default(),
+    };
+    check_with(&file, &text, variables).map_err(ConfigError::Faults)
 }
 
 /// Reads and checks a configuration file.
 pub fn load(path: &Path) -> Result<Checked, ConfigError> {
+    load_with(Some(path), &Variables::default())
+}
+
+fn read_file(path: &Path) -> Result<String, ConfigError> {
     let file = path.display().to_string();
     let read = |source| ConfigError::Read { file: file.clone(), source };
     let mut bytes = Vec::new();
@@ -105,19 +164,23 @@ pub fn load(path: &Path) -> Result<Checked, ConfigError> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
         return Err(ConfigError::TooLarge { file, limit: FILE_LIMIT });
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = good.iter().filter(|b| **b == b'\n').count() + 1;
         ConfigError::Encoding { file: file.clone(), line }
-    })?;
-    check(&file, &text).map_err(ConfigError::Faults)
+    })
 }
 
 /// Checks the text of a configuration; `file` is its name for messages.
 pub fn check(file: &str, text: &str) -> Result<Checked, Faults> {
+    check_with(file, text, &Variables::default())
+}
+
+/// The same with what the environment says over it.
+pub fn check_with(file: &str, text: &str, variables: &Variables) -> Result<Checked, Faults> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (root, errors) = toml::de::DeTable::parse_recoverable(text);
-    let mut sheet = Sheet::new(file, text);
+    let mut sheet = Sheet::new(file, text, variables);
     for error in errors {
         sheet.syntax(&error);
     }
@@ -140,6 +203,16 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates }
 }
 
+/// The tables that stand once, with their keys.
+const SINGLE_TABLES: [(&str, &[KeyRow]); 6] = [
+    ("server", server::KEYS.rows),
+    ("store", store::KEYS.rows),
+    ("polling", polling::KEYS.rows),
+    ("publish", publish::KEYS.rows),
+    ("sup", sup::KEYS.rows),
+    ("websub", websub::KEYS.rows),
+];
+
 /// The tables of the file, with their keys.
 const TABLES: [(&str, &[KeyRow]); 9] = [
     ("server", server::KEYS.rows),
@@ -152,6 +225,17 @@ const TABLES: [(&str, &[KeyRow]); 9] = [
     ("feed", feeds::FEED_KEYS.rows),
     ("aggregate", feeds::AGGREGATE_KEYS.rows),
 ];
+
+/// The keys of the tables that stand once, and whether each needs a restart.
+#[cfg(test)]
+pub(crate) fn single_keys() -> Vec<(String, bool)> {
+    let restarts = |row: &KeyRow| row.effect == keys::Effect::Restart;
+    let named = |(table, rows): (&str, &'static [KeyRow])| {
+        let name = move |row: &'static KeyRow| (format!("{table}.{}", row.name), restarts(row));
+        rows.iter().map(name).collect::<Vec<_>>()
+    };
+    SINGLE_TABLES.into_iter().flat_map(named).collect()
+}
 
 #[cfg(test)]
 mod tests;

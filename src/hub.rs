@@ -219,8 +219,9 @@ impl Hub {
         self.0.look.notify_one();
     }
 
-    /// Goes on with another way of calling.
-    pub fn reconfigure(&self, calling: Calling) {
+    /// Goes on with another way of calling and other limits. Subscriptions that there are keep their leases.
+    pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
+        self.0.ledger.reconfigure(settings);
         *self.0.calling.write().unwrap_or_else(PoisonError::into_inner) = calling;
     }
 

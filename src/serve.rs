@@ -20,6 +20,7 @@ mod compressed;
 mod conditional;
 mod conflicts;
 mod connections;
+mod control;
 mod dashboard;
 mod delta;
 mod directory;
@@ -72,6 +73,7 @@ mod standing;
 mod sup;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod topics;
 mod unnamed_proxies;
 mod unsent_bodies;
@@ -80,6 +82,7 @@ mod webhook;
 pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use callback::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
+pub use control::{ReloadableSettings, SiteControl};
 pub use delta::DeltaViews;
 pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
@@ -89,6 +92,7 @@ pub use operator::{
     OperatorError, Put, PutFeed, Redacted,
 };
 
+pub use tls::{TlsError, TlsIdentity, TlsKeys};
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use crate::clock::Clock;
@@ -97,14 +101,15 @@ use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
 use admission::Admission;
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
-use client::Proxies;
 use conflicts::Contested;
+use control::SiteSettings;
 use directory::{DIRECTORY_AGE, Directory};
 use event_streams::EventStreams;
 use ipnet::IpNet;
@@ -186,15 +191,14 @@ struct AppState {
     hub: Option<Arc<dyn HubService>>,
     load: Arc<Load>,
     site: Site,
-    proxies: Proxies,
+    /// What changes when the configuration is read again.
+    settings: ArcSwap<SiteSettings>,
     unnamed_proxies: UnnamedProxies,
-    admin_token: AdminToken,
     sessions: Sessions,
     directory: Directory,
     admission: Arc<Admission>,
     about: about::FeedPages,
     shelf: Arc<RenditionCache>,
-    keeping: Keeping,
     counted: Counted,
     contested: Contested,
     conflicts: conflicts::ConflictPages,
@@ -224,6 +228,7 @@ type SharedState = Arc<AppState>;
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
         let ServerConfig { store, clock, operator, hub, load, settings, folder } = parts;
+        let reloadable = SiteSettings::new(&settings);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
         let site = Site {
@@ -258,9 +263,8 @@ impl AppState {
             hub,
             load,
             site,
-            proxies: Proxies::new(settings.trusted_proxies),
+            settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
-            admin_token: settings.admin_token,
             sessions: Sessions::default(),
             about: about::pages(Arc::clone(&admission), metrics.clone()),
             item_lists: item_list::pages(Arc::clone(&admission), metrics.clone()),
@@ -272,7 +276,6 @@ impl AppState {
             overview: dashboard::Overview::new(Arc::clone(&admission)),
             admission,
             shelf,
-            keeping: settings.keeping,
             counted,
             contested,
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),

@@ -30,13 +30,13 @@ mod state_watch;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
-pub use self::condition::{FreeBytes, StoreCondition, StoreStop};
+pub use self::condition::{FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::StoreError;
-pub use self::free_space::{FreeSpace, MeasuredSpace};
+pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
 };

@@ -1,9 +1,9 @@
 //! `tidegate demo`: the gateway in front of a small publisher of its own, and what happens as a story.
 
-use super::serve::{Signals, announce, run};
+use super::serve::{ConfigOrigin, Signals, announce, run};
 use super::token::DemoToken;
 use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside};
-use crate::config::Config;
+use crate::config::{Checked, Config};
 use crate::demo::{
     EVENTS_READ, FeedFacts, FeedFollower, Incident, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine,
     Storyteller, Welcome, configuration, own_version, publisher,
@@ -37,7 +37,8 @@ pub async fn demo(options: DemoOptions) -> Result<(), AppError> {
     let Demo { gateway, config, story, publishing, steps, shutdown, .. } = demo;
     let settings = ConfigSource::Fixed(Box::new(config));
     let telling = tell(story, steps, &options);
-    let ended = run(gateway, &mut signals, &settings, telling).await;
+    let running = ConfigOrigin { settings: &settings, started: &Checked::default() };
+    let ended = run(gateway, &mut signals, &running, telling).await;
     end_publisher(publishing, &shutdown).await?;
     ended
 }

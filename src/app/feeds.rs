@@ -7,7 +7,7 @@ use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use crate::record::{self, Observation};
 use crate::status::TicksAhead;
-use crate::store::{CommitError, Store, StoreError};
+use crate::store::{CommitError, FreeSpace, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,19 +64,19 @@ pub(super) async fn reconcile(
 pub(super) async fn run_maintenance(
     store: Arc<dyn Store>,
     (clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
-    desk: Arc<AdminService>,
+    (desk, space): (Arc<AdminService>, Option<Arc<FreeSpace>>),
     cancel: CancellationToken,
 ) {
     tokio::join!(
         titles::maintain_titles(store.as_ref(), running.as_ref(), &desk, &cancel),
-        age(store.as_ref(), (clock.as_ref(), running.as_ref()), &desk, &cancel),
+        age(store.as_ref(), (clock.as_ref(), running.as_ref()), (&desk, space.as_deref()), &cancel),
     );
 }
 
 async fn age(
     store: &dyn Store,
     (clock, running): (&dyn Clock, &dyn Clock),
-    desk: &AdminService,
+    (desk, space): (&AdminService, Option<&FreeSpace>),
     cancel: &CancellationToken,
 ) {
     let mut wait = AGE_FIRST;
@@ -84,6 +84,7 @@ async fn age(
         tokio::select! {
             () = cancel.cancelled() => return note(store, running.now()).await,
             () = tokio::time::sleep(wait) => {}
+            () = near_limit(space) => {}
         }
         wait = AGE_EVERY;
         if let Err(error) = age_all(store, desk).await {
@@ -96,6 +97,14 @@ async fn age(
         if let Err(error) = kept {
             tracing::warn!(%error, "what need not be kept could not be taken out");
         }
+    }
+}
+
+/// Waits until the data folder comes near the limit on its size; for ever where none is watched.
+async fn near_limit(space: Option<&FreeSpace>) {
+    match space {
+        Some(space) => space.near_limit().await,
+        None => std::future::pending().await,
     }
 }
 

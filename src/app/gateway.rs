@@ -2,6 +2,7 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
+use super::tls::{self, CertificateFiles};
 use super::{AppError, aggregates, disk, feeds, retention, space, token, translate};
 use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::Config;
@@ -23,16 +24,19 @@ pub struct Outside {
     pub clock: Arc<dyn Clock>,
     /// Measures the space on the store's file system; `None`: as the system says.
     pub space: Option<Arc<FreeSpace>>,
+    /// Where to listen, instead of `server.listen`: a socket that a service manager opened.
+    pub listener: Option<Arc<std::net::TcpListener>>,
 }
 
 impl Default for Outside {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), space: None }
+        Self { clock: Arc::new(SystemClock), space: None, listener: None }
     }
 }
 
 /// A gateway that polls and serves until it is stopped.
 pub struct Gateway {
+    origin: String,
     address: SocketAddr,
     desk: Arc<AdminService>,
     store: Arc<dyn Store>,
@@ -72,20 +76,20 @@ impl Gateway {
         let clock = outside.clock;
         let space = space::watched(config, outside.space);
         let store = open(config, Arc::clone(&clock), space.clone()).await?;
-        let listen = config.server.listen;
-        let listener = TcpListener::bind(listen).await.map_err(|error| refused(listen, error))?;
+        let listener = listen(config.server.listen, outside.listener.as_deref()).await?;
         let address = listener
             .local_addr()
             .map_err(|error| AppError::run("the listening address is unknown", error))?;
-        let public_url =
-            config.server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let origin = config.server.origin(address);
+        let tls = tls::keys(config, clock.now())?;
+        let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::kind(config).is_some();
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
-        let services = translate::fetch(config, &public_url)?;
+        let services = translate::services(translate::fetch_settings(config, &public_url))?;
         let calling = translate::calling(config, &services);
         let last = retention::last_running(store.as_ref(), clock.as_ref()).await;
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
@@ -130,10 +134,7 @@ impl Gateway {
             periods: translate::periods(config),
             hub: hub.is_some(),
             cloud: hub.is_some() && config.websub.rsscloud,
-            keeping: serve::Keeping {
-                archives: translate::archives(config),
-                past: translate::retention(config),
-            },
+            keeping: translate::keeping(config),
         };
         let parts = serve::ServerConfig {
             store: Arc::clone(&store),
@@ -144,14 +145,17 @@ impl Gateway {
             settings,
             folder: keeps.then(|| config.store.path.clone()),
         };
-        let server = SiteServer::new(parts, serving.clone());
+        let keys = tls.as_ref().map(CertificateFiles::keys);
+        let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
+        desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
         let serve_task = tokio::spawn(server.run(listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
+        let wall = Arc::clone(&clock);
         let age_task = tokio::spawn(feeds::run_maintenance(
             Arc::clone(&store),
             (clock, running),
-            Arc::clone(&desk),
+            (Arc::clone(&desk), space.clone()),
             polling.clone(),
         ));
         let watched = polling.clone();
@@ -159,12 +163,16 @@ impl Gateway {
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
+        if let Some(tls) = tls {
+            tokio::spawn(tls::watch(tls, Arc::clone(&wall), polling.clone()));
+        }
         let gather_task = tokio::spawn(aggregates::gather(
             Arc::clone(&store),
             Arc::clone(&desk),
             polling.clone(),
         ));
         Ok(Self {
+            origin,
             address,
             gather_task,
             desk,
@@ -176,6 +184,11 @@ impl Gateway {
             age_task,
             hub_task,
         })
+    }
+
+    /// Where it is reached at the address that it listens on: `http://127.0.0.1:8080`.
+    pub fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// The address that it listens on.
@@ -193,10 +206,10 @@ impl Gateway {
         Arc::clone(&self.desk) as Arc<dyn serve::Operator>
     }
 
-    /// Goes on with another configuration: feeds and polling. What needs a restart (address,
-    /// store, endpoint, publishing) is named in the answer.
+    /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
+    /// name: what is in force of them stays. Where it fails, nothing has changed but for feeds that were stored.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        self.desk.reload(config).await
+        self.desk.reload(config.clone()).await
     }
 
     /// Whether serving, polling or the hub has ended by itself.
@@ -228,6 +241,21 @@ impl Gateway {
     }
 }
 
+/// Listens at an address, or on a socket that is there already.
+async fn listen(
+    address: SocketAddr,
+    given: Option<&std::net::TcpListener>,
+) -> Result<TcpListener, AppError> {
+    let Some(given) = given else {
+        return TcpListener::bind(address).await.map_err(|error| refused(address, error));
+    };
+    let taken = given.try_clone().and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    });
+    taken.map_err(|error| AppError::run("the socket that was handed over is of no use", error))
+}
+
 /// The hub, where the operator wants one.
 async fn open_hub(
     config: &Config,
@@ -253,14 +281,15 @@ async fn open(
     clock: Arc<dyn Clock>,
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
+    let limits = translate::space(config);
     let Some(request) = disk::request(config) else {
         let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
-        return Ok(Arc::new(space::limit(store, space)));
+        return Ok(Arc::new(space::limit(store, space, limits)));
     };
     let open = move || {
         let store = EmbeddedStore::open_on_disk(request, clock)?;
-        Ok::<_, StoreError>(space::limit(store, space))
+        Ok::<_, StoreError>(space::limit(store, space, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;
     let store = opened

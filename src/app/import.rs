@@ -8,7 +8,7 @@ mod state;
 pub use left_out::LeftOutCredentials;
 pub use plan::{ImportPlan, RefusedOutline};
 
-use super::{AppError, ConfigSource, disk, space};
+use super::{AppError, ConfigSource, disk, space, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::model::{FeedRecord, Time};
@@ -130,10 +130,10 @@ pub(super) async fn open_to_copy(
 ) -> Result<Arc<EmbeddedStore>, AppError> {
     let request = DiskRequest { takes_moved, ..on_disk(config)? };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let watched = space::watched(config, None);
+    let (watched, limits) = (space::watched(config, None), translate::space(config));
     let open = move || {
         let store = EmbeddedStore::open_on_disk(request, clock)?;
-        Ok(space::limit(store, watched))
+        Ok(space::limit(store, watched, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| AppError::run("the store could not be opened", error))?;

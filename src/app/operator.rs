@@ -10,13 +10,14 @@ mod local;
 mod pending;
 mod preview;
 mod redact;
+mod reload;
 
 pub(super) use gather::Gathered;
 
 use self::hold::in_words;
-use super::{AppError, feeds, translate};
+use super::translate;
 use crate::clock::Clock;
-use crate::config::{Config, Websub};
+use crate::config::Config;
 use crate::fetch::Services;
 use crate::hub::Hub;
 use crate::model::{
@@ -35,7 +36,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{Mutex, Semaphore};
 
 /// The operator's desk.
@@ -51,7 +52,8 @@ pub(super) struct AdminService {
     config: RwLock<Config>,
     public_url: String,
     hub: Option<Hub>,
-    retention: Retention,
+    /// What a reload reaches beside polling and the hub.
+    reloaded: OnceLock<reload::Reloaded>,
     closing: AtomicBool,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
@@ -70,8 +72,7 @@ impl AdminService {
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
-        let retention = translate::retention(config);
-        let config = RwLock::new(without_feeds(config));
+        let config = RwLock::new(reload::without_feeds(config));
         let closing = AtomicBool::new(false);
         let changing = Mutex::new(());
         Self {
@@ -83,7 +84,7 @@ impl AdminService {
             config,
             public_url,
             hub,
-            retention,
+            reloaded: OnceLock::new(),
             closing,
             changing,
             gathered: gathered::AggregateBoard::default(),
@@ -100,8 +101,8 @@ impl AdminService {
         self.poller.decisions().claim()
     }
 
-    pub(super) const fn retention(&self) -> Retention {
-        self.retention
+    pub(super) fn retention(&self) -> Retention {
+        translate::retention(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Decides over the newest snapshot of a feed and commits; answers what was decided.
@@ -112,39 +113,6 @@ impl AdminService {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
-    }
-
-    /// Takes a new configuration; names what needs a restart.
-    pub(super) async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        let _one = self.changing.lock().await;
-        let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut restart = Vec::new();
-        let parts = [
-            ("server", before.server != config.server),
-            ("store", before.store != config.store),
-            ("publish", before.publish != config.publish),
-            ("sup", before.sup != config.sup),
-            ("websub", of_the_hub(&before) != of_the_hub(config)),
-        ];
-        restart
-            .extend(parts.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()));
-        let services = translate::fetch(config, &self.public_url)?;
-        if let Some(hub) = &self.hub {
-            hub.reconfigure(translate::calling(config, &services));
-        }
-        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services.clone();
-        let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        let polling = translate::polling(config, &self.public_url);
-        self.poller.reconfigure(polling, services).await.map_err(stopped)?;
-        for record in feeds::reconcile(self.store.as_ref(), config, self.clock.now()).await? {
-            self.poller.put(record).await.map_err(stopped)?;
-        }
-        self.open_all().await;
-        if let Some(hub) = &self.hub {
-            super::hub::keep_webhooks(hub, config, self.store.as_ref()).await;
-        }
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
-        Ok(restart)
     }
 
     async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
@@ -231,29 +199,6 @@ fn taken(before: &FeedRecord) -> OperatorError {
         ),
         _ => format!("there is a feed {name} already; choose another name"),
     })
-}
-
-/// A configuration but for its feeds, of which there may be many, and which the store has.
-fn without_feeds(config: &Config) -> Config {
-    // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, hosts, feeds: _, aggregates: _ } =
-        config;
-    Config {
-        server: server.clone(),
-        store: store.clone(),
-        polling: polling.clone(),
-        publish: publish.clone(),
-        sup: sup.clone(),
-        websub: websub.clone(),
-        hosts: hosts.clone(),
-        feeds: Vec::new(),
-        aggregates: Vec::new(),
-    }
-}
-
-/// What is said of our own hub; hubs of upstreams are taken up or left at once.
-fn of_the_hub(config: &Config) -> Websub {
-    Websub { subscribe: None, ..config.websub.clone() }
 }
 
 fn stopped(error: PollError) -> OperatorError {

@@ -1,18 +1,19 @@
 //! What the subcommands are asked to do, already checked.
 
 use super::AppError;
-use crate::config::{self, Checked, Config, ConfigError, Overrides};
+use crate::config::{self, Checked, Config, ConfigError, Overrides, Variables};
 use crate::model::Without;
 use crate::pull::PullLimits;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
 /// Where the configuration comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigSource {
-    /// A file, where there is one, and the command line over it. Read again at SIGHUP.
+    /// A file, where there is one, over it the environment, and over that the command line. Read again at
+    /// SIGHUP.
     File {
         /// The file; `None`: every key has its default.
         path: Option<PathBuf>,
@@ -34,10 +35,29 @@ impl ConfigSource {
         Ok(checked)
     }
 
+    /// The file that is read; `None`: there is none.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => path.as_deref(),
+            Self::Fixed(_) => None,
+        }
+    }
+
+    /// Goes by the address of a socket that was handed over, whatever else says where to listen.
+    pub fn listen_on(&mut self, listener: &std::net::TcpListener) -> Result<(), AppError> {
+        let address = listener.local_addr().map_err(|error| {
+            AppError::run("the socket that was handed over has no address", error)
+        })?;
+        if let Self::File { overrides, .. } = self {
+            overrides.listen = Some(address);
+        }
+        Ok(())
+    }
+
     fn read(&self) -> Result<Checked, ConfigError> {
         match self {
             Self::File { path, overrides } => {
-                let checked = path.as_deref().map(config::load).transpose()?.unwrap_or_default();
+                let checked = config::load_with(path.as_deref(), &variables())?;
                 Ok(overrides.apply(checked))
             }
             Self::Fixed(config) => {
@@ -45,6 +65,12 @@ impl ConfigSource {
             }
         }
     }
+}
+
+/// The settings of the environment. What is no text is as it can be shown, so that its fault is named.
+pub fn variables() -> Variables {
+    let shown = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    Variables::new(std::env::vars_os().map(|(name, value)| (shown(name), shown(value))))
 }
 
 /// The environment variable that has the public address where nothing else names one.

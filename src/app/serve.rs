@@ -1,11 +1,13 @@
 //! `tidegate serve`: runs until it is told to stop.
 
+use super::service::{self, ServiceManager};
 use super::{
     AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, find_externals,
     polled_twice,
 };
-use crate::config::{Checked, Fault};
+use crate::config::{Checked, Config, Fault, StoreKind};
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,7 +16,12 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until SIGTERM or SIGINT; SIGHUP reads the configuration again.
 pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
-    let checked = options.settings.load()?;
+    let ServeOptions { mut settings } = options;
+    let listener = service::listener()?;
+    if let Some(listener) = &listener {
+        settings.listen_on(listener)?;
+    }
+    let mut checked = settings.load()?;
     warn(&checked.warnings);
     find_externals(&checked)?;
     demand_public_url(&checked.config.server)?;
@@ -22,27 +29,62 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
         tracing::warn!("{sentence}");
     }
     let mut signals = Signals::new()?;
-    let gateway = Gateway::start(&checked.config, Outside::default()).await?;
-    announce(&format!("listening on http://{}", gateway.address()))?;
+    let outside = Outside { listener: listener.map(Arc::new), ..Outside::default() };
+    let gateway = Gateway::start(&checked.config, outside).await?;
+    tell_of_start(&gateway, &settings, &checked.config).await;
+    announce(&format!("listening on {}", gateway.origin()))?;
     // From here on the store has the feeds.
-    drop(checked);
-    run(gateway, &mut signals, &options.settings, std::future::pending()).await
+    checked.config = Config::default();
+    let running = ConfigOrigin { settings: &settings, started: &checked };
+    run(gateway, &mut signals, &running, std::future::pending()).await
+}
+
+/// Logs what was started with what, in one line.
+async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Config) {
+    let feeds = gateway.store().feed_list().await.map_or(0, |feeds| feeds.len());
+    let (kind, data) = match config.store.kind {
+        StoreKind::Memory => ("memory", "none".to_owned()),
+        kind => (kind.name(), config.store.path.display().to_string()),
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        config = settings.file().map_or_else(|| "none".to_owned(), |file| file.display().to_string()),
+        feeds,
+        store = kind,
+        data,
+        listen = %gateway.origin(),
+        "the gateway has started"
+    );
+}
+
+/// Where the configuration of a running gateway comes from.
+pub(super) struct ConfigOrigin<'c> {
+    pub(super) settings: &'c ConfigSource,
+    /// What it was started with, without its feeds.
+    pub(super) started: &'c Checked,
 }
 
 /// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
     gateway: Gateway,
     signals: &mut Signals,
-    settings: &ConfigSource,
+    running: &ConfigOrigin<'_>,
     beside: impl Future<Output = Result<(), AppError>>,
 ) -> Result<(), AppError> {
     let mut beside = std::pin::pin!(beside);
+    let manager = ServiceManager::from_environment();
+    manager.tell_ready(&gateway).await;
+    let watchdog = manager.start_watchdog(gateway.store());
     let ended = loop {
         tokio::select! {
             _ = signals.terminate.recv() => break Ok(()),
             _ = signals.interrupt.recv() => break Ok(()),
             ended = &mut beside => break ended,
-            _ = signals.hangup.recv() => reload(&gateway, settings).await,
+            _ = signals.hangup.recv() => {
+                manager.tell_reloading();
+                reload(&gateway, running).await;
+                manager.tell_ready(&gateway).await;
+            }
             () = tokio::time::sleep(WATCH_EVERY) => {
                 if gateway.has_failed() {
                     break Ok(());
@@ -51,27 +93,25 @@ pub(super) async fn run(
         }
     };
     tracing::info!("stopping");
-    gateway.stop().await.and(ended)
+    manager.tell_stopping();
+    let stopped = gateway.stop().await;
+    watchdog.abort();
+    stopped.and(ended)
 }
 
 /// Reads the configuration again; a wrong one changes nothing.
-async fn reload(gateway: &Gateway, settings: &ConfigSource) {
-    let taken = match settings.load().and_then(|checked| find_externals(&checked).map(|()| checked))
-    {
-        Ok(Checked { config, warnings, .. }) => {
-            warn(&warnings);
-            gateway.reload(&config).await
-        }
+async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
+    let read = running.settings.load();
+    let read = read.and_then(|checked| find_externals(&checked).map(|()| checked));
+    let taken = match read {
+        Ok(checked) => gateway.reload(&checked.config).await.map(|kept| (checked, kept)),
         Err(error) => Err(error),
     };
     match taken {
-        Ok(restart) if restart.is_empty() => tracing::info!("the configuration was read again"),
-        Ok(restart) => {
-            let sections = restart.join(", ");
-            tracing::warn!(
-                sections,
-                "the configuration was read again; changes in these sections need a restart"
-            );
+        Ok((checked, kept)) => {
+            warn(&checked.warnings);
+            warn(&checked.restart_warnings(&kept, running.started));
+            tracing::info!(restart = kept.len(), "the configuration was read again");
         }
         Err(error) => {
             tracing::error!(

@@ -1,7 +1,7 @@
 //! The administration token: configured, from the environment, or made at the first start.
 
-use super::AppError;
-use crate::config::{AdminTokenSetting, SecretToken};
+use super::{AppError, disk};
+use crate::config::{AdminTokenSetting, Config, SecretToken};
 use crate::serve;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -36,6 +36,20 @@ pub(super) fn admin_token(
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))?;
     serve::AdminToken::new(checked.reveal())
         .map_err(|why| AppError::Input(format!("the administration token is of no use: {why}")))
+}
+
+/// The token of a configuration that was read again; `None`: it stays. One that lies in a file is read again,
+/// and one that was made for a gateway that keeps nothing stays as long as none is configured.
+pub(super) fn changed(
+    before: &Config,
+    now: &Config,
+) -> Result<Option<serve::AdminToken>, AppError> {
+    let (setting, keeps) = (&now.server.admin_token, disk::kind(now).is_some());
+    let was_unset = before.server.admin_token == AdminTokenSetting::Unset;
+    if !keeps && was_unset && *setting == AdminTokenSetting::Unset {
+        return Ok(None);
+    }
+    admin_token(setting, &now.store.path, keeps).map(Some)
 }
 
 /// The token of the environment; an empty one is none.

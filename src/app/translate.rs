@@ -11,14 +11,14 @@ use crate::hub;
 use crate::poll::{Pace, PollSettings};
 use crate::render;
 use crate::serve;
-use crate::store::Retention;
+use crate::store::{Retention, SpaceLimits};
 use crate::websub::Leases;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The client that every outgoing request goes through.
-pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppError> {
-    let settings = FetchSettings {
+/// What the client is told that every outgoing request goes through.
+pub(super) fn fetch_settings(config: &Config, public_url: &str) -> FetchSettings {
+    FetchSettings {
         user_agent: Some(config.polling.user_agent.clone()),
         about_url: config.server.public_url.is_some().then(|| public_url.to_owned()),
         allow_private: allow_private(config),
@@ -26,7 +26,11 @@ pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppEr
         proxy_resolves: config.polling.proxy_resolves,
         ca_file: config.polling.ca_file.clone(),
         ..FetchSettings::default()
-    };
+    }
+}
+
+/// The client that every outgoing request goes through.
+pub(super) fn services(settings: FetchSettings) -> Result<Services, AppError> {
     fetch::services(settings)
         .map_err(|error| AppError::run("the HTTP client could not be made", error))
 }
@@ -36,6 +40,10 @@ pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
     let found = config::look_up(checked, |external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
         External::Certificates(path) => fetch::check_certificates(path),
+        External::KeyPair { certificate, key } => {
+            let loaded = serve::TlsIdentity::load(certificate, key);
+            loaded.map(|_| ()).map_err(|error| error.to_string())
+        }
     });
     found.map_err(|faults| ConfigError::Faults(faults).into())
 }
@@ -94,6 +102,16 @@ pub(super) fn retention(config: &Config) -> Retention {
         age: publish.versions_age.unwrap_or(Retention::default().age),
         bytes: publish.versions_bytes,
     }
+}
+
+/// How much is kept of every feed.
+pub(super) fn keeping(config: &Config) -> serve::Keeping {
+    serve::Keeping { archives: archives(config), past: retention(config) }
+}
+
+/// How much space must stay free, and how much may be taken.
+pub(super) fn space(config: &Config) -> SpaceLimits {
+    SpaceLimits { min_free: config.store.min_free, max_size: config.store.max_size }
 }
 
 /// How archives are made and kept.

@@ -1,8 +1,8 @@
 //! What can be typed.
 
 use crate::app::{
-    CompactOptions, ConfigSource, DemoOptions, ExportOptions, ImportOptions, PullOptions,
-    ReplayOptions, ServeOptions, SupOptions, rule_names,
+    CompactOptions, ConfigSource, DemoOptions, ExportOptions, HealthOptions, ImportOptions,
+    PullOptions, ReplayOptions, ServeOptions, SupOptions, rule_names,
 };
 use crate::config::{Overrides, WebError, duration, feed_address, public_address};
 use crate::model::Without;
@@ -15,6 +15,9 @@ use url::Url;
 
 /// The configuration file that is read where none is named and this one exists.
 pub const DEFAULT_FILE: &str = "config/tidegate.toml";
+
+/// The environment variable that names the configuration file where the command line names none.
+const FILE_VARIABLE: &str = "TIDEGATE_CONFIG";
 
 /// A gateway that gives plain Atom and RSS feeds memory: version histories, tombstones and change
 /// windows.
@@ -35,6 +38,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Check the configuration: exit 0, or exit 2 with every mistake by file, line and key
     Check(CheckArgs),
+    /// Ask the gateway on this machine whether it lives: exit 0, or exit 1
+    Health(HealthArgs),
     /// Take recorded documents through the gateway, with no network and no server
     Replay(ReplayArgs),
     /// Keep a local replica of a feed: sync markup followed, archives read
@@ -105,10 +110,12 @@ impl ServeArgs {
     }
 }
 
-/// The file that was named, whether it exists or not; else the default one where it exists.
+/// The file that was named, whether it exists or not; else that of the environment, likewise; else the
+/// default one where it exists.
 fn file(named: Option<&Path>) -> Option<PathBuf> {
+    let variable = std::env::var_os(FILE_VARIABLE).filter(|file| !file.is_empty());
     let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
-    named.map(Path::to_path_buf).or_else(default)
+    named.map(Path::to_path_buf).or_else(|| variable.map(PathBuf::from)).or_else(default)
 }
 
 /// `tidegate demo`.
@@ -154,6 +161,26 @@ impl CheckArgs {
     /// The file to check; `None` where none was named and the default one is not there.
     pub fn file(&self) -> Option<PathBuf> {
         file(self.config.as_deref())
+    }
+}
+
+/// `tidegate health`.
+#[derive(Debug, Args)]
+pub struct HealthArgs {
+    /// The configuration file of the gateway [default: config/tidegate.toml where that exists]
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The address that it listens on [default: that of the configuration]
+    #[arg(short, long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+}
+
+impl HealthArgs {
+    /// Which gateway is asked.
+    pub fn options(self) -> HealthOptions {
+        let path = file(self.config.as_deref());
+        let overrides = Overrides { listen: self.listen, ..Overrides::default() };
+        HealthOptions { settings: ConfigSource::File { path, overrides } }
     }
 }
 

@@ -1,9 +1,7 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
-use crate::app::{
-    AppError, demand_public_url, find_externals, polled_twice, public_url_of_environment,
-};
-use crate::config::{self, AllowPrivateSetting, Checked, StoreKind, written};
+use crate::app::{AppError, ConfigSource, demand_public_url, find_externals, polled_twice};
+use crate::config::{AllowPrivateSetting, Checked, Overrides, StoreKind, written};
 use crate::model::counted;
 use std::io::Write;
 use std::path::Path;
@@ -12,13 +10,10 @@ use std::path::Path;
 ///
 /// `None`: there is no file, and the defaults are what holds.
 pub fn check(file: Option<&Path>, out: &mut impl Write) -> Result<(), AppError> {
-    let mut checked = file.map(config::load).transpose()?.unwrap_or_default();
+    let path = file.map(Path::to_path_buf);
+    let checked = ConfigSource::File { path, overrides: Overrides::default() }.load()?;
     find_externals(&checked)?;
-    let server = &mut checked.config.server;
-    if server.public_url.is_none() {
-        server.public_url = public_url_of_environment()?;
-    }
-    demand_public_url(server).map_err(|error| match file {
+    demand_public_url(&checked.config.server).map_err(|error| match file {
         Some(file) => AppError::Input(format!("{}: {error}", file.display())),
         None => error,
     })?;
@@ -37,7 +32,7 @@ fn summary(name: &str, checked: &Checked) -> String {
     lines.extend(polled_twice(config).iter().map(|said| format!("warning: {said}")));
     lines.push(format!("{name}: good"));
     let server = &config.server;
-    let shown = server.public_url.clone().unwrap_or_else(|| format!("http://{}", server.listen));
+    let shown = server.public_url.clone().unwrap_or_else(|| server.origin(server.listen));
     lines.push(format!("  listens on {}, known as {shown}", server.listen));
     lines.push(match config.store.kind {
         StoreKind::Sled | StoreKind::Fjall => {
@@ -77,6 +72,7 @@ fn summary(name: &str, checked: &Checked) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
 
     fn describe(text: &str) -> String {
         summary("f.toml", &config::check("f.toml", text).unwrap())

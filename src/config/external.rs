@@ -11,6 +11,13 @@ pub enum External {
     Secret(SecretSource),
     /// A file with certificates.
     Certificates(PathBuf),
+    /// A certificate and its key, which the gateway shows.
+    KeyPair {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+    },
 }
 
 /// Looks everything up that a configuration names; what cannot be had is a fault at its place.

@@ -8,9 +8,9 @@ pub const FAULTS_SHOWN: usize = 500;
 /// One mistake, or one warning: where it stands, which key, and what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fault {
-    /// The file, as it was named.
+    /// The file, as it was named; or the variable of the environment.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 where it is no file.
     pub line: usize,
     /// The key with its table (`polling.min_interval`); empty where the syntax is broken.
     pub key: String,
@@ -20,7 +20,10 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
+        match self.line {
+            0 => write!(f, "{}: ", self.file)?,
+            line => write!(f, "{}:{line}: ", self.file)?,
+        }
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }

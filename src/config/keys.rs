@@ -15,6 +15,26 @@ pub(super) struct KeyRow {
     pub(super) preset: Preset,
     /// What may be written.
     pub(super) allowed: fn() -> String,
+    pub(super) effect: Effect,
+}
+
+/// When a changed value takes effect in a running gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// When the configuration is read again (SIGHUP).
+    Reload,
+    /// When the gateway is started again.
+    Restart,
+}
+
+impl KeyRow {
+    /// What holds where the key is absent, in words.
+    pub(super) fn default_in_words(&self) -> &'static str {
+        match self.preset {
+            Preset::Value(text) | Preset::Shown(text, ..) => text,
+            Preset::Words(words, _) => words,
+        }
+    }
 }
 
 /// What holds where a key is absent.
@@ -31,10 +51,14 @@ pub(super) enum Preset {
 /// Reads a value into its field; false where it is of no use.
 pub(super) type Reader<T> = fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool;
 
-/// The keys of a table, and how each is read.
+/// Puts the value in force back into what was read; whether it differed.
+pub(super) type Keeper<T> = fn(&T, &mut T) -> bool;
+
+/// The keys of a table, how each is read, and how those that need a restart are kept.
 pub(super) struct KeyTable<T: 'static> {
     pub(super) rows: &'static [KeyRow],
     pub(super) readers: &'static [Reader<T>],
+    pub(super) keepers: &'static [Option<Keeper<T>>],
 }
 
 impl<T> KeyTable<T> {
@@ -42,6 +66,16 @@ impl<T> KeyTable<T> {
     pub(super) fn find(&self, key: &str) -> Option<(&'static str, Reader<T>)> {
         let at = self.rows.iter().position(|row| row.name == key)?;
         Some((self.rows.get(at)?.name, *self.readers.get(at)?))
+    }
+
+    /// Puts the values in force back of the keys that need a restart; notes those that differed, each with the
+    /// name of the table.
+    pub(super) fn keep(&self, table: &str, in_force: &T, read: &mut T, kept: &mut Vec<String>) {
+        for (row, keep) in self.rows.iter().zip(self.keepers) {
+            if keep.is_some_and(|keep| keep(in_force, read)) {
+                kept.push(format!("{table}.{}", row.name));
+            }
+        }
     }
 
     /// Puts the values in place that hold where the keys are absent.
@@ -56,21 +90,48 @@ impl<T> KeyTable<T> {
     }
 }
 
-/// The keys of a table: for each its words, its name, its field, its kind and its preset.
+/// The keys of a table: for each its words, its name, its field, its kind and its preset. `at restart`: a
+/// changed value takes effect when the gateway is started again.
 macro_rules! keys {
-    ($target:ty; $( $(#[doc = $words:literal])* $name:ident => $($field:ident).+: $kind:expr, $preset:expr; )+) => {
+    ($target:ty; $( $(#[doc = $words:literal])* $name:ident => $($field:ident).+: $kind:expr, $preset:expr $(, at $when:ident)?; )+) => {
         $crate::config::keys::KeyTable::<$target> {
             rows: &[$( $crate::config::keys::KeyRow {
                 name: stringify!($name),
                 words: concat!($($words, "\n"),*),
                 preset: $preset,
                 allowed: || $crate::config::kinds::Kind::allowed(&$kind),
+                effect: $crate::config::keys::effect!($($when)?),
             } ),+],
             readers: &[$( |node, mistakes, target| {
                 let read = $crate::config::kinds::Kind::read(&$kind, node, mistakes);
                 read.map(|read| target.$($field).+ = read).is_some()
             } ),+],
+            keepers: &[$( $crate::config::keys::keeper!($($field).+ $(, $when)?) ),+],
         }
+    };
+}
+
+/// When a key takes effect.
+macro_rules! effect {
+    () => {
+        $crate::config::keys::Effect::Reload
+    };
+    (restart) => {
+        $crate::config::keys::Effect::Restart
+    };
+}
+
+/// How the value in force of a key is kept.
+macro_rules! keeper {
+    ($($field:ident).+) => {
+        None
+    };
+    ($($field:ident).+, restart) => {
+        Some(|in_force, read| {
+            let differs = in_force.$($field).+ != read.$($field).+;
+            read.$($field).+.clone_from(&in_force.$($field).+);
+            differs
+        })
     };
 }
 
@@ -80,7 +141,7 @@ macro_rules! section {
     (
         $(#[$about:meta])*
         pub struct $name:ident {
-            $( $(#[doc = $words:literal])* $field:ident: $value:ty = $kind:expr, $preset:expr $(, blank $blank:expr)?; )+
+            $( $(#[doc = $words:literal])* $field:ident: $value:ty = $kind:expr, $preset:expr $(, blank $blank:expr)? $(, at $when:ident)?; )+
         }
         $( keys { $($further:tt)+ } )?
         $( fields { $( $(#[$said:meta])* $extra:ident: $extra_value:ty = $extra_preset:expr; )+ } )?
@@ -94,7 +155,7 @@ macro_rules! section {
 
         pub(super) const KEYS: $crate::config::keys::KeyTable<$name> = $crate::config::keys::keys! {
             $name;
-            $( $(#[doc = $words])* $field => $field: $kind, $preset; )+
+            $( $(#[doc = $words])* $field => $field: $kind, $preset $(, at $when)?; )+
             $( $($further)+ )?
         };
 
@@ -121,4 +182,4 @@ macro_rules! blank {
     };
 }
 
-pub(super) use {blank, keys, section};
+pub(super) use {blank, effect, keeper, keys, section};

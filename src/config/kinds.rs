@@ -28,6 +28,11 @@ fn refuse<T>(node: &ConfigNode<'_>, wanted: &str, mistakes: &mut Mistakes) -> Op
     None
 }
 
+/// Whether a mistake is that of a value of another kind than the key takes.
+pub(super) fn is_of_wrong_kind(message: &str) -> bool {
+    message.starts_with("is a ")
+}
+
 fn read_text<T, E: Display>(
     node: &ConfigNode<'_>,
     mistakes: &mut Mistakes,

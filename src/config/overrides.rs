@@ -1,6 +1,6 @@
 //! What the command line says over the file.
 
-use super::{AllowPrivateSetting, Checked, Config, FeedConfig, feed_name};
+use super::{AllowPrivateSetting, Checked, Config, Fault, FeedConfig, WrittenKey, feed_name};
 use crate::model::{FeedOptions, FeedSource};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,6 +24,18 @@ pub struct Overrides {
 impl Overrides {
     /// Puts them over what the file says.
     pub fn apply(&self, mut checked: Checked) -> Checked {
+        let shown = [
+            ("server.listen", "--listen", self.listen.map(|listen| listen.to_string())),
+            ("store.path", "--data", self.data.as_ref().map(|data| data.display().to_string())),
+            ("server.public_url", "--public-url", self.public_url.clone()),
+        ];
+        for (key, option, value) in shown {
+            if let Some(value) = value {
+                let (file, key) = (option.to_owned(), key.to_owned());
+                let place = Fault { file, line: 0, key: key.clone(), message: String::new() };
+                checked.written.insert(key, WrittenKey { place, value });
+            }
+        }
         let config = &mut checked.config;
         config.server.listen = self.listen.unwrap_or(config.server.listen);
         if let Some(data) = &self.data {

@@ -33,24 +33,24 @@ section! {
         endpoint: Option<EndpointId> = Maybe(Parsed(
             "`A-Z`, `a-z`, `0-9`, `.`, `:`, `-`",
             EndpointId::own,
-        )), Words("a random one", "\"feeds.example.org\"");
+        )), Words("a random one", "\"feeds.example.org\""), at restart;
         /// The dialect of the sync markup where a request has no `?sx=`.
         dialect: SyncDialect = OneOf(&[
             ("sse", SyncDialect::Sse),
             ("feedsync", SyncDialect::FeedSync),
             ("sse-0.91", SyncDialect::Sse091),
-        ]), Preset("\"sse\"");
+        ]), Preset("\"sse\""), at restart;
         /// The forms of the links between archives.
         history_links: BTreeSet<HistoryLinks> = Mapped(
             List { limit: LINKS_LIMIT, wanted: LINKS_WANTED, read: history_links },
             BTreeSet::from_iter,
-        ), Preset("[\"draft-05\", \"rfc5005\"]");
+        ), Preset("[\"draft-05\", \"rfc5005\"]"), at restart;
         /// Relative references become absolute in reader views and archives.
         ///
         /// This is for readers that ignore xml:base, and concerns items and the feed's head. What is
         /// converted has no relative references in any case; the sync and the complete view keep the
         /// publisher's bytes.
-        absolute_urls: bool = Flag, Preset("false");
+        absolute_urls: bool = Flag, Preset("false"), at restart;
         /// The most versions outside archives, and the most entries of an archive.
         archive_entries: u32 = Number(1..=10_000), Preset("20");
         /// The most updates of one item in a day that make a version each.
@@ -74,9 +74,9 @@ section! {
         /// How long changes stay in the sync view.
         ///
         /// A subscriber who was away longer reads everything anew.
-        window: Duration = Lasting(KEEPING), Preset("\"30d\"");
+        window: Duration = Lasting(KEEPING), Preset("\"30d\""), at restart;
         /// How long tombstones are kept; at least the window.
-        tombstones: Duration = Lasting(KEEPING), Preset("\"180d\"");
+        tombstones: Duration = Lasting(KEEPING), Preset("\"180d\""), at restart;
         /// The most items of a feed in its complete view, tombstones included.
         ///
         /// Beyond them the oldest that slid off the publisher's window leave it, and are in the archives
@@ -87,7 +87,8 @@ section! {
         ///
         /// Some feed readers ask for it without knowing what 226 means, and lose posts. Write "all"
         /// only where you know every reader of your feeds.
-        deltas: Deltas = OneOf(&[("sync", Deltas::Sync), ("all", Deltas::All)]), Preset("\"sync\"");
+        deltas: Deltas = OneOf(&[("sync", Deltas::Sync), ("all", Deltas::All)]),
+            Preset("\"sync\""), at restart;
     }
 }
 

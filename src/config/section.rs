@@ -1,12 +1,13 @@
 //! One table of the file: reads its keys and notes what is wrong with each.
 
-use super::keys::{KeyRow, KeyTable};
-use super::kinds::Mistakes;
+use super::keys::{Effect, KeyRow, KeyTable, Reader};
+use super::kinds::{Mistakes, is_of_wrong_kind};
 use super::nearest::nearest;
 use super::sheet::Sheet;
 use super::value::{ConfigNode, TableEntry, Value};
 use super::{External, TABLES};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::de::DeValue;
 
 /// A table, or its absence: every key then has its default.
 pub(super) struct Section<'s, 't, 'd> {
@@ -16,6 +17,8 @@ pub(super) struct Section<'s, 't, 'd> {
     start: usize,
     /// The keys whose values were read without a mistake.
     read: BTreeSet<&'static str>,
+    /// The keys that the environment sets, with their variables.
+    variables: BTreeMap<&'static str, String>,
 }
 
 impl<'s, 't, 'd> Section<'s, 't, 'd> {
@@ -32,7 +35,8 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         path: &'static str,
         start: usize,
     ) -> Self {
-        Self { sheet, table, path, start, read: BTreeSet::new() }
+        let (read, variables) = (BTreeSet::new(), BTreeMap::new());
+        Self { sheet, table, path, start, read, variables }
     }
 
     /// The table `[name]`, read over the presets.
@@ -56,6 +60,8 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
         let mut section = Section::new(&mut *self.sheet, table, name, start);
         section.fill(keys, &mut target);
+        section.fill_from_variables(keys, &mut target);
+        section.note_values(keys);
         check(&mut section, &mut target);
         target
     }
@@ -104,6 +110,38 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
     }
 
+    /// Reads what the environment says over the file.
+    fn fill_from_variables<T>(&mut self, keys: &KeyTable<T>, target: &mut T) {
+        let variables = self.sheet.variables();
+        for (row, read) in keys.rows.iter().zip(keys.readers) {
+            let Some((variable, text)) = variables.get(self.path, row.name) else { continue };
+            self.variables.insert(row.name, variable.to_owned());
+            let mistakes = read_variable(text, *read, target);
+            match mistakes.is_empty() {
+                true => self.read.insert(row.name),
+                false => self.read.remove(row.name),
+            };
+            for (_, message) in mistakes {
+                self.sheet.variable_fault(variable, join(self.path, row.name), message);
+            }
+        }
+    }
+
+    /// Notes what the keys say that need a restart.
+    fn note_values<T>(&mut self, keys: &KeyTable<T>) {
+        for row in keys.rows.iter().filter(|row| row.effect == Effect::Restart) {
+            let variables = self.sheet.variables();
+            let (place, value) = match (variables.get(self.path, row.name), self.value(row.name)) {
+                (Some((variable, text)), _) => (Err(variable.to_owned()), format!("{text:?}")),
+                (None, Some(node)) => (Ok(self.place(row.name)), node.value.to_string()),
+                (None, None) => {
+                    (Ok(self.start), format!("the default, {}", row.default_in_words()))
+                }
+            };
+            self.sheet.note_value(place, join(self.path, row.name), value);
+        }
+    }
+
     fn refuse_unknown(&mut self, known: &[&'static str]) {
         for TableEntry { at, key, node } in self.table {
             if !known.contains(key) {
@@ -129,17 +167,26 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 
     /// Notes a fault of a key; where the key is absent, at the head of the table.
     pub(super) fn fault(&mut self, key: &'static str, message: String) {
-        self.sheet.fault(self.place(key), join(self.path, key), message);
+        match self.variables.get(key) {
+            Some(variable) => self.sheet.variable_fault(variable, join(self.path, key), message),
+            None => self.sheet.fault(self.place(key), join(self.path, key), message),
+        }
     }
 
     /// Notes that a key was taken but may not do what is expected.
     pub(super) fn warn(&mut self, key: &'static str, message: String) {
-        self.sheet.warn(self.place(key), join(self.path, key), message);
+        match self.variables.get(key) {
+            Some(variable) => self.sheet.variable_warning(variable, join(self.path, key), message),
+            None => self.sheet.warn(self.place(key), join(self.path, key), message),
+        }
     }
 
     /// Notes what a key names and is to be found elsewhere.
     pub(super) fn refer(&mut self, key: &str, external: External) {
-        self.sheet.refer(self.place(key), join(self.path, key), external);
+        match self.variables.get(key) {
+            Some(variable) => self.sheet.variable_refer(variable, join(self.path, key), external),
+            None => self.sheet.refer(self.place(key), join(self.path, key), external),
+        }
     }
 
     /// Notes that the name of a table is missing.
@@ -155,9 +202,15 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
     }
 
-    /// Whether the key is written.
+    /// Whether the key is written, in the file or in the environment.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.entry(key).is_some()
+        self.entry(key).is_some() || self.variables.contains_key(key)
+    }
+
+    /// Whether both keys are written at one place; what the environment says covers what the file says.
+    pub(super) fn has_both(&self, one: &str, other: &str) -> bool {
+        let by_variable = |key: &str| self.variables.contains_key(key);
+        self.has(one) && self.has(other) && by_variable(one) == by_variable(other)
     }
 
     /// Whether the key is written and its value could be read.
@@ -196,6 +249,21 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     pub(super) fn line(&self) -> usize {
         self.sheet.line(self.start)
     }
+}
+
+/// Reads a value out of a variable: as a text, and where the key takes none, as TOML.
+fn read_variable<T>(text: &str, read: Reader<T>, target: &mut T) -> Mistakes {
+    let mut mistakes = Mistakes::new();
+    if read(&ConfigNode { at: 0, value: Value::Text(text) }, &mut mistakes, target) {
+        return mistakes;
+    }
+    if mistakes.iter().any(|(_, message)| is_of_wrong_kind(message))
+        && let Ok(value) = DeValue::parse(text)
+    {
+        mistakes.clear();
+        read(&ConfigNode::from_toml(&value), &mut mistakes, target);
+    }
+    mistakes
 }
 
 fn join(path: &str, key: &str) -> String {

@@ -1,5 +1,6 @@
 //! `[server]`: where the gateway listens and who administers it.
 
+use super::External;
 use super::keys::{
     Preset::{Value as Preset, Words},
     section,
@@ -10,7 +11,7 @@ use super::web::public_address;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The most addresses and networks of trusted proxies.
 const PROXIES_LIMIT: usize = 1000;
@@ -28,13 +29,13 @@ section! {
     pub struct ServerSection {
         /// The address to listen on. Port 0 lets the system choose.
         listen: SocketAddr = Parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\""),
-            blank SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+            blank SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)), at restart;
         /// The address that readers use.
         ///
         /// Write it where it differs from http://LISTEN: behind a reverse proxy, say. It goes into
         /// every feed, and some readers know entries by it: choose it once.
         public_url: Option<String> = Maybe(Parsed("a web address", public_address)),
-            Words("`http://LISTEN`", "\"https://feeds.example.org\"");
+            Words("`http://LISTEN`", "\"https://feeds.example.org\""), at restart;
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the
@@ -55,6 +56,20 @@ section! {
     keys {
         admin_token_file => admin_token: Mapped(Parsed("a path", token_file), AdminTokenSetting::File),
             Words("", "\"/run/secrets/tidegate\"");
+        /// The certificate for TLS, with those that lead to its root behind it, and its key; both in PEM.
+        ///
+        /// With them the gateway answers HTTPS alone, TLS 1.2 and 1.3. The files are read again at SIGHUP,
+        /// and when they change. Other names of files need a restart.
+        tls_cert_file => tls_cert_file: Maybe(Parsed("a path", tls_file)),
+            Words("none, plain HTTP", "\"/etc/tidegate/fullchain.pem\""), at restart;
+        tls_key_file => tls_key_file: Maybe(Parsed("a path", tls_file)),
+            Words("", "\"/etc/tidegate/privkey.pem\""), at restart;
+    }
+    fields {
+        /// The certificate for TLS.
+        tls_cert_file: Option<PathBuf> = None;
+        /// Its key.
+        tls_key_file: Option<PathBuf> = None;
     }
 }
 
@@ -117,6 +132,26 @@ fn token_file(text: &str) -> Result<PathBuf, &'static str> {
     }
 }
 
+fn tls_file(text: &str) -> Result<PathBuf, &'static str> {
+    match text {
+        "" => Err("is empty; name the file"),
+        _ => Ok(PathBuf::from(text)),
+    }
+}
+
+impl ServerSection {
+    /// The certificate for TLS and its key, where it is to be spoken.
+    pub fn tls(&self) -> Option<(&Path, &Path)> {
+        Some((self.tls_cert_file.as_deref()?, self.tls_key_file.as_deref()?))
+    }
+
+    /// Where the gateway is reached at an address of its own: `http://127.0.0.1:8080`.
+    pub fn origin(&self, address: SocketAddr) -> String {
+        let scheme = if self.tls().is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}")
+    }
+}
+
 fn trusted_proxy(text: &str) -> Result<IpNet, String> {
     let address = text.parse::<IpAddr>().map(IpNet::from).ok();
     match address.or_else(|| text.parse().ok()) {
@@ -131,9 +166,18 @@ fn trusted_proxy(text: &str) -> Result<IpNet, String> {
 
 /// Checks what is written against each other.
 pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSection) {
-    if section.has("admin_token") && section.has("admin_token_file") {
+    if section.has_both("admin_token", "admin_token_file") {
         let message = "stands beside admin_token; write one of the two";
         section.fault("admin_token_file", message.to_owned());
+    }
+    for (key, other) in [("tls_cert_file", "tls_key_file"), ("tls_key_file", "tls_cert_file")] {
+        if section.has(key) && !section.has(other) {
+            section.fault(key, format!("stands alone; write {other} too"));
+        }
+    }
+    if let Some((certificate, key)) = server.tls() {
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        section.refer("tls_cert_file", External::KeyPair { certificate, key });
     }
     if let AdminTokenSetting::Here(token) = &server.admin_token
         && token.reveal().len() < TOKEN_SHORT

@@ -1,13 +1,16 @@
 //! The file under examination: where its lines begin, and what was found in it.
 
 use super::fault::{Fault, Faults};
-use super::{Checked, Config, External};
-use std::collections::BTreeSet;
+use super::variables::Variables;
+use super::{Checked, Config, External, WrittenKey};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The file under examination: its name, where its lines begin, and what was found so far.
 pub(super) struct Sheet<'t> {
     file: &'t str,
     text: &'t str,
+    variables: &'t Variables,
+    written: BTreeMap<String, WrittenKey>,
     line_ends: Vec<usize>,
     faults: Vec<Fault>,
     warnings: Vec<Fault>,
@@ -16,11 +19,21 @@ pub(super) struct Sheet<'t> {
 }
 
 impl<'t> Sheet<'t> {
-    pub(super) fn new(file: &'t str, text: &'t str) -> Self {
+    pub(super) fn new(file: &'t str, text: &'t str, variables: &'t Variables) -> Self {
         let line_ends = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
         let (faults, warnings, externals) = (Vec::new(), Vec::new(), Vec::new());
-        let broken_lines = BTreeSet::new();
-        Self { file, text, line_ends, faults, warnings, externals, broken_lines }
+        let (broken_lines, written) = (BTreeSet::new(), BTreeMap::new());
+        Self {
+            file,
+            text,
+            variables,
+            written,
+            line_ends,
+            faults,
+            warnings,
+            externals,
+            broken_lines,
+        }
     }
 
     /// The line of a byte offset, from 1.
@@ -73,6 +86,37 @@ impl<'t> Sheet<'t> {
         }
     }
 
+    /// The settings of the environment.
+    pub(super) const fn variables(&self) -> &'t Variables {
+        self.variables
+    }
+
+    /// Notes a mistake in a variable of the environment.
+    pub(super) fn variable_fault(&mut self, variable: &str, key: String, message: String) {
+        self.faults.push(Fault { file: variable.to_owned(), line: 0, key, message });
+    }
+
+    /// Notes something to know of a variable.
+    pub(super) fn variable_warning(&mut self, variable: &str, key: String, message: String) {
+        self.warnings.push(Fault { file: variable.to_owned(), line: 0, key, message });
+    }
+
+    /// Notes what a variable names and is to be found elsewhere.
+    pub(super) fn variable_refer(&mut self, variable: &str, key: String, external: External) {
+        let place = Fault { file: variable.to_owned(), line: 0, key, message: String::new() };
+        self.externals.push((place, external));
+    }
+
+    /// Notes what a key says, at a byte offset or in a variable.
+    pub(super) fn note_value(&mut self, place: Result<usize, String>, key: String, value: String) {
+        let (file, line) = match place {
+            Ok(at) => (self.file.to_owned(), self.line(at)),
+            Err(variable) => (variable, 0),
+        };
+        let place = Fault { file, line, key: key.clone(), message: String::new() };
+        self.written.insert(key, WrittenKey { place, value });
+    }
+
     /// Notes something to know at a byte offset.
     pub(super) fn warn(&mut self, at: usize, key: String, message: String) {
         let (file, line) = (self.file.to_owned(), self.line(at));
@@ -86,10 +130,16 @@ impl<'t> Sheet<'t> {
     }
 
     /// The configuration, where no mistake was noted.
-    pub(super) fn finish(self, config: Config) -> Result<Checked, Faults> {
+    pub(super) fn finish(mut self, config: Config) -> Result<Checked, Faults> {
+        self.warnings.extend(self.variables.unknown(&self.externals));
         match Faults::from_list(self.faults) {
             Some(faults) => Err(faults),
-            None => Ok(Checked { config, warnings: self.warnings, externals: self.externals }),
+            None => Ok(Checked {
+                config,
+                warnings: self.warnings,
+                externals: self.externals,
+                written: self.written,
+            }),
         }
     }
 }

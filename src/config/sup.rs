@@ -23,7 +23,7 @@ section! {
         /// The documents tell consumers of many feeds which of them have changed. The period "60s" is
         /// what /sup.json alone answers.
         periods: Vec<u32> = List { limit: PERIODS_LIMIT, wanted: PERIODS, read: period },
-            Preset("[\"60s\", \"5m\", \"10m\", \"1h\", \"24h\"]");
+            Preset("[\"60s\", \"5m\", \"10m\", \"1h\", \"24h\"]"), at restart;
     }
 }
 

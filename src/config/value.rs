@@ -1,6 +1,7 @@
 //! A value of the configuration with its place, whichever notation it is written in.
 
 use serde_json::Value as Json;
+use std::fmt;
 use toml::de::{DeTable, DeValue};
 
 /// A value with its place: the byte offset in a file, or the number of an element of a list in JSON.
@@ -80,6 +81,25 @@ pub(super) fn entries<'d>(table: &'d DeTable<'_>) -> Vec<TableEntry<'d>> {
         TableEntry { at: key.span().start, key: written, node: ConfigNode::from_toml(value) }
     };
     table.iter().map(entry).collect()
+}
+
+impl fmt::Display for Value<'_> {
+    /// As TOML has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Integer(written, _) => f.write_str(written),
+            Self::Boolean(is_on) => write!(f, "{is_on}"),
+            Self::List(nodes) => {
+                f.write_str("[")?;
+                for (at, node) in nodes.iter().enumerate() {
+                    write!(f, "{}{}", if at > 0 { ", " } else { "" }, node.value)?;
+                }
+                f.write_str("]")
+            }
+            other => write!(f, "a {}", other.kind()),
+        }
+    }
 }
 
 impl Value<'_> {

@@ -22,11 +22,11 @@ section! {
         ///
         /// It tells subscribers of each change. Callbacks at private addresses are called only where
         /// polling.allow_private says so.
-        hub: bool = Flag, Preset("true");
+        hub: bool = Flag, Preset("true"), at restart;
         /// Whether RSS feeds name it as a cloud too.
         ///
         /// Readers register there (rssCloud) to be told that something, and not what, has changed.
-        rsscloud: bool = Flag, Preset("true");
+        rsscloud: bool = Flag, Preset("true"), at restart;
         /// How long a subscription lasts: where the subscriber does not say, at least, at most.
         lease: Duration = Lasting(LEASES), Preset("\"10d\"");
         lease_min: Duration = Lasting(LEASES), Preset("\"5m\"");

@@ -17,7 +17,7 @@ use crate::websub::{
 };
 use books::Inner;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use url::Url;
 
 /// The most subscriptions that are written in one transaction.
@@ -85,7 +85,7 @@ fn webhook_topic(feed: &FeedName) -> String {
 /// Every subscription.
 pub(super) struct Ledger {
     store: Arc<dyn Store>,
-    settings: HubSettings,
+    settings: RwLock<HubSettings>,
     inner: Arc<Mutex<Inner>>,
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: Arc<tokio::sync::Mutex<()>>,
@@ -103,7 +103,17 @@ impl Ledger {
         for subscription in kept {
             inner.insert(subscription, now);
         }
+        let settings = RwLock::new(settings);
         Self { store, settings, inner: Arc::new(Mutex::new(inner)), writing: Arc::default() }
+    }
+
+    /// Goes on with other limits.
+    pub(super) fn reconfigure(&self, settings: HubSettings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    fn settings(&self) -> HubSettings {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -122,7 +132,7 @@ impl Ledger {
     ) -> Result<(), AskError> {
         let key = match request {
             HubRequest::Subscribe { topic, callback, lease, secret } => {
-                let lease = self.settings.leases.grant(lease);
+                let lease = self.settings().leases.grant(lease);
                 (topic, callback, CallbackPurpose::Subscribe { lease, secret, told: tick })
             }
             HubRequest::Unsubscribe { topic, callback } => {
@@ -185,7 +195,7 @@ impl Ledger {
         }
         if let (Some((callback, secret)), Some(id)) = (webhook, wanted) {
             if !inner.entries.contains_key(&id) {
-                inner.make_room(&host_of(&callback), &self.settings, now)?;
+                inner.make_room(&host_of(&callback), &self.settings(), now)?;
                 let new = Subscription::new(Manner::Webhook, feed.clone(), topic, callback);
                 inner.insert(new, now);
             }
@@ -238,7 +248,7 @@ impl Ledger {
             if wanted == CallbackPurpose::Unsubscribe {
                 return Err(AskError::Unknown);
             }
-            inner.make_room(&host_of(&callback), &self.settings, now)?;
+            inner.make_room(&host_of(&callback), &self.settings(), now)?;
             inner.insert(Subscription::new(manner, feed.clone(), topic, callback), now);
         }
         let asked_for = inner.entries.get(&id).is_some_and(|of| of.subscription.is_asked_for());

@@ -1,11 +1,13 @@
 //! Where every change of a feed is decided over its newest snapshot and committed, and decided anew
 //! where the feed changed meanwhile.
 
+use super::PollSettings;
 use crate::archive;
 use crate::clock::Clock;
 use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
 use crate::record::Observation;
 use crate::store::{Claim, CommitError, PinnedFeed, Store, StoreError};
+use arc_swap::ArcSwap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -28,19 +30,34 @@ pub struct DecisionContext {
     pub node: u64,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
-    /// How long changes stay in the sync view. Like the others it changes with a restart only, or what
+    /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
     /// is polled, aged and shown would not agree.
     pub window: Duration,
     /// How long tombstones are kept.
     pub tombstones: Duration,
     /// By which everything that is kept ages.
     pub running: Arc<dyn Clock>,
+    /// What may change while the gateway runs.
+    pub limits: Arc<ArcSwap<DecisionLimits>>,
+}
+
+/// The limits that decisions keep to, and that change when the configuration is read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecisionLimits {
     /// The most updates of one item in a day that make a version each.
     pub versions_per_day: u32,
     /// The most items that the ledger of a feed keeps which says nothing else.
     pub items: usize,
     /// How archives are made and kept.
     pub archives: archive::Policy,
+}
+
+impl DecisionLimits {
+    /// Those of these settings.
+    pub const fn from_settings(settings: &PollSettings) -> Self {
+        let PollSettings { versions_per_day, items, archives, .. } = *settings;
+        Self { versions_per_day, items, archives }
+    }
 }
 
 impl DecisionContext {
@@ -59,7 +76,7 @@ impl DecisionContext {
     /// The most items that the ledger of a feed keeps.
     pub fn items_kept(&self, feed: &FeedRecord) -> usize {
         let own = feed.options.items.and_then(|items| usize::try_from(items).ok());
-        own.unwrap_or(self.items)
+        own.unwrap_or_else(|| self.limits.load().items)
     }
 
     /// A moment of the running time by the wall clock, which shows `now`.
@@ -74,6 +91,7 @@ impl DecisionContext {
         snapshot: Option<&'a Snapshot>,
         now: Time,
     ) -> Observation<'a> {
+        let DecisionLimits { versions_per_day, archives, .. } = **self.limits.load();
         Observation {
             feed: &feed.name,
             url: &feed.url,
@@ -84,9 +102,9 @@ impl DecisionContext {
             aged: self.running.now(),
             window: self.window,
             tombstones: self.tombstones,
-            versions_per_day: self.versions_per_day,
+            versions_per_day,
             items: self.items_kept(feed),
-            archives: self.archives,
+            archives,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::attempts::Attempts;
 use super::board::FeedBoard;
 use super::callbacks::Callbacks;
-use super::decide::{self, DecisionContext};
+use super::decide::{self, DecisionContext, DecisionLimits};
 use super::error::PollError;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
@@ -18,6 +18,7 @@ use crate::status::{
 };
 use crate::store::Store;
 use crate::websub::Verification;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -86,9 +87,7 @@ impl Poller {
             window: parts.settings.window,
             tombstones: parts.settings.tombstones,
             running: parts.running,
-            versions_per_day: parts.settings.versions_per_day,
-            items: parts.settings.items,
-            archives: parts.settings.archives,
+            limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&parts.settings))),
         };
         let bench = PollContext {
             store: Arc::clone(&parts.store),
@@ -219,6 +218,7 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
+        self.decisions.limits.store(Arc::new(DecisionLimits::from_settings(&settings)));
         self.send(PollCommand::Reconfigure(Box::new((settings, services)))).await
     }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 
 /// The administration token. Only its hash is kept, and it is never shown.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AdminToken([u8; 32]);
 
 /// Why a text is no [`AdminToken`].
@@ -68,7 +68,7 @@ pub(super) async fn require(
     request: Request,
     next: Next,
 ) -> Response {
-    if room.admin_token.admits(request.headers()) {
+    if room.settings.load().admin_token.admits(request.headers()) {
         next.run(request).await
     } else {
         Problem::unauthorized().into_response()

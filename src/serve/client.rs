@@ -62,7 +62,7 @@ pub(super) async fn identify(
     next: Next,
 ) -> Response {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
-        let client = room.proxies.client(peer, request.headers());
+        let client = room.settings.load().proxies.client(peer, request.headers());
         note_unnamed_proxy(&room, Peer(peer), request.headers());
         request.extensions_mut().insert(client);
     }
@@ -71,7 +71,7 @@ pub(super) async fn identify(
 
 /// Tells the operator of a peer that seems to be a proxy and is not named as one.
 pub(super) fn note_unnamed_proxy(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) {
-    if headers.keys().any(says_for_whom) && !room.proxies.are_trusted(peer) {
+    if headers.keys().any(says_for_whom) && !room.settings.load().proxies.are_trusted(peer) {
         room.unnamed_proxies.tell(Client::at(peer), Sign::Header);
     }
 }

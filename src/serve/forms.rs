@@ -72,7 +72,7 @@ impl SentForm {
                 }
             };
         }
-        match room.admin_token.is(token) {
+        match room.settings.load().admin_token.is(token) {
             true => Ok(()),
             false => Err(wrong_token()),
         }

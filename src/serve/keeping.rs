@@ -61,7 +61,7 @@ pub(super) async fn part(
     oldest: Option<&ArchiveNote>,
 ) -> Result<Markup, Arc<StoreError>> {
     let kept = room.counted.holdings(feed, state).await?;
-    Ok(shown(feed, state, &kept, oldest, &room.keeping))
+    Ok(shown(feed, state, &kept, oldest, &room.settings.load().keeping))
 }
 
 /// How many items left the complete view, and since when.
@@ -144,7 +144,7 @@ pub(super) async fn described(
     oldest: Option<&ArchiveNote>,
 ) -> Result<Value, StoreError> {
     let kept = room.store.holdings(feed).await?;
-    let Keeping { archives, past } = &room.keeping;
+    let Keeping { archives, past } = &room.settings.load().keeping;
     Ok(json!({
         "versions": kept.versions,
         "version_bytes": kept.version_bytes,

@@ -4,8 +4,10 @@ use super::client::{Client, Peer};
 use super::connections::{
     ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
 };
+use super::control::SiteControl;
 use super::site_service::SiteService;
 use super::stall::Unstalled;
+use super::tls::{Handshakes, TlsKeys};
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
 use super::{AppState, ServerConfig, SharedState, routes};
@@ -17,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,6 +54,7 @@ pub enum ServeError {
 /// A site that is about to be served.
 pub struct SiteServer {
     room: SharedState,
+    tls: Option<Arc<TlsKeys>>,
     shutdown: CancellationToken,
 }
 
@@ -58,7 +62,12 @@ impl SiteServer {
     /// A site of these parts, served until `shutdown`.
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
         let room = AppState::new(parts, crate::render::write, shutdown.clone());
-        Self { room, shutdown }
+        Self { room, tls: None, shutdown }
+    }
+
+    /// The same over TLS, where there are keys.
+    pub fn with_tls(self, tls: Option<Arc<TlsKeys>>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Its documents, for who delivers them.
@@ -66,10 +75,15 @@ impl SiteServer {
         SiteTopics::new(Arc::clone(&self.room))
     }
 
+    /// What changes of it while it is served.
+    pub fn control(&self) -> SiteControl {
+        SiteControl::new(Arc::clone(&self.room))
+    }
+
     /// Serves until it is told to stop, then lets the answers in flight finish.
     pub async fn run(self, listener: TcpListener) -> Result<(), ServeError> {
         serve(
-            listener,
+            (listener, self.tls),
             self.room,
             (ConnectionLimits::USUAL, ConnectionShares::USUAL),
             self.shutdown,
@@ -80,7 +94,7 @@ impl SiteServer {
 
 /// [`SiteServer::run`] with its limits spelled out.
 pub(super) async fn serve(
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<Arc<TlsKeys>>),
     room: SharedState,
     (limits, shares): (ConnectionLimits, ConnectionShares),
     shutdown: CancellationToken,
@@ -88,6 +102,7 @@ pub(super) async fn serve(
     let router = routes(Arc::clone(&room));
     let open = Connections::new(shares);
     let builder = Arc::new(builder());
+    let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
     let connections = TaskTracker::new();
     let (following, ending) = (Arc::clone(&room), shutdown.clone());
     connections.spawn(async move { following.sup.keep(&ending).await });
@@ -104,11 +119,14 @@ pub(super) async fn serve(
             Ok(None) => tracing::debug!("a connection was closed; there are too many"),
             Ok(Some((stream, peer, place))) => {
                 let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
+                let handshakes = handshakes.clone();
                 let (room, router, connection) =
                     (Arc::clone(&room), router.clone(), place.connection());
                 let service = SiteService { room, router, peer, connection };
                 connections.spawn(async move {
-                    serve_connection(stream, &place, (&builder, service), limits.stall).await;
+                    let tls = handshakes.as_deref();
+                    serve_connection((stream, tls), &place, (&builder, service), limits.stall)
+                        .await;
                     drop((counted, place));
                 });
             }
@@ -159,7 +177,8 @@ async fn accept(
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
     let peer = from.ip();
-    let place = open.place(Client::at(peer), room.proxies.are_trusted(peer)).await;
+    let is_proxy = room.settings.load().proxies.are_trusted(peer);
+    let place = open.place(Client::at(peer), is_proxy).await;
     if open.has_its_share(Client::at(peer)) {
         room.unnamed_proxies.tell(Client::at(peer), Sign::Connections);
     }
@@ -173,7 +192,7 @@ fn passes(error: &io::Error) -> bool {
 }
 
 async fn serve_connection(
-    stream: TcpStream,
+    (stream, tls): (TcpStream, Option<&Handshakes>),
     place: &ConnectionSlot,
     (builder, service): (&Builder<TokioExecutor>, SiteService),
     stall: Duration,
@@ -185,6 +204,22 @@ async fn serve_connection(
         return;
     }
     let stream = Unstalled::new(stream, stall).telling(Arc::clone(&place.activity));
+    let Some(tls) = tls else { return answer(stream, place, builder, service).await };
+    let Peer(peer) = service.peer;
+    let is_proxy = service.room.settings.load().proxies.are_trusted(peer);
+    let client = (!is_proxy).then(|| Client::at(peer));
+    if let Some(stream) = tls.accept(stream, client, place).await {
+        answer(stream, place, builder, service).await;
+    }
+}
+
+/// Answers what is asked on a connection, until it ends.
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    place: &ConnectionSlot,
+    builder: &Builder<TokioExecutor>,
+    service: SiteService,
+) {
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut watch = EndingWatch::new(Arc::clone(&place.activity));
     let mut is_ending = false;

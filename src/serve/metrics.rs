@@ -85,6 +85,7 @@ struct Meters {
     store_free: Gauge,
     store_min_free: Gauge,
     store_size: Gauge,
+    store_max_size: Gauge,
     caches: Family<CacheLabel, Gauge>,
     cache_limits: Family<CacheLabel, Gauge>,
     load: Gauge,
@@ -186,6 +187,12 @@ impl Metrics {
             "Bytes that the files of the data folder take on disk; counted once a minute",
             Unit::Bytes,
             m.store_size,
+        );
+        registry.register_with_unit(
+            "store_max_size",
+            "Bytes that they may take for anything new to be taken in; 0 where there is no limit",
+            Unit::Bytes,
+            m.store_max_size,
         );
         registry.register("websub_deliveries", "Deliveries of the hub by outcome", m.deliveries);
         registry.register_with_unit(
@@ -321,6 +328,8 @@ impl Metrics {
             meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
             meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));
         }
+        let limit = condition.taken.map_or(0, |taken| taken.limit);
+        meters.store_max_size.set(i64::try_from(limit).unwrap_or(i64::MAX));
         if let Some(used) = condition.used {
             meters.store_size.set(i64::try_from(used).unwrap_or(i64::MAX));
         }

@@ -75,6 +75,11 @@ impl Sessions {
         cookies(headers).any(|id| all.get(&hash(id)).is_some_and(|session| session.until > now))
     }
 
+    /// Ends all of them.
+    pub(super) fn end_all(&self) {
+        self.all().clear();
+    }
+
     fn end(&self, headers: &HeaderMap) {
         let mut all = self.all();
         for id in cookies(headers) {
@@ -206,7 +211,7 @@ pub(super) async fn begin(
 ) -> Result<Response, Problem> {
     let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     let to = way_back(form.get("to"));
-    if !room.admin_token.is(form.get("token").trim()) {
+    if !room.settings.load().admin_token.is(form.get("token").trim()) {
         let problem = wrong_token();
         let content = sign_in(to, Some(problem.detail()));
         return Ok(forms::refusal("Sign in", &content, problem.status()));

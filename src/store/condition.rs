@@ -13,6 +13,8 @@ pub struct StoreCondition {
     pub space: Option<FreeBytes>,
     /// The bytes that its folder takes on disk, where that is measured.
     pub used: Option<u64>,
+    /// The same against what it may take, where there is a limit.
+    pub taken: Option<TakenBytes>,
 }
 
 /// A store that stopped because a write, or making one durable, failed.
@@ -43,7 +45,74 @@ impl FreeBytes {
     /// An error where too little is free.
     pub(super) const fn check(&self) -> Result<(), StoreError> {
         let Self { free, limit, is_low } = *self;
-        if is_low { Err(StoreError::LowSpace { free, limit }) } else { Ok(()) }
+        if is_low {
+            Err(StoreError::LowSpace(SpaceShortage::LittleFree { free, limit }))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The space that the data folder of a store takes, against the limit on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenBytes {
+    /// The bytes that its files take.
+    pub used: u64,
+    /// The bytes that they may take (`store.max_size`).
+    pub limit: u64,
+    /// Whether that is too much for anything new to be taken in.
+    pub is_over: bool,
+}
+
+impl TakenBytes {
+    /// An error where too much is taken.
+    pub(super) const fn check(&self) -> Result<(), StoreError> {
+        let Self { used, limit, is_over } = *self;
+        if is_over {
+            Err(StoreError::LowSpace(SpaceShortage::MuchTaken { used, limit }))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Why there is too little space for anything new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpaceShortage {
+    /// The file system has too little.
+    LittleFree {
+        /// The bytes that this process may still write.
+        free: u64,
+        /// The bytes that must stay free (`store.min_free`).
+        limit: u64,
+    },
+    /// The data folder takes too much.
+    MuchTaken {
+        /// The bytes that it takes.
+        used: u64,
+        /// The bytes that it may take (`store.max_size`).
+        limit: u64,
+    },
+}
+
+impl std::fmt::Display for SpaceShortage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::LittleFree { free, limit } => write!(
+                f,
+                "nothing new is taken in: the file system of the data folder has {} free, and {} must \
+                 stay free (store.min_free); reading goes on",
+                shown_size(free),
+                shown_size(limit)
+            ),
+            Self::MuchTaken { used, limit } => write!(
+                f,
+                "nothing new is taken in: the data folder takes {}, and may take {} (store.max_size); \
+                 reading goes on; raise the limit, keep less of the past, or run tidegate compact",
+                shown_size(used),
+                shown_size(limit)
+            ),
+        }
     }
 }
 
@@ -53,7 +122,8 @@ impl StoreCondition {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
         }
-        self.space.as_ref().map_or(Ok(()), FreeBytes::check)
+        self.space.as_ref().map_or(Ok(()), FreeBytes::check)?;
+        self.taken.as_ref().map_or(Ok(()), TakenBytes::check)
     }
 }
 
@@ -70,16 +140,6 @@ impl std::fmt::Display for StoreStop {
             None => write!(f, "it is not opened again: restore its folder from a copy"),
         }
     }
-}
-
-/// What is said where the file system has too little space.
-pub(super) fn low_space(free: u64, limit: u64) -> String {
-    format!(
-        "nothing new is taken in: the file system of the data folder has {} free, and {} must stay \
-         free (store.min_free); reading goes on",
-        shown_size(free),
-        shown_size(limit)
-    )
 }
 
 /// Whether a change brings text that was not kept before. What takes something away, or only moves on

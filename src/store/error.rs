@@ -1,6 +1,6 @@
 //! Why a store cannot do what it is asked.
 
-use super::StoreStop;
+use super::{SpaceShortage, StoreStop};
 use crate::model::{EndpointId, FeedName, Time};
 
 /// Why the store could not do what it was asked.
@@ -115,14 +115,9 @@ pub enum StoreError {
     /// It stopped after a failure, and is opened again.
     #[error("{0}")]
     Stopped(Box<StoreStop>),
-    /// The file system has too little space for anything new.
-    #[error("{}", super::condition::low_space(*.free, *.limit))]
-    LowSpace {
-        /// The bytes that this process may still write.
-        free: u64,
-        /// The bytes that must stay free (`store.min_free`).
-        limit: u64,
-    },
+    /// There is too little space for anything new.
+    #[error("{0}")]
+    LowSpace(SpaceShortage),
     /// The store is closed.
     #[error("the store is closed")]
     Closed,

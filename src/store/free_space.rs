@@ -1,16 +1,31 @@
 //! How much space the file system of a store has left, and when that is too little.
 
 use super::disk::files::folder_bytes;
-use super::{FreeBytes, StoreError};
+use super::{FreeBytes, SpaceShortage, StoreError, TakenBytes};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// Of a small file system, one part in so many must stay free: 2 %.
 const SMALL_PART: u64 = 50;
 /// Once space was low, the limit and this part of it must be free before anything is taken in again:
 /// a quarter.
 const RESUME_PART: u64 = 4;
+/// Once the data folder took too much, one part in so many of the limit must be free below it before anything
+/// is taken in again: 5 %.
+const RESUME_BELOW: u64 = 20;
+/// One part in so many of the limit is left where the past is pruned at once: a tenth.
+const NEAR_PART: u64 = 10;
+
+/// How much space must stay free, and how much may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpaceLimits {
+    /// The bytes that must stay free; of a small file system 2 %, where that is less.
+    pub min_free: u64,
+    /// The bytes that the data folder may take; `None`: as many as there are.
+    pub max_size: Option<u64>,
+}
 
 /// A file system as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +41,19 @@ type Measure = dyn Fn() -> io::Result<MeasuredSpace> + Send + Sync;
 /// Watches the space of one file system. Whoever owns it measures now and then; everybody else reads
 /// what was measured last.
 pub struct FreeSpace {
-    min_free: u64,
+    limits: Mutex<SpaceLimits>,
     measure: Box<Measure>,
     last: Mutex<Option<FreeBytes>>,
     /// Whose files are counted.
     folder: Option<PathBuf>,
     used: Mutex<Option<u64>>,
+    taken: Mutex<Option<TakenBytes>>,
+    /// Tells who prunes that the folder is near its limit.
+    near: Notify,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FreeSpace {
@@ -53,7 +75,26 @@ impl FreeSpace {
         measure: impl Fn() -> io::Result<MeasuredSpace> + Send + Sync + 'static,
     ) -> Self {
         let measure = Box::new(measure);
-        Self { min_free, measure, last: Mutex::default(), folder: None, used: Mutex::default() }
+        let limits = Mutex::new(SpaceLimits { min_free, max_size: None });
+        let (last, used, taken) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { limits, measure, last, folder: None, used, taken, near: Notify::new() }
+    }
+
+    /// Goes by these limits from now on. Blocks: measures anew.
+    pub fn set_limits(&self, limits: SpaceLimits) {
+        *locked(&self.limits) = limits;
+        self.measure();
+        self.measure_used();
+    }
+
+    /// Whether there is a limit on what the folder takes.
+    pub fn has_size_limit(&self) -> bool {
+        locked(&self.limits).max_size.is_some()
+    }
+
+    /// Waits until the folder comes near the limit on its size.
+    pub async fn near_limit(&self) {
+        self.near.notified().await;
     }
 
     /// Measures, and logs where it begins or ends that space is low. What cannot be measured stays as
@@ -65,13 +106,13 @@ impl FreeSpace {
                 return tracing::warn!(%error, "the free space of the data folder is unknown");
             }
         };
-        let limit = self.min_free.min(total / SMALL_PART);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = locked(&self.limits).min_free.min(total / SMALL_PART);
+        let mut last = locked(&self.last);
         let was_low = last.is_some_and(|last| last.is_low);
         let needed = if was_low { limit.saturating_add(limit / RESUME_PART) } else { limit };
         let is_low = free < needed;
         if is_low && !was_low {
-            tracing::error!(free, limit, "{}", super::condition::low_space(free, limit));
+            tracing::error!(free, limit, "{}", SpaceShortage::LittleFree { free, limit });
         } else if was_low && !is_low {
             tracing::warn!(free, limit, "there is space again: everything is taken in as usual");
         }
@@ -81,25 +122,58 @@ impl FreeSpace {
     /// Measures, and refuses what is new where space is low. Blocks.
     pub fn check(&self) -> Result<(), StoreError> {
         self.measure();
-        self.last().as_ref().map_or(Ok(()), FreeBytes::check)
+        self.last().as_ref().map_or(Ok(()), FreeBytes::check)?;
+        self.taken().as_ref().map_or(Ok(()), TakenBytes::check)
     }
 
     /// Counts the bytes that the files of the folder take. Where that fails, because a file goes
     /// meanwhile, they stay as they were. Blocks.
     pub fn measure_used(&self) {
         if let Some(Ok(used)) = self.folder.as_deref().map(folder_bytes) {
-            *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(used);
+            *locked(&self.used) = Some(used);
+            self.note_taken(used);
         }
+    }
+
+    /// Compares what the folder takes with what it may take, and logs where that begins or ends to be too much.
+    fn note_taken(&self, used: u64) {
+        let mut taken = locked(&self.taken);
+        let Some(limit) = locked(&self.limits).max_size else {
+            *taken = None;
+            return;
+        };
+        let was_over = taken.is_some_and(|taken| taken.is_over);
+        let bound = if was_over { limit - limit / RESUME_BELOW } else { limit };
+        let is_over = used >= bound;
+        if is_over && !was_over {
+            tracing::error!(used, limit, "{}", SpaceShortage::MuchTaken { used, limit });
+        } else if was_over && !is_over {
+            tracing::warn!(
+                used,
+                limit,
+                "the data folder takes less: everything is taken in as usual"
+            );
+        }
+        let near = limit - limit / NEAR_PART;
+        if used >= near && taken.is_none_or(|before| before.used < near) {
+            self.near.notify_one();
+        }
+        *taken = Some(TakenBytes { used, limit, is_over });
+    }
+
+    /// What the folder takes against its limit, as it was counted last; `None` where there is no limit.
+    pub fn taken(&self) -> Option<TakenBytes> {
+        *locked(&self.taken)
     }
 
     /// The bytes that the files of the folder took when they were counted last.
     pub fn used(&self) -> Option<u64> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.used)
     }
 
     /// What was measured last.
     pub fn last(&self) -> Option<FreeBytes> {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.last)
     }
 }
 
@@ -155,6 +229,48 @@ mod tests {
         let before = space.last();
         assert!(is_low(&space, &free, u64::MAX));
         assert_eq!(space.last(), before);
+    }
+
+    #[test]
+    fn the_size_of_the_folder_has_a_limit_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
+        space.measure_used();
+        assert_eq!(space.taken(), None, "no limit");
+        let takes = |bytes: usize| {
+            std::fs::write(folder.path().join("file"), vec![7; bytes]).unwrap();
+            space.measure_used();
+            space.taken().unwrap().is_over
+        };
+        space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
+        assert!(!takes(99_999) && space.check().is_ok());
+        assert!(takes(100_000));
+        let said = space.check().unwrap_err().to_string();
+        assert!(said.contains("store.max_size") && said.contains("takes 97.6 KiB"), "{said}");
+        assert!(takes(95_000), "not before 5 % are free again");
+        assert!(!takes(94_999) && !takes(99_999));
+        assert!(takes(100_000));
+        space.set_limits(SpaceLimits { min_free: 0, max_size: Some(200_000) });
+        assert!(space.check().is_ok(), "the limit was raised");
+        space.set_limits(SpaceLimits { min_free: 0, max_size: None });
+        assert_eq!(space.taken(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_prunes_is_told_once_when_the_limit_is_near() {
+        let folder = tempfile::tempdir().unwrap();
+        let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
+        let is_told = async || {
+            space.measure_used();
+            let wait = std::time::Duration::from_secs(1);
+            tokio::time::timeout(wait, space.near_limit()).await.is_ok()
+        };
+        space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
+        std::fs::write(folder.path().join("file"), [7; 89_999]).unwrap();
+        assert!(!is_told().await);
+        std::fs::write(folder.path().join("file"), [7; 90_000]).unwrap();
+        assert!(is_told().await);
+        assert!(!is_told().await);
     }
 
     #[test]

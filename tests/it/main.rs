@@ -30,6 +30,7 @@ mod kill_loop;
 mod lists;
 mod low_space;
 mod moved_kill;
+mod operation;
 mod opml_corpus;
 mod parse_corpus;
 mod parse_formats;

@@ -23,19 +23,11 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     proxy_cache_path {folder}/cache keys_zone=feeds:4m;
-    proxy_http_version 1.1;
-    proxy_set_header Host $http_host;
-    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-    proxy_set_header Connection "";
-    server {{
-        listen {address};
-        location {path} {{
-            proxy_pass {gateway}/;
-            {more}
-        }}
-    }}
+    {server}
 }}
 """
+# The server that is handed out, whose names and files are those of its operator.
+SERVER = pathlib.Path(__file__).resolve().parents[2] / "deploy/nginx/tidegate.conf"
 # A cache as manuals show it: what may be kept is kept, and old copies are asked about.
 CACHE = """
             proxy_cache feeds;
@@ -43,6 +35,28 @@ CACHE = """
             proxy_cache_lock on;
             add_header X-Cache $upstream_cache_status;
 """
+
+
+def server(address, gateway, path="/", more="", tls=None):
+    """The server that is handed out, at another address, in front of this gateway. `tls`: a certificate and its
+    key; without them it speaks plain HTTP."""
+    text = SERVER.read_text()
+    changes = [
+        ("listen 443 ssl http2;", f"listen {address} ssl http2;" if tls else f"listen {address};"),
+        ("server_name feeds.example.org;", "server_name _;"),
+        ("location / {", f"location {path} {{ {more}"),
+        ("proxy_pass http://127.0.0.1:8080/;", f"proxy_pass {gateway}/;"),
+    ]
+    live = "/etc/letsencrypt/live/feeds.example.org"
+    for key, name, file in [
+        ("ssl_certificate", "fullchain", 0), ("ssl_certificate_key", "privkey", 1)
+    ]:
+        changes.append((f"{key} {live}/{name}.pem;", f"{key} {tls[file]};" if tls else ""))
+    for old, new in changes:
+        if text.count(f"    {old}") != 1:
+            raise ValueError(f"{SERVER} has not one {old!r}")
+        text = text.replace(f"    {old}", f"    {new}")
+    return text
 
 
 def free_port(address="127.0.0.1"):
@@ -59,7 +73,7 @@ class Nginx:
         folder.mkdir()
         address = f"127.0.0.1:{port}"
         (folder / "nginx.conf").write_text(CONFIGURATION.format(
-            folder=folder, address=address, gateway=gateway, path=path, more=more
+            folder=folder, server=server(address, gateway, path, more)
         ))
         # As root it would become another user, who may not write below the folder.
         self.process = subprocess.Popen([

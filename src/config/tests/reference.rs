@@ -1,7 +1,7 @@
 //! The table of keys as the annotated file and as the tables of the documentation.
 
 use crate::config::TABLES;
-use crate::config::keys::{KeyRow, Preset};
+use crate::config::keys::{Effect, KeyRow, Preset};
 
 /// The start of the annotated file.
 const HEAD: &str = "\
@@ -10,7 +10,8 @@ const HEAD: &str = "\
 # What stands here is what holds where nothing is written; keys without a default are commented
 # out. `tidegate check -c FILE` names every mistake by file, line and key. Durations are whole
 # numbers with one unit: 90s, 5m, 24h, 30d. Relative paths are taken from the folder that the
-# program is started in. SIGHUP makes a running gateway read this file again.
+# program is started in. SIGHUP makes a running gateway read this file again; what needs a restart says so.
+# Each key of the tables from server to websub can be set in the environment too: TIDEGATE_SERVER_LISTEN.
 #
 # Written from src/config by a test: in the source, change it there.
 ";
@@ -45,6 +46,9 @@ pub(super) fn annotated_file() -> String {
                 file.push('\n');
             }
             comment(&mut file, row.words);
+            if row.effect == Effect::Restart {
+                comment(&mut file, "Needs a restart.");
+            }
             let (mark, value) = match row.preset {
                 Preset::Value(value) if repeated.is_none() => ("", value),
                 Preset::Value(value) | Preset::Words(_, value) => ("# ", value),
@@ -67,7 +71,9 @@ fn comment(file: &mut String, words: &str) {
 /// The keys of a table as the documentation has them, in Markdown; `None` where there is no such table.
 pub(super) fn documented(table: &str) -> Option<String> {
     let (_, mut rows) = TABLES.into_iter().find(|(name, _)| *name == table)?;
-    let mut text = "| key | says | may be | default |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut text =
+        "| key | says | may be | default | changed by |\n| --- | --- | --- | --- | --- |\n"
+            .to_owned();
     while let [first, rest @ ..] = rows {
         // KeyTable without words share those of the key before.
         let more = rest.iter().take_while(|row| row.words.is_empty()).count();
@@ -77,7 +83,8 @@ pub(super) fn documented(table: &str) -> Option<String> {
             first.words.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         let (names, presets) = (list(group, |row| format!("`{}`", row.name)), list(group, preset));
         let (words, allowed) = (first_words.join(" "), list(group, |row| (row.allowed)()));
-        text.push_str(&format!("| {names} | {words} | {allowed} | {presets} |\n"));
+        let effects = list(group, effect);
+        text.push_str(&format!("| {names} | {words} | {allowed} | {presets} | {effects} |\n"));
     }
     Some(text)
 }
@@ -88,6 +95,14 @@ fn list(rows: &[KeyRow], show: impl Fn(&KeyRow) -> String) -> String {
     shown.dedup();
     shown.retain(|one| !one.is_empty());
     shown.join(", ")
+}
+
+fn effect(row: &KeyRow) -> String {
+    match row.effect {
+        Effect::Reload => "reload",
+        Effect::Restart => "restart",
+    }
+    .to_owned()
 }
 
 fn preset(row: &KeyRow) -> String {

@@ -25,9 +25,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         window: settings.window,
         tombstones: settings.tombstones,
         running: clock.clone(),
-        versions_per_day: settings.versions_per_day,
-        items: settings.items,
-        archives: settings.archives,
+        limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&settings))),
     };
     let poller = Poller {
         commands,

@@ -5,13 +5,13 @@ use crate::store::{FreeBytes, StoreCondition, StoreStop};
 
 fn low() -> StoreCondition {
     let space = FreeBytes { free: 1, limit: 2, is_low: true };
-    StoreCondition { stop: None, space: Some(space), used: None }
+    StoreCondition { space: Some(space), ..StoreCondition::default() }
 }
 
 fn stopped() -> StoreCondition {
     let cause = "the disk failed".to_owned();
     let stop = StoreStop { cause, since: NOW, next_try: Some(NOW), failed_tries: 0 };
-    StoreCondition { stop: Some(stop), space: None, used: None }
+    StoreCondition { stop: Some(stop), ..StoreCondition::default() }
 }
 
 impl Gateway {

@@ -10,7 +10,7 @@ fn stopped() -> StoreCondition {
         next_try: Some(at(5)),
         failed_tries: 3,
     };
-    StoreCondition { stop: Some(stop), space: None, used: None }
+    StoreCondition { stop: Some(stop), ..StoreCondition::default() }
 }
 
 impl Site {
@@ -94,7 +94,7 @@ async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
 async fn low_space_is_told_and_keeps_nobody_from_reading() {
     let site = Site::new();
     let space = FreeBytes { free: 100 << 20, limit: 256 << 20, is_low: true };
-    site.set_condition(StoreCondition { stop: None, space: Some(space), used: None });
+    site.set_condition(StoreCondition { space: Some(space), ..StoreCondition::default() });
     for path in ["/readyz", "/"] {
         let said = site.text(path).await;
         for part in ["100.0 MiB", "256.0 MiB", "store.min_free"] {

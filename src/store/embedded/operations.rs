@@ -40,7 +40,8 @@ impl Store for EmbeddedStore {
     fn condition(&self) -> StoreCondition {
         let space = self.space.as_ref().and_then(|space| space.last());
         let used = self.space.as_ref().and_then(|space| space.used());
-        StoreCondition { stop: self.inner.shared.health.stop(), space, used }
+        let taken = self.space.as_ref().and_then(|space| space.taken());
+        StoreCondition { stop: self.inner.shared.health.stop(), space, used, taken }
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {

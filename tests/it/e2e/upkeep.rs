@@ -95,8 +95,8 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
 async fn what_needs_a_restart_is_named() {
     let stage = Stage::new(Format::Rss20).await;
     let mut config = stage.config().clone();
-    config.publish.archive_entries += 1;
-    assert_eq!(stage.gateway().reload(&config).await.unwrap(), ["publish"]);
+    config.publish.absolute_urls = !config.publish.absolute_urls;
+    assert_eq!(stage.gateway().reload(&config).await.unwrap(), ["publish.absolute_urls"]);
     stage.stop().await;
 }
 

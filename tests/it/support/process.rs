@@ -29,15 +29,26 @@ pub async fn free_port() -> u16 {
 impl Process {
     /// Starts `tidegate serve` in a folder; `TIDEGATE_BIN` names another build of the program.
     pub async fn start(folder: &Path, arguments: &[&OsStr]) -> Self {
+        Self::start_in(folder, arguments, &[], Stdio::null()).await
+    }
+
+    /// The same with variables of the environment, and its logs somewhere.
+    pub async fn start_in(
+        folder: &Path,
+        arguments: &[&OsStr],
+        environment: &[(&str, &OsStr)],
+        logs: Stdio,
+    ) -> Self {
         let named = std::env::var_os("TIDEGATE_BIN");
         let mut child =
             Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_tidegate").into()))
                 .arg("serve")
                 .args(arguments)
                 .env("TIDEGATE_ADMIN_TOKEN", TOKEN)
+                .envs(environment.iter().copied())
                 .current_dir(folder)
                 .stdout(Stdio::piped())
-                .stderr(Stdio::null())
+                .stderr(logs)
                 .kill_on_drop(true)
                 .spawn()
                 .unwrap();
@@ -46,7 +57,9 @@ impl Process {
         let line = line.await.expect("it answers within a minute").unwrap().expect("it says where");
         let address = line.strip_prefix("listening on ").expect("the contract's line").to_owned();
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        // Certificates of tests are their own authority.
+        let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true);
+        let client = client.build().unwrap();
         Self { child, address, client }
     }
 
@@ -55,16 +68,26 @@ impl Process {
         Self::start(folder, &["-c".as_ref(), "t.toml".as_ref()]).await
     }
 
+    /// Asks for something as a system does: a signal by its name.
+    pub async fn signal(&self, name: &str) {
+        let id = self.child.id().unwrap().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status().await.unwrap();
+        assert!(sent.success());
+    }
+
     /// Kills it at once.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
     /// Ends it as a system does.
-    pub async fn stop(mut self) {
-        let id = self.child.id().unwrap();
-        let asked = Command::new("kill").arg(id.to_string()).status().await.unwrap();
-        assert!(asked.success());
+    pub async fn stop(self) {
+        self.signal("TERM").await;
+        self.stop_when_asked().await;
+    }
+
+    /// Waits for the end that it was asked for.
+    pub async fn stop_when_asked(mut self) {
         assert!(self.child.wait().await.unwrap().success());
     }
 

@@ -1,0 +1,245 @@
+//! Goes on with a configuration that was read again.
+
+use super::AdminService;
+use crate::app::tls::CertificateFiles;
+use crate::app::{AppError, feeds, token, translate};
+use crate::config::{AdminTokenSetting, Config};
+use crate::fetch::FetchSettings;
+use crate::hub::HubSettings;
+use crate::poll::{PollError, PollSettings};
+use crate::serve::{Keeping, ReloadableSettings, SiteControl};
+use crate::store::{FreeSpace, SpaceLimits};
+use ipnet::IpNet;
+use std::sync::{Arc, PoisonError};
+
+/// What a reload reaches beside polling and the hub.
+pub(super) struct Reloaded {
+    site: SiteControl,
+    space: Option<Arc<FreeSpace>>,
+    tls: Option<CertificateFiles>,
+}
+
+/// All that a running gateway takes over from a configuration, but for its feeds. A key that changes nothing
+/// here needs a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LiveSettings {
+    polling: PollSettings,
+    fetch: FetchSettings,
+    hub: HubSettings,
+    space: SpaceLimits,
+    trusted_proxies: Vec<IpNet>,
+    admin_token: AdminTokenSetting,
+    keeping: Keeping,
+    api_secrets: bool,
+}
+
+impl LiveSettings {
+    fn from_config(config: &Config, public_url: &str) -> Self {
+        Self {
+            polling: translate::polling(config, public_url),
+            fetch: translate::fetch_settings(config, public_url),
+            hub: translate::hub(config),
+            space: translate::space(config),
+            trusted_proxies: config.server.trusted_proxies.clone(),
+            admin_token: config.server.admin_token.clone(),
+            keeping: translate::keeping(config),
+            api_secrets: config.polling.api_secrets,
+        }
+    }
+}
+
+impl AdminService {
+    /// Reaches these from now on when the configuration is read again.
+    pub(in crate::app) fn attach(
+        &self,
+        site: SiteControl,
+        space: Option<Arc<FreeSpace>>,
+        tls: Option<CertificateFiles>,
+    ) {
+        // There is one site, and it is attached once.
+        let _ = self.reloaded.set(Reloaded { site, space, tls });
+    }
+
+    /// Takes a new configuration; names the keys that differ and need a restart, which stay as they are.
+    pub(in crate::app) async fn reload(&self, mut config: Config) -> Result<Vec<String>, AppError> {
+        let _one = self.changing.lock().await;
+        let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = config.keep(&before);
+        let live = LiveSettings::from_config(&config, &self.public_url);
+        // What can fail comes first.
+        let admin_token = token::changed(&before, &config)?;
+        let services = translate::services(live.fetch)?;
+        if let Some(tls) = self.reloaded.get().and_then(|reloaded| reloaded.tls.as_ref()) {
+            tls.renew(self.clock.now())?;
+        }
+        if let Some(hub) = &self.hub {
+            hub.reconfigure(translate::calling(&config, &services), live.hub);
+        }
+        if let Some(Reloaded { site, space, .. }) = self.reloaded.get() {
+            let (trusted_proxies, keeping) = (live.trusted_proxies, live.keeping);
+            site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping });
+            if let Some(space) = space {
+                space.set_limits(live.space);
+            }
+        }
+        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services.clone();
+        let stopped = |error: PollError| AppError::run("polling cannot go on", error);
+        self.poller.reconfigure(live.polling, services).await.map_err(stopped)?;
+        for record in feeds::reconcile(self.store.as_ref(), &config, self.clock.now()).await? {
+            self.poller.put(record).await.map_err(stopped)?;
+        }
+        self.open_all().await;
+        if let Some(hub) = &self.hub {
+            crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
+        }
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(&config);
+        Ok(kept)
+    }
+}
+
+/// A configuration but for its feeds, of which there may be many, and which the store has.
+pub(super) fn without_feeds(config: &Config) -> Config {
+    // Named one by one, so that no list of feeds is copied.
+    let Config { server, store, polling, publish, sup, websub, hosts, feeds: _, aggregates: _ } =
+        config;
+    Config {
+        server: server.clone(),
+        store: store.clone(),
+        polling: polling.clone(),
+        publish: publish.clone(),
+        sup: sup.clone(),
+        websub: websub.clone(),
+        hosts: hosts.clone(),
+        feeds: Vec::new(),
+        aggregates: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Checked};
+
+    /// Another value for each key of the tables that stand once, with the keys that it needs beside it.
+    const CHANGES: &[(&str, &str, &str)] = &[
+        ("server", "listen", "\"127.0.0.1:1\""),
+        ("server", "public_url", "\"https://other.example\""),
+        ("server", "trusted_proxies", "[\"10.0.0.0/8\"]"),
+        ("server", "admin_token", "\"another-token-of-this-test\""),
+        ("server", "admin_token_file", "\"TOKEN\""),
+        ("server", "tls_cert_file", "\"CERTIFICATES\""),
+        ("server", "tls_key_file", "\"TOKEN\""),
+        ("store", "kind", "\"fjall\""),
+        ("store", "path", "\"elsewhere\""),
+        ("store", "min_free", "\"1MiB\""),
+        ("store", "max_size", "\"1GiB\""),
+        ("polling", "min_interval", "\"7m\""),
+        ("polling", "max_interval", "\"25h\""),
+        ("polling", "allow_private", "true"),
+        ("polling", "user_agent", "\"another\""),
+        ("polling", "host_spacing", "\"7s\""),
+        ("polling", "proxy", "\"http://proxy.example:3128\""),
+        ("polling", "proxy_resolves", "true"),
+        ("polling", "ca_file", "\"CERTIFICATES\""),
+        ("polling", "api_secrets", "true"),
+        ("publish", "endpoint", "\"other.example\""),
+        ("publish", "dialect", "\"feedsync\""),
+        ("publish", "history_links", "[\"rfc5005\"]"),
+        ("publish", "absolute_urls", "true"),
+        ("publish", "archive_entries", "7"),
+        ("publish", "versions_per_day", "7"),
+        ("publish", "archives", "7"),
+        ("publish", "archive_age", "\"7d\""),
+        ("publish", "archive_bytes", "\"7MiB\""),
+        ("publish", "versions", "7"),
+        ("publish", "versions_age", "\"7d\""),
+        ("publish", "versions_bytes", "\"7MiB\""),
+        ("publish", "window", "\"7d\""),
+        ("publish", "tombstones", "\"77d\""),
+        ("publish", "items", "7000"),
+        ("publish", "deltas", "\"all\""),
+        ("sup", "periods", "[\"1m\", \"7m\"]"),
+        ("websub", "hub", "false"),
+        ("websub", "rsscloud", "false"),
+        ("websub", "lease", "\"7d\""),
+        ("websub", "lease_min", "\"7m\""),
+        ("websub", "lease_max", "\"77d\""),
+        ("websub", "subscriptions", "7"),
+        ("websub", "subscriptions_per_host", "7"),
+        ("websub", "subscribe", "false"),
+        ("websub", "http_secrets", "true"),
+    ];
+
+    const URL: &str = "https://feeds.example.org";
+
+    fn checked(text: &str) -> Checked {
+        config::check("t.toml", text).unwrap_or_else(|faults| panic!("{text}: {faults}"))
+    }
+
+    /// A change as the file has it; files that are named lie in `folder`.
+    fn changed(folder: &std::path::Path, (table, key, value): (&str, &str, &str)) -> String {
+        let path = |name: &str| folder.join(name).display().to_string();
+        let value = value.replace("TOKEN", &path("token"));
+        let value = value.replace("CERTIFICATES", &path("certificates"));
+        format!("[{table}]\n{key} = {value}\n")
+    }
+
+    /// What a running gateway goes by, but for its feeds.
+    fn live(config: &Config) -> LiveSettings {
+        LiveSettings::from_config(config, URL)
+    }
+
+    #[test]
+    fn every_key_reloads_or_says_that_it_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = checked("");
+        let tls = checked("[server]\ntls_cert_file = \"a\"\ntls_key_file = \"b\"");
+        let mut missing = config::single_keys();
+        for change in CHANGES {
+            let (table, key, _) = *change;
+            let name = format!("{table}.{key}");
+            missing.retain(|(known, _)| *known != name);
+            // One of these needs the other.
+            let (started, other) = match key {
+                "tls_cert_file" => (&tls, "tls_key_file = \"b\""),
+                "tls_key_file" => (&tls, "tls_cert_file = \"a\""),
+                _ => (&plain, ""),
+            };
+            let again = checked(&(changed(folder.path(), *change) + other));
+            let mut config = again.config.clone();
+            assert_ne!(config, started.config, "{name} is not changed");
+            let kept = config.keep(&started.config);
+            let warnings = again.restart_warnings(&kept, started);
+            if kept.is_empty() {
+                assert_ne!(live(&config), live(&started.config), "{name} has no effect");
+                assert_eq!(warnings, []);
+            } else {
+                assert_eq!(kept, [name.clone()]);
+                assert_eq!(config, started.config, "{name} needs a restart and changed something");
+                let said = warnings[0].to_string();
+                let place =
+                    format!("t.toml:2: {name}: was changed and needs a restart; until then ");
+                assert!(said.starts_with(&place), "{said}");
+            }
+            let restarts = config::single_keys().into_iter().find(|(known, _)| *known == name);
+            assert_eq!(restarts, Some((name, !kept.is_empty())));
+        }
+        assert!(missing.is_empty(), "no change is tried for {missing:?}");
+    }
+
+    #[test]
+    fn what_stays_in_force_is_said_where_a_key_is_taken_out() {
+        let started = checked("[publish]\nwindow = \"7d\"\n[websub]\nhub = false\n");
+        let again = checked("# nothing\n\n[publish]\n");
+        let kept = again.config.clone().keep(&started.config);
+        let said: Vec<String> =
+            again.restart_warnings(&kept, &started).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "t.toml:3: publish.window: was changed and needs a restart; until then \"7d\" stays in force",
+                "t.toml:1: websub.hub: was changed and needs a restart; until then false stays in force",
+            ]
+        );
+    }
+}

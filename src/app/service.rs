@@ -1,0 +1,99 @@
+//! The service manager (systemd): sockets that it opened, and what it is told of the gateway.
+
+use super::{AppError, Gateway};
+use crate::store::Store;
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// The longest status that is told, in bytes.
+const STATUS_LIMIT: usize = 200;
+/// The store is asked so many times in the time that the watchdog allows, and has as long to answer: the
+/// watchdog is told after half of that time at the latest.
+const BEATS: u32 = 4;
+
+/// The socket that the service manager opened for this process (`LISTEN_FDS`), where it did.
+pub(super) fn listener() -> Result<Option<TcpListener>, AppError> {
+    let mut given = ListenFd::from_env();
+    match given.len() {
+        0 => Ok(None),
+        1 => given.take_tcp_listener(0).map_err(|error| {
+            AppError::Input(format!(
+                "the socket that was handed over (LISTEN_FDS) is none of TCP: {error}; write \
+                 ListenStream= with an address and a port in the socket unit"
+            ))
+        }),
+        many => Err(AppError::Input(format!(
+            "{many} sockets were handed over (LISTEN_FDS), and the gateway listens on one; write one \
+             ListenStream= in the socket unit"
+        ))),
+    }
+}
+
+/// Tells the service manager how the gateway is, where there is one (`NOTIFY_SOCKET`).
+pub(super) struct ServiceManager {
+    /// The time that the watchdog allows between two signs of life.
+    watchdog: Option<Duration>,
+}
+
+impl ServiceManager {
+    /// That of the environment.
+    pub(super) fn from_environment() -> Self {
+        Self { watchdog: sd_notify::watchdog_enabled() }
+    }
+
+    /// It answers; says where and with how many feeds.
+    pub(super) async fn tell_ready(&self, gateway: &Gateway) {
+        let feeds = gateway.store().feed_list().await.map_or(0, |feeds| feeds.len());
+        let status = format!("listening on {}, {feeds} feeds", gateway.origin());
+        tell(&[NotifyState::Ready, NotifyState::Status(shortened(&status))]);
+    }
+
+    /// It reads its configuration again.
+    pub(super) fn tell_reloading(&self) {
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => tell(&[NotifyState::Reloading, now]),
+            Err(error) => tracing::warn!(%error, "the monotonic clock could not be read"),
+        }
+    }
+
+    /// It ends.
+    pub(super) fn tell_stopping(&self) {
+        tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+    }
+
+    /// Tells the watchdog for as long as tasks run in time and the store answers. A store that says why it
+    /// cannot do something has answered: it opens again by itself, and a restart would help nobody.
+    pub(super) fn start_watchdog(&self, store: &Arc<dyn Store>) -> JoinHandle<()> {
+        let (watchdog, store) = (self.watchdog, Arc::clone(store));
+        tokio::spawn(async move {
+            let Some(allowed) = watchdog else { return };
+            loop {
+                let pause = allowed / BEATS;
+                match timeout(pause, store.running_time()).await {
+                    Ok(_) => tell(&[NotifyState::Watchdog]),
+                    Err(_) => tracing::error!(
+                        waited = ?pause,
+                        "the store does not answer; the service manager is told nothing until it does"
+                    ),
+                }
+                sleep(pause).await;
+            }
+        })
+    }
+}
+
+/// The status as far as it is told.
+fn shortened(status: &str) -> &str {
+    status.get(..status.len().min(STATUS_LIMIT)).unwrap_or("running")
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "the service manager could not be told");
+    }
+}

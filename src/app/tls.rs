@@ -1,0 +1,210 @@
+//! The certificate that the gateway shows: read at the start, and again when its files change.
+
+use super::AppError;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::model::Time;
+use crate::serve::{TlsIdentity, TlsKeys};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked whether the files have changed.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// So long before a certificate expires the log begins to warn of it, once a day.
+const WARN_BEFORE: Duration = Duration::from_secs(14 * 86_400);
+/// How often it is warned of.
+const WARN_EVERY: Duration = Duration::from_secs(86_400);
+
+/// By what it is told that a file is another one: its number, size, and the time of its last change.
+type FileMark = (u64, u64, i64, i64);
+
+/// The files of a certificate and its key, and what was read of them.
+#[derive(Clone)]
+pub(super) struct CertificateFiles(Arc<CertificateState>);
+
+struct CertificateState {
+    certificate: PathBuf,
+    key: PathBuf,
+    keys: Arc<TlsKeys>,
+    /// The files as they were when they were last read, whatever came of it.
+    seen: Mutex<[Option<FileMark>; 2]>,
+    warned: Mutex<Option<Time>>,
+}
+
+/// The files that a configuration names, read; `None` where it names none.
+pub(super) fn keys(config: &Config, now: Time) -> Result<Option<CertificateFiles>, AppError> {
+    let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
+    let seen = [certificate, key].map(mark);
+    let identity = load(certificate, key)?;
+    let files = CertificateFiles(Arc::new(CertificateState {
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+        keys: Arc::new(TlsKeys::new(identity)),
+        seen: Mutex::new(seen),
+        warned: Mutex::default(),
+    }));
+    files.warn_of_expiry(now);
+    Ok(Some(files))
+}
+
+fn load(certificate: &Path, key: &Path) -> Result<TlsIdentity, AppError> {
+    TlsIdentity::load(certificate, key).map_err(|error| AppError::Input(error.to_string()))
+}
+
+fn mark(path: &Path) -> Option<FileMark> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+}
+
+impl CertificateFiles {
+    /// What handshakes are made with.
+    pub(super) fn keys(&self) -> Arc<TlsKeys> {
+        Arc::clone(&self.0.keys)
+    }
+
+    /// Reads the files again; where they are of no use, what was read before stays. Blocks.
+    pub(super) fn renew(&self, now: Time) -> Result<(), AppError> {
+        let state = &*self.0;
+        *state.seen.lock().unwrap_or_else(PoisonError::into_inner) =
+            [&*state.certificate, &*state.key].map(mark);
+        state.keys.change(load(&state.certificate, &state.key)?);
+        *state.warned.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.warn_of_expiry(now);
+        Ok(())
+    }
+
+    /// Reads the files again where they have changed since they were last read. Blocks.
+    fn look(&self, now: Time) {
+        let state = &*self.0;
+        let before = *state.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if before != [&*state.certificate, &*state.key].map(mark) {
+            match self.renew(now) {
+                Ok(()) => tracing::info!(
+                    certificate = %state.certificate.display(),
+                    "the certificate was read again, since its files have changed"
+                ),
+                Err(error) => tracing::error!(
+                    error = error.report(),
+                    "the certificate has changed and is of no use; the one before goes on being shown"
+                ),
+            }
+        }
+        self.warn_of_expiry(now);
+    }
+
+    /// Warns of a certificate that expires soon, or has.
+    fn warn_of_expiry(&self, now: Time) {
+        let state = &*self.0;
+        let Some(expires) = state.keys.current().expires() else { return };
+        let mut warned = state.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.plus(WARN_BEFORE) < expires || warned.is_some_and(|last| now < last.plus(WARN_EVERY))
+        {
+            return;
+        }
+        *warned = Some(now);
+        let certificate = state.certificate.display();
+        if expires <= now {
+            tracing::warn!(%certificate, %expires, "the certificate has expired: clients refuse it; renew it");
+        } else {
+            tracing::warn!(%certificate, %expires, "the certificate expires soon; renew it");
+        }
+    }
+}
+
+/// Looks at the files until it is told to end.
+pub(super) async fn watch(
+    files: CertificateFiles,
+    clock: Arc<dyn Clock>,
+    cancel: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        let (files, now) = (files.clone(), clock.now());
+        // A file system that hangs keeps one thread waiting, and this task.
+        let looking = tokio::task::spawn_blocking(move || files.look(now));
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            _ = looking => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    /// 2030-01-01T00:00:00Z.
+    const NOW: Time = Time::from_unix(1_893_456_000);
+
+    /// A certificate that expires on a day of 2030, and its key, in a folder.
+    fn certify(folder: &Path, month: u8, day: u8) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(2030, month, day);
+        std::fs::write(folder.join("chain"), params.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(folder.join("key"), key.serialize_pem()).unwrap();
+    }
+
+    fn files(folder: &Path) -> CertificateFiles {
+        let mut config = Config::default();
+        config.server.tls_cert_file = Some(folder.join("chain"));
+        config.server.tls_key_file = Some(folder.join("key"));
+        keys(&config, NOW).unwrap().unwrap()
+    }
+
+    fn expires(files: &CertificateFiles) -> String {
+        files.keys().current().expires().unwrap().to_string()
+    }
+
+    #[test]
+    fn files_that_change_are_read_again_and_what_is_of_no_use_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        certify(folder.path(), 6, 1);
+        let files = files(folder.path());
+        let before = files.keys().current();
+        files.look(NOW);
+        assert!(Arc::ptr_eq(&before, &files.keys().current()), "nothing has changed");
+        certify(folder.path(), 7, 1);
+        files.look(NOW);
+        assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
+        std::fs::write(folder.path().join("key"), "half of a").unwrap();
+        files.look(NOW);
+        assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
+        std::fs::remove_file(folder.path().join("chain")).unwrap();
+        files.look(NOW);
+        assert!(files.renew(NOW).is_err());
+        certify(folder.path(), 8, 1);
+        files.look(NOW);
+        assert_eq!(expires(&files), "2030-08-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_certificate_that_ends_is_warned_of_once_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        certify(folder.path(), 1, 16);
+        let files = files(folder.path());
+        let warned = || *files.0.warned.lock().unwrap();
+        assert_eq!(warned(), None, "more than two weeks are left");
+        let day = |day: u64| NOW.plus(Duration::from_secs(day * 86_400));
+        files.look(day(2));
+        assert_eq!(warned(), Some(day(2)));
+        files.look(day(2).plus(Duration::from_secs(60)));
+        assert_eq!(warned(), Some(day(2)), "not again on the same day");
+        for later in [3, 20] {
+            files.look(day(later));
+            assert_eq!(warned(), Some(day(later)));
+        }
+    }
+
+    #[test]
+    fn without_files_there_is_no_tls() {
+        assert!(keys(&Config::default(), NOW).unwrap().is_none());
+    }
+}

@@ -1,0 +1,60 @@
+//! What of a site that is served changes when the configuration is read again.
+
+use super::auth::AdminToken;
+use super::client::Proxies;
+use super::keeping::Keeping;
+use super::{ServeSettings, SharedState};
+use ipnet::IpNet;
+use std::sync::Arc;
+
+/// What a site goes on with.
+#[derive(Debug, Clone)]
+pub struct ReloadableSettings {
+    /// Whose word is taken for who the client is (`server.trusted_proxies`).
+    pub trusted_proxies: Vec<IpNet>,
+    /// What administration must bring along; `None`: as before.
+    pub admin_token: Option<AdminToken>,
+    /// How much is kept of every feed; to be shown.
+    pub keeping: Keeping,
+}
+
+/// What every handler reads of it.
+#[derive(Debug)]
+pub(super) struct SiteSettings {
+    pub(super) proxies: Proxies,
+    pub(super) admin_token: AdminToken,
+    pub(super) keeping: Keeping,
+}
+
+impl SiteSettings {
+    /// Those that a site begins with.
+    pub(super) fn new(settings: &ServeSettings) -> Self {
+        Self {
+            proxies: Proxies::new(settings.trusted_proxies.clone()),
+            admin_token: settings.admin_token.clone(),
+            keeping: settings.keeping,
+        }
+    }
+}
+
+/// A handle on a site that is served.
+#[derive(Clone)]
+pub struct SiteControl(SharedState);
+
+impl SiteControl {
+    pub(super) const fn new(room: SharedState) -> Self {
+        Self(room)
+    }
+
+    /// Goes on with other settings. Another token ends who is signed in with the one before.
+    pub fn reconfigure(&self, settings: ReloadableSettings) {
+        let ReloadableSettings { trusted_proxies, admin_token, keeping } = settings;
+        let before = self.0.settings.load_full();
+        let token = admin_token.unwrap_or_else(|| before.admin_token.clone());
+        if token != before.admin_token {
+            self.0.sessions.end_all();
+        }
+        let (proxies, admin_token) = (Proxies::new(trusted_proxies), token);
+        self.0.settings.store(Arc::new(SiteSettings { proxies, admin_token, keeping }));
+    }
+}

@@ -1,0 +1,223 @@
+//! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits.
+
+use super::client::Client;
+use super::connections::{ConnectionSlot, Ending, EndingWatch};
+use super::shares::{FairShares, Share};
+use crate::model::Time;
+use arc_swap::ArcSwap;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::version::{TLS12, TLS13};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
+use std::future::poll_fn;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The largest file with a certificate or a key, in bytes.
+const FILE_LIMIT: u64 = 1024 * 1024;
+/// The most certificates of a chain.
+const CHAIN_LIMIT: usize = 16;
+/// How long a handshake may take, from the moment that it has its share.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// Handshakes at once of one client that is no trusted proxy; further ones of its connections wait.
+const HANDSHAKES_EACH: u32 = 16;
+/// What is spoken over TLS, the first one first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// The end of the year 9999: a certificate that is good then is good for ever.
+const FOR_EVER: Duration = Duration::from_secs(253_402_300_799);
+
+/// Why a certificate and its key are of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("the file {} cannot be read: {error}", .path.display())]
+    Read {
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It is too large.
+    #[error("the file {} is larger than {FILE_LIMIT} bytes; it is none with certificates or a key", .0.display())]
+    TooLarge(PathBuf),
+    /// There is no certificate in it, or one that cannot be read.
+    #[error("the file {} has no certificates in PEM: {why}", .path.display())]
+    Certificate {
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is no key in it, or one that cannot be read.
+    #[error("the file {} has no private key in PEM: {why}", .path.display())]
+    Key {
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The key is that of another certificate.
+    #[error("the key in {} does not belong to the certificate in {}", .key.display(), .certificate.display())]
+    Mismatch { key: PathBuf, certificate: PathBuf },
+    /// The two cannot be served.
+    #[error("the certificate in {} cannot be served: {why}", .certificate.display())]
+    Unfit {
+        certificate: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A certificate with its key, ready for handshakes.
+#[derive(Debug)]
+pub struct TlsIdentity {
+    config: Arc<ServerConfig>,
+    expires: Option<Time>,
+}
+
+impl TlsIdentity {
+    /// Reads the certificate, with those that lead to a root behind it, and its key. Blocks.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let chain = read_chain(certificate)?;
+        let private = PrivateKeyDer::from_pem_slice(&read_file(key)?)
+            .map_err(|error| TlsError::Key { path: key.to_owned(), why: error.to_string() })?;
+        let provider = Arc::new(ring::default_provider());
+        let expires = chain.first().and_then(|leaf| expires(leaf, &provider));
+        let unfit = |error: rustls::Error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }
+            }
+            error => {
+                TlsError::Unfit { certificate: certificate.to_owned(), why: error.to_string() }
+            }
+        };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(unfit)?
+            .with_no_client_auth()
+            .with_single_cert(chain, private)
+            .map_err(unfit)?;
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        Ok(Self { config: Arc::new(config), expires })
+    }
+
+    /// Until when the certificate is good; `None` where that is unknown, or it is for ever.
+    pub const fn expires(&self) -> Option<Time> {
+        self.expires
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let unread = |error| TlsError::Read { path: path.to_owned(), error };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unread)?;
+    file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
+        return Err(TlsError::TooLarge(path.to_owned()));
+    }
+    Ok(bytes)
+}
+
+fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = read_file(path)?;
+    let wrong = |why: String| TlsError::Certificate { path: path.to_owned(), why };
+    let chain: Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(&bytes).take(CHAIN_LIMIT + 1).collect();
+    let chain = chain.map_err(|error| wrong(error.to_string()))?;
+    match chain.len() {
+        0 => Err(wrong("there is none".to_owned())),
+        1..=CHAIN_LIMIT => Ok(chain),
+        _ => Err(wrong(format!("there are more than {CHAIN_LIMIT}"))),
+    }
+}
+
+/// Until when a certificate is good: what a check against no root at all, at the end of time, finds first.
+fn expires(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<Time> {
+    let parsed = ParsedCertificate::try_from(leaf).ok()?;
+    let (roots, at) = (RootCertStore::empty(), UnixTime::since_unix_epoch(FOR_EVER));
+    let algorithms = provider.signature_verification_algorithms.all;
+    match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], at, algorithms) {
+        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
+            not_after,
+            ..
+        })) => i64::try_from(not_after.as_secs()).ok().map(Time::from_unix),
+        _ => None,
+    }
+}
+
+/// The certificate of a running gateway, which can be changed for another.
+#[derive(Debug)]
+pub struct TlsKeys(ArcSwap<TlsIdentity>);
+
+impl TlsKeys {
+    /// This one at first.
+    pub fn new(identity: TlsIdentity) -> Self {
+        Self(ArcSwap::from_pointee(identity))
+    }
+
+    /// Handshakes from now on are made with another one.
+    pub fn change(&self, identity: TlsIdentity) {
+        self.0.store(Arc::new(identity));
+    }
+
+    /// That of the next handshake.
+    pub fn current(&self) -> Arc<TlsIdentity> {
+        self.0.load_full()
+    }
+}
+
+/// Handshakes, within their limits.
+pub(super) struct Handshakes {
+    keys: Arc<TlsKeys>,
+    shares: FairShares<Client>,
+}
+
+impl Handshakes {
+    pub(super) fn new(keys: Arc<TlsKeys>) -> Self {
+        Self { keys, shares: FairShares::new(HANDSHAKES_EACH) }
+    }
+
+    /// Makes the handshake of a connection; `None` where it fails, takes too long, or the connection is to
+    /// end. `client`: whose share it takes; a trusted proxy has none.
+    pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        client: Option<Client>,
+        place: &ConnectionSlot,
+    ) -> Option<TlsStream<S>> {
+        let shaking = async {
+            let _share: Option<Share<Client>> = match client {
+                Some(client) => Some(self.shares.acquire(&client, 1).await),
+                None => None,
+            };
+            let acceptor = TlsAcceptor::from(Arc::clone(&self.keys.current().config));
+            tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await
+        };
+        let mut shaking = std::pin::pin!(shaking);
+        let mut watch = EndingWatch::new(Arc::clone(&place.activity));
+        let ended = poll_fn(|context| match watch.poll_ending(context) {
+            Ending::No => shaking.as_mut().poll(context).map(Some),
+            Ending::Graceful | Ending::Now => Poll::Ready(None),
+        });
+        match ended.await? {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => {
+                tracing::debug!("a TLS handshake took too long");
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! The program as its operator runs it: what it says at the start, what a reload changes, settings of the
+//! environment, and what a service manager hears.
+
+use crate::support::process::{Process, TOKEN};
+use std::ffi::OsStr;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// How long is waited for something that is to come.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// Starts it with the configuration `t.toml` of a folder and these variables; its logs are in `log` there.
+async fn start(folder: &Path, environment: &[(&str, &OsStr)]) -> Process {
+    let arguments: &[&OsStr] = &["-c".as_ref(), "t.toml".as_ref()];
+    let logs = std::fs::File::create(folder.join("log")).unwrap();
+    Process::start_in(folder, arguments, environment, Stdio::from(logs)).await
+}
+
+/// The lines of the log when it has one with these words; it is waited for.
+async fn logged(folder: &Path, words: &str, times: usize) -> String {
+    let began = std::time::Instant::now();
+    loop {
+        let log = std::fs::read_to_string(folder.join("log")).unwrap();
+        if log.matches(words).count() >= times {
+            return log;
+        }
+        assert!(began.elapsed() < WAIT, "the log says nowhere {words:?}: {log}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn write(folder: &Path, text: &str) {
+    std::fs::write(folder.join("t.toml"), format!("[server]\nlisten = \"127.0.0.1:0\"\n{text}"))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let feed = "[[feed]]\nname = \"news\"\nlocal = true\n";
+    write(folder, &format!("[store]\nkind = \"fjall\"\n{feed}"));
+    let process = start(folder, &[]).await;
+    let log = logged(folder, "the gateway has started", 1).await;
+    let line = log.lines().find(|line| line.contains("the gateway has started")).unwrap();
+    for said in [
+        concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""),
+        "config=\"t.toml\"",
+        "feeds=1",
+        "store=\"fjall\"",
+        "data=\"tidegate-data\"",
+        &format!("listen={}", process.address),
+    ] {
+        assert!(line.contains(said), "{said}: {line}");
+    }
+
+    // The token takes effect, the kind of store is said to need a restart.
+    write(
+        folder,
+        &format!(
+            "admin_token = \"another-token-of-this-test\"\n[store]\nkind = \"sled\"\n[publish]\nwindow = \"7d\"\n{feed}"
+        ),
+    );
+    process.signal("HUP").await;
+    let log = logged(folder, "the configuration was read again", 1).await;
+    for said in [
+        "t.toml:5: store.kind: was changed and needs a restart; until then \"fjall\" stays in force",
+        "t.toml:7: publish.window: was changed and needs a restart; until then the default, \"30d\" stays",
+    ] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+    let feeds = format!("{}/api/v1/feeds", process.address);
+    for (token, status) in [(TOKEN, 401), ("another-token-of-this-test", 200)] {
+        let answer = process.client.get(&feeds).bearer_auth(token).send().await.unwrap();
+        assert_eq!(answer.status(), status);
+    }
+
+    // A faulty file changes nothing and says all of its faults.
+    write(folder, "admin_token = 1\n[store]\nkind = \"tape\"\n");
+    process.signal("HUP").await;
+    let log = logged(folder, "the configuration was not taken", 1).await;
+    for said in ["t.toml:3: server.admin_token: ", "t.toml:5: store.kind: \\\"tape\\\" is unknown"]
+    {
+        assert!(log.contains(said), "{said}: {log}");
+    }
+    let answer = process.client.get(&feeds).bearer_auth("another-token-of-this-test").send();
+    let answer = answer.await.unwrap().text().await.unwrap();
+    assert!(answer.contains("\"news\"") && answer.contains("\"active\""), "{answer}");
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn the_environment_wins_over_the_file_and_its_faults_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "public_url = \"https://file.example\"\n[store]\nkind = \"tape\"\n");
+    let output = |variables: &[(&str, &str)]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["check", "-c", "t.toml"]).envs(variables.iter().copied()).current_dir(folder);
+        let output = command.output().unwrap();
+        let all = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(all).unwrap())
+    };
+    let (status, said) = output(&[("TIDEGATE_POLLING_MIN_INTERVAL", "often")]);
+    assert_eq!(status, Some(2));
+    assert!(said.contains("t.toml:5: store.kind: \"tape\" is unknown"), "{said}");
+    assert!(
+        said.contains("TIDEGATE_POLLING_MIN_INTERVAL: polling.min_interval: \"often\""),
+        "{said}"
+    );
+
+    write(folder, "public_url = \"https://file.example\"\n[store]\nkind = \"memory\"\n");
+    let address = ("TIDEGATE_SERVER_PUBLIC_URL", "https://variable.example");
+    let (status, said) = output(&[
+        address,
+        ("TIDEGATE_SERVER_PUBLIC_URI", "x"),
+        ("TIDEGATE_PUBLIC_URL", "https://last.example"),
+    ]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("known as https://variable.example"), "{said}");
+    assert!(said.contains("warning: TIDEGATE_SERVER_PUBLIC_URI: no key has this variable; did you mean TIDEGATE_SERVER_PUBLIC_URL?"), "{said}");
+
+    // The command line wins over both.
+    let logs = std::fs::File::create(folder.join("log")).unwrap();
+    let arguments: &[&OsStr] = &[
+        "-c".as_ref(),
+        "t.toml".as_ref(),
+        "--public-url".as_ref(),
+        "https://typed.example".as_ref(),
+    ];
+    let environment = [(address.0, OsStr::new(address.1))];
+    let process = Process::start_in(folder, arguments, &environment, Stdio::from(logs)).await;
+    let list = process.get("/sup.json").await;
+    assert!(list.contains("https://typed.example") && !list.contains("variable.example"), "{list}");
+    process.stop().await;
+}
+
+/// What a service manager hears.
+struct Manager(UnixDatagram);
+
+impl Manager {
+    fn listen(path: &Path) -> Self {
+        let socket = UnixDatagram::bind(path).unwrap();
+        socket.set_read_timeout(Some(WAIT)).unwrap();
+        Self(socket)
+    }
+
+    /// The next message with this line; those before it are skipped.
+    fn hear(&self, wanted: &str) -> String {
+        let mut buffer = [0; 4096];
+        for _ in 0..100 {
+            let length =
+                self.0.recv(&mut buffer).unwrap_or_else(|error| panic!("{wanted}: {error}"));
+            let said = String::from_utf8(buffer[..length].to_vec()).unwrap();
+            if said.lines().any(|line| line == wanted) {
+                return said;
+            }
+        }
+        panic!("{wanted} was not among a hundred messages");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_manager_hears_of_start_reload_life_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "[store]\nkind = \"memory\"\n");
+    let path = folder.join("notify");
+    let manager = Manager::listen(&path);
+    let environment =
+        [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new("800000"))];
+    let process = start(folder, &environment).await;
+    let ready = manager.hear("READY=1");
+    assert!(
+        ready.contains(&format!("STATUS=listening on {}, 0 feeds", process.address)),
+        "{ready}"
+    );
+    let began = std::time::Instant::now();
+    for _ in 0..4 {
+        manager.hear("WATCHDOG=1");
+    }
+    assert!(began.elapsed() < Duration::from_millis(4 * 400 + 1000), "{:?}", began.elapsed());
+    write(folder, "[store]\nkind = \"memory\"\n[[feed]]\nname = \"notes\"\nlocal = true\n");
+    process.signal("HUP").await;
+    let reloading = manager.hear("RELOADING=1");
+    let since = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC=")).unwrap();
+    assert!(since.parse::<u64>().unwrap() > 0);
+    assert!(manager.hear("READY=1").contains(", 1 feeds"));
+    process.signal("TERM").await;
+    manager.hear("STOPPING=1");
+    process.stop_when_asked().await;
+}
+
+/// A process that is stopped in all its threads, as one that hangs, tells the watchdog nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_hangs_tells_the_watchdog_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "[store]\nkind = \"memory\"\n");
+    let path = folder.join("notify");
+    let manager = Manager::listen(&path);
+    let environment =
+        [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new("400000"))];
+    let process = start(folder, &environment).await;
+    manager.hear("WATCHDOG=1");
+    process.signal("STOP").await;
+    manager.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut buffer = [0; 4096];
+    while manager.0.recv(&mut buffer).is_ok() {}
+    manager.0.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    assert!(manager.0.recv(&mut buffer).is_err(), "it hangs");
+    process.signal("CONT").await;
+    manager.hear("WATCHDOG=1");
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = |size: &str| format!("[store]\nmax_size = \"{size}\"\n");
+    write(folder, &text("1GiB"));
+    let process = start(folder, &[]).await;
+    let put = async |name: &str| {
+        let call = process.client.put(format!("{}/api/v1/feeds/{name}", process.address));
+        let call = call.bearer_auth(TOKEN).body("{\"local\": true}");
+        let answer = call.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    assert_eq!(put("first").await.0, 201);
+    write(folder, &text("1KiB"));
+    process.signal("HUP").await;
+    logged(folder, "the configuration was read again", 1).await;
+    let (status, said) = put("second").await;
+    assert_eq!(status, 507, "{said}");
+    assert!(said.contains("store.max_size") && said.contains("may take 1.0 KiB"), "{said}");
+    assert!(process.get("/readyz").await.contains("store.max_size"));
+    assert!(process.get("/").await.contains("store.max_size"), "the overview says so");
+    let metrics = process.get("/metrics").await;
+    for line in ["tidegate_store_takes_in 0", "tidegate_store_max_size_bytes 1024"] {
+        assert!(metrics.contains(line), "{line}");
+    }
+    // Reading goes on.
+    process.get("/feeds/first").await;
+    write(folder, "");
+    process.signal("HUP").await;
+    logged(folder, "the configuration was read again", 2).await;
+    assert_eq!(put("second").await.0, 201);
+    assert_eq!(process.get("/readyz").await, "ready\n");
+    process.stop().await;
+}
+
+/// A certificate for localhost and its key, in the files of a folder; the certificate as PEM.
+fn certify(folder: &Path) -> String {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.join("chain.pem"), made.cert.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    made.cert.pem()
+}
+
+/// A client that believes this certificate alone.
+fn believing(pem: &str) -> reqwest::ClientBuilder {
+    let certificate = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
+    reqwest::Client::builder().no_proxy().tls_certs_only([certificate])
+}
+
+#[tokio::test]
+async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let first = certify(folder);
+    let text =
+        "tls_cert_file = \"chain.pem\"\ntls_key_file = \"key.pem\"\n[store]\nkind = \"memory\"\n";
+    write(folder, text);
+    let process = start(folder, &[]).await;
+    let address = process.address.strip_prefix("https://127.0.0.1:").expect("it says https");
+    let site = format!("https://localhost:{address}");
+    let ask = async |client: reqwest::ClientBuilder| {
+        let answer = client.build().unwrap().get(format!("{site}/healthz")).send().await?;
+        assert_eq!(answer.status(), 200);
+        Ok::<_, reqwest::Error>(answer.version())
+    };
+    assert_eq!(ask(believing(&first)).await.unwrap(), reqwest::Version::HTTP_2);
+    assert_eq!(ask(believing(&first).http1_only()).await.unwrap(), reqwest::Version::HTTP_11);
+    let tls_1_2 = believing(&first).tls_version_max(reqwest::tls::Version::TLS_1_2);
+    assert_eq!(ask(tls_1_2).await.unwrap(), reqwest::Version::HTTP_2);
+    // What it makes of its own address is HTTPS.
+    assert!(process.get("/sup.json").await.contains("https://127.0.0.1:"));
+    // A container's health check knows the scheme from the configuration.
+    let health = |listen: &str| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(["health", "-l", listen])
+            .env("TIDEGATE_CONFIG", "t.toml")
+            .current_dir(folder)
+            .output()
+            .unwrap()
+    };
+    let alive = health(&format!("0.0.0.0:{address}"));
+    assert!(alive.status.success() && alive.stdout.is_empty(), "{alive:?}");
+    let dead = health(&format!("127.0.0.1:{}", crate::support::process::free_port().await));
+    assert_eq!(dead.status.code(), Some(1));
+    assert!(String::from_utf8(dead.stderr).unwrap().contains("/healthz does not answer"));
+    // Plain HTTP gets nothing.
+    assert!(reqwest::get(format!("http://localhost:{address}/healthz")).await.is_err());
+
+    let second = certify(folder);
+    process.signal("HUP").await;
+    logged(folder, "the configuration was read again", 1).await;
+    assert!(ask(believing(&first)).await.is_err(), "the first certificate is not shown any more");
+    ask(believing(&second)).await.unwrap();
+
+    // A key of another certificate is refused by name, and the one before goes on.
+    let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    std::fs::write(folder.join("key.pem"), key).unwrap();
+    process.signal("HUP").await;
+    let log = logged(folder, "the configuration was not taken", 1).await;
+    let said = "t.toml:3: server.tls_cert_file: the key in key.pem does not belong to the certificate in chain.pem";
+    assert!(log.contains(said), "{log}");
+    ask(believing(&second)).await.unwrap();
+    process.stop().await;
+    // Nor does it start with that.
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(["serve", "-c", "t.toml"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains(said));
+}

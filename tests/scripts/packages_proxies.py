@@ -1,0 +1,145 @@
+"""nginx and Caddy with TLS by the configurations of deploy/, in front of a gateway: both take them, say who the client
+is, and let events through as they come.
+
+    packages_proxies.py --bin PATH/TO/tidegate --nginx PATH --caddy PATH
+
+An empty path leaves that proxy out.
+"""
+
+import argparse
+import http.client
+import pathlib
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+
+import nginx_stage
+import stage
+
+CADDYFILE = stage.pathlib.Path(__file__).resolve().parents[2] / "deploy/caddy/Caddyfile"
+
+
+def certificate(folder):
+    """A certificate for localhost and its key."""
+    files = folder / "chain.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-out", files[0], "-keyout", files[1]],
+        check=True, capture_output=True,
+    )
+    return files
+
+
+def start_nginx(program, folder, port, gateway, tls):
+    folder.mkdir()
+    server = nginx_stage.server(f"127.0.0.1:{port}", gateway, tls=tls)
+    configuration = folder / "nginx.conf"
+    configuration.write_text(nginx_stage.CONFIGURATION.format(folder=folder, server=server))
+    command = [program, "-p", folder, "-c", configuration, "-e", folder / "error.log"]
+    if pathlib.Path.home() == pathlib.Path("/root"):
+        command += ["-g", "user root;"]
+    subprocess.run([*command, "-t", "-q"], check=True)
+    return subprocess.Popen(command)
+
+
+def start_caddy(program, folder, port, gateway, tls):
+    folder.mkdir()
+    subprocess.run(
+        [program, "validate", "--config", CADDYFILE, "--adapter", "caddyfile"],
+        check=True, capture_output=True, env={"HOME": str(folder), "PATH": "/usr/bin"},
+    )
+    text = CADDYFILE.read_text()
+    for old, new in [
+        ("\nfeeds.example.org {\n", f"\n{{\n\tadmin off\n\tgrace_period 2s\n\tauto_https disable_redirects\n\thttps_port {port}\n}}\n"
+         f"https://localhost:{port} {{\n\ttls {tls[0]} {tls[1]}\n"),
+        ("reverse_proxy 127.0.0.1:8080 {", f"reverse_proxy {gateway.removeprefix('http://')} {{"),
+    ]:
+        if text.count(old) != 1:
+            sys.exit(f"{CADDYFILE} has not one {old!r}")
+        text = text.replace(old, new)
+    (folder / "Caddyfile").write_text(text)
+    return subprocess.Popen(
+        [program, "run", "--config", folder / "Caddyfile", "--adapter", "caddyfile"],
+        env={"HOME": str(folder), "PATH": "/usr/bin"}, stderr=(folder / "log").open("wb"),
+    )
+
+
+def connect(port, trusted):
+    context = ssl.create_default_context(cafile=trusted)
+    return http.client.HTTPSConnection("localhost", port, timeout=stage.WAIT, context=context)
+
+
+def ask(port, trusted, path, headers=None):
+    connection = connect(port, trusted)
+    connection.request("GET", path, headers=headers or {})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def wait_for(port, trusted):
+    began = time.monotonic()
+    while True:
+        try:
+            return ask(port, trusted, "/healthz")
+        except OSError:
+            if time.monotonic() - began > stage.WAIT:
+                raise
+            time.sleep(0.1)
+
+
+def check(name, start, program, folder, given):
+    folder = folder / name
+    folder.mkdir()
+    tls, port = certificate(folder), nginx_stage.free_port()
+    settings = f'public_url = "https://localhost:{port}"\ntrusted_proxies = ["127.0.0.1"]'
+    feed = '[polling]\nallow_private = true\n[[feed]]\nname = "news"\nlocal = true\n'
+    gateway = stage.Gateway(given.bin, folder, feed, settings)
+    proxy = None
+    try:
+        proxy = start(program, folder / "proxy", port, gateway.base, tls)
+        status, _ = wait_for(port, tls[0])
+        listed = ask(port, tls[0], "/sup.json", {"Forwarded": "for=192.0.2.9"})[1]
+        if status != 200 or f"https://localhost:{port}/sup.json" not in listed:
+            return [f"{name}: {status}, {listed[:400]}"]
+        # An event goes out while the stream is open.
+        connection = connect(port, tls[0])
+        connection.request("GET", "/events")
+        stream = connection.getresponse()
+        gateway.feed("news", "/items", "POST", {"title": "through the proxy"})
+        began = time.monotonic()
+        while b"news" not in stream.readline():
+            if time.monotonic() - began > stage.WAIT:
+                return [f"{name}: the event never came"]
+        # Whoever ends waits for streams.
+        stream.close()
+        connection.close()
+        log = (folder / "gateway.log").read_text()
+        return [f"{name}: {log}"] if "trusted_proxies" in log else []
+    finally:
+        if proxy:
+            proxy.terminate()
+            proxy.wait(timeout=stage.WAIT)
+        gateway.end()
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("--bin", "--nginx", "--caddy"):
+        arguments.add_argument(name, required=True)
+    given = arguments.parse_args()
+    faults, tried = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, start, program in [
+            ("nginx", start_nginx, given.nginx), ("caddy", start_caddy, given.caddy)
+        ]:
+            if program:
+                tried.append(name)
+                faults += check(name, start, program, pathlib.Path(folder), given)
+    print(f"with TLS in front: {', '.join(tried)}, {len(faults)} faults")
+    sys.exit(stage.status(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""A gateway on a socket that somebody else opened, as systemd does: it answers there, keeps the socket over a
+restart, and says no to what it cannot use.
+
+    packages_socket.py --bin PATH/TO/tidegate
+"""
+
+import argparse
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+WAIT = 60
+
+
+def activate(folder, address, *program, more=()):
+    """systemd-socket-activate waits for the first client, and becomes the program."""
+    command = ["systemd-socket-activate", "-l", address, *more, *program]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def ask(port):
+    began = time.monotonic()
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=WAIT) as answer:
+                return answer.read()
+        except OSError:
+            # The socket is not open yet.
+            if time.monotonic() - began > WAIT:
+                raise
+            time.sleep(0.1)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--bin", required=True)
+    program = str(pathlib.Path(arguments.parse_args().bin).resolve())
+    for name in [name for name in os.environ if name.startswith("TIDEGATE_")]:
+        del os.environ[name]
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        serve = [program, "serve", "--listen", "127.0.0.1:1", "--data", "data"]
+        gateway = activate(folder, f"127.0.0.1:{port}", *serve)
+        answer = ask(port)
+        line = gateway.stdout.readline()
+        gateway.terminate()
+        _, log = gateway.communicate(timeout=WAIT)
+        # It wins over --listen.
+        if answer != b"ok\n" or line != f"listening on http://127.0.0.1:{port}\n":
+            sys.exit(f"{answer!r}, {line!r}: {log}")
+        if gateway.returncode != 0:
+            sys.exit(f"it ended with status {gateway.returncode}: {log}")
+        # A socket of all addresses needs a public address, and a datagram is none.
+        for address, more, said in [
+            (f"0.0.0.0:{port}", [], "server.public_url"),
+            (f"127.0.0.1:{port}", ["-l", f"127.0.0.1:{free_port()}"], "2 sockets were handed over"),
+        ]:
+            refused = activate(folder, address, *serve[:2], "--data", "data", more=more)
+            began = time.monotonic()
+            while refused.poll() is None and time.monotonic() - began < WAIT:
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                except OSError:
+                    pass
+                time.sleep(0.1)
+            _, log = refused.communicate(timeout=WAIT)
+            if refused.returncode != 2 or said not in log:
+                sys.exit(f"{address}: status {refused.returncode}, {log}")
+    print("a socket that was handed over is listened on")
+
+
+if __name__ == "__main__":
+    main()
