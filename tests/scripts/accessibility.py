@@ -91,6 +91,7 @@ def walk(gateway, browser, program, out):
     visit("items", "/feeds/notices/items")
     visit("item", item)
     visit("difference", f"{item}?diff=1..2")
+    visit("changes", "/feeds/notices/changes?as=html")
     visit("conflicts", "/feeds/notices/conflicts")
     visit("not-found", "/feeds/nobody")
     visit("bad-query", "/?page=x")
@@ -132,6 +133,30 @@ def walk(gateway, browser, program, out):
     browser.until("document.querySelector('button[value=resume]') !== null")
     browser.click("button[value=resume]")
     browser.until("document.querySelector('button[value=pause]') !== null")
+    # What is said of a feed is changed by a form.
+    browser.click("a[href='/feeds/notices/edit']")
+    browser.until("document.querySelector('select[name=deletions]') !== null")
+    check(browser, program, "edit", out, faults)
+    browser.value("document.querySelector('select[name=deletions]').value = '\"off\"'")
+    browser.click("form.choices button")
+    browser.until("document.body.innerText.includes('The feed was changed.')")
+    if json.loads(gateway.ask(API))["options"]["deletions"] != "off":
+        faults.append("the form changed nothing")
+
+    # A list is uploaded.
+    browser.go(gateway.base + "/add/list")
+    check(browser, program, "list", out, faults)
+    listed = out / "walk-list.opml"
+    listed.write_text(
+        "<opml version='2.0'><body><outline text='Sea &amp; shore'>"
+        f"<outline text='Tides' xmlUrl='{Publisher.address}/tides'/><outline text='None' xmlUrl='gopher://x/'/>"
+        "</outline></body></opml>"
+    )
+    browser.choose("input[name=list]", listed)
+    browser.click("form.choices button")
+    browser.until("document.body.innerText.includes('1 feed added.')")
+    check(browser, program, "list-done", out, faults)
+
     # A site is typed, its page names a feed, which is looked at and added.
     feed = document([(2, "Two"), (1, "One")])
     Publisher.document = PAGE
@@ -147,7 +172,7 @@ def walk(gateway, browser, program, out):
     check(browser, program, "add-preview", out, faults)
     browser.click("button[value=add]")
     browser.until("document.body.innerText.includes('was added')")
-    if len(json.loads(gateway.ask("/api/v1/feeds"))["feeds"]) != 3:
+    if len(json.loads(gateway.ask("/api/v1/feeds"))["feeds"]) != 4:
         faults.append("the feed was not added")
 
     visit("session", "/session")

@@ -163,6 +163,7 @@ def look_around(gateway, browser):
         "items": ("/feeds/harbour/items", [as_text, f'href="{address}"', "current"]),
         "found-items": ("/feeds/harbour/items?q=" + quote(SCRIPT), ["No item matches", "&lt;script&gt;"][:1]),
         "recent": ("/recent", [as_text, "edited", f'href="{address}"']),
+        "changes": ("/feeds/harbour/changes?as=html", [as_text, "<ins>", "edited"]),
         "sign-in": ("/session?to=" + quote("/feeds/harbour/about?" + SCRIPT), ["Admin token"]),
         "error": ("/feeds/" + quote(SCRIPT, safe=""), ["There is nothing here", "All feeds"]),
         "about": ("/feeds/harbour/about", ["in the feed", "What is kept", "KiB", "At most 100 of an item"]),
@@ -171,7 +172,7 @@ def look_around(gateway, browser):
     for name, (path, wanted) in pages.items():
         page, console = browser.look(gateway.base + path)
         check(name, page, console, wanted, faults)
-    for name in ["versions", "difference", "hostile-difference", "dashboard", "about", "items", "recent", "error"]:
+    for name in ["versions", "difference", "hostile-difference", "dashboard", "about", "items", "recent", "changes", "error"]:
         path = gateway.base + pages[name][0]
         browser.picture(path, name, "1180,1300")
         browser.picture(path, f"{name}-dark", "1180,1300", "--force-dark-mode")

@@ -104,6 +104,12 @@ class Browser:
         self.click(selector)
         self.call("Input.insertText", text=text)
 
+    def choose(self, selector, path):
+        """Chooses a file."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", files=[str(path.resolve())], nodeId=node)
+
     def picture(self, path, width=1180, height=1300, dark=False):
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
