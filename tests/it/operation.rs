@@ -20,7 +20,7 @@ async fn start(folder: &Path, environment: &[(&str, &OsStr)]) -> Process {
 
 /// The lines of the log when it has one with these words; it is waited for.
 async fn logged(folder: &Path, words: &str, times: usize) -> String {
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     loop {
         let log = std::fs::read_to_string(folder.join("log")).unwrap();
         if log.matches(words).count() >= times {
@@ -177,7 +177,7 @@ async fn a_service_manager_hears_of_start_reload_life_and_end() {
         ready.contains(&format!("STATUS=listening on {}, 0 feeds", process.address)),
         "{ready}"
     );
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     for _ in 0..4 {
         manager.hear("WATCHDOG=1");
     }
