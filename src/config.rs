@@ -214,17 +214,13 @@ const SINGLE_TABLES: [(&str, &[KeyRow]); 6] = [
 ];
 
 /// The tables of the file, with their keys.
-const TABLES: [(&str, &[KeyRow]); 9] = [
-    ("server", server::KEYS.rows),
-    ("store", store::KEYS.rows),
-    ("polling", polling::KEYS.rows),
-    ("publish", publish::KEYS.rows),
-    ("sup", sup::KEYS.rows),
-    ("websub", websub::KEYS.rows),
-    ("host", hosts::KEYS.rows),
-    ("feed", feeds::FEED_KEYS.rows),
-    ("aggregate", feeds::AGGREGATE_KEYS.rows),
-];
+const TABLES: [(&str, &[KeyRow]); 9] = {
+    let [server, store, polling, publish, sup, websub] = SINGLE_TABLES;
+    let host = ("host", hosts::KEYS.rows);
+    let feed = ("feed", feeds::FEED_KEYS.rows);
+    let aggregate = ("aggregate", feeds::AGGREGATE_KEYS.rows);
+    [server, store, polling, publish, sup, websub, host, feed, aggregate]
+};
 
 /// The keys of the tables that stand once, and whether each needs a restart.
 #[cfg(test)]

@@ -74,9 +74,9 @@ impl ServiceManager {
             let Some(allowed) = watchdog else { return };
             loop {
                 let pause = allowed / BEATS;
-                match timeout(pause, store.running_time()).await {
-                    Ok(_) => tell(&[NotifyState::Watchdog]),
-                    Err(_) => tracing::error!(
+                match answers(store.running_time(), pause).await {
+                    true => tell(&[NotifyState::Watchdog]),
+                    false => tracing::error!(
                         waited = ?pause,
                         "the store does not answer; the service manager is told nothing until it does"
                     ),
@@ -87,6 +87,11 @@ impl ServiceManager {
     }
 }
 
+/// Whether an answer of any kind comes in time.
+async fn answers(asking: impl Future, within: Duration) -> bool {
+    timeout(within, asking).await.is_ok()
+}
+
 /// The status as far as it is told.
 fn shortened(status: &str) -> &str {
     status.get(..status.len().min(STATUS_LIMIT)).unwrap_or("running")
@@ -95,5 +100,27 @@ fn shortened(status: &str) -> &str {
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager could not be told");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    const WITHIN: Duration = Duration::from_secs(15);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_says_why_not_has_answered_and_one_that_hangs_has_not() {
+        assert!(answers(async { Err::<(), _>(StoreError::Closed) }, WITHIN).await);
+        assert!(answers(sleep(WITHIN / 2), WITHIN).await);
+        assert!(!answers(std::future::pending::<()>(), WITHIN).await);
+        assert!(!answers(sleep(WITHIN * 2), WITHIN).await);
+    }
+
+    #[test]
+    fn a_status_is_shortened() {
+        assert_eq!(shortened("listening"), "listening");
+        assert_eq!(shortened(&"a".repeat(STATUS_LIMIT + 1)).len(), STATUS_LIMIT);
     }
 }

@@ -137,15 +137,26 @@ fn option_name(text: &str) -> String {
 #[test]
 fn every_command_of_the_deployment_is_one() {
     let unit = read("deploy/tidegate.service");
-    let found = commands(&unit);
+    let started =
+        |line: &str| line.split_once("=tidegate ").map(|(_, rest)| format!("tidegate {rest}"));
+    let found: Vec<String> =
+        unit.lines().filter(|line| line.starts_with("Exec")).filter_map(started).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     for command in found {
-        assert!(Cli::try_parse_from(&command).is_ok(), "{command:?}");
+        assert!(Cli::try_parse_from(command.split(' ')).is_ok(), "{command:?}");
     }
     let image = read("deploy/Dockerfile");
-    let entry = image.lines().find_map(|line| line.strip_prefix("ENTRYPOINT ")).unwrap();
-    let entry: Vec<String> = serde_json::from_str(entry).unwrap();
-    for more in [&[][..], &["https://example.org/feed"], &["-c", "/etc/tidegate.toml"]] {
+    let words = |mark: &str| -> Vec<String> {
+        let (_, rest) = image.split_once(mark).unwrap_or_else(|| panic!("no {mark:?}"));
+        serde_json::from_str(rest.lines().next().unwrap()).unwrap()
+    };
+    let entry = words("ENTRYPOINT ");
+    assert_eq!(entry, ["tidegate"]);
+    assert!(Cli::try_parse_from(words("s CMD ")).is_ok(), "the health check");
+    let usual = words("\nCMD ");
+    let more: [&[&str]; 3] = [&["serve", "https://example.org/feed"], &["check"], &["health"]];
+    let usual: Vec<&str> = usual.iter().map(String::as_str).collect();
+    for more in more.into_iter().chain([usual.as_slice()]) {
         let typed = entry.iter().map(String::as_str).chain(more.iter().copied());
         assert!(Cli::try_parse_from(typed).is_ok(), "{more:?}");
     }

@@ -20,7 +20,7 @@ async fn start(folder: &Path, environment: &[(&str, &OsStr)]) -> Process {
 
 /// The lines of the log when it has one with these words; it is waited for.
 async fn logged(folder: &Path, words: &str, times: usize) -> String {
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     loop {
         let log = std::fs::read_to_string(folder.join("log")).unwrap();
         if log.matches(words).count() >= times {
@@ -162,22 +162,28 @@ impl Manager {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_manager_hears_of_start_reload_life_and_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+/// Starts it below a service manager, whose watchdog allows so many microseconds.
+async fn start_managed(folder: &Path, watchdog: &str) -> (Manager, Process) {
     write(folder, "[store]\nkind = \"memory\"\n");
     let path = folder.join("notify");
     let manager = Manager::listen(&path);
     let environment =
-        [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new("800000"))];
+        [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new(watchdog))];
     let process = start(folder, &environment).await;
+    (manager, process)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_manager_hears_of_start_reload_life_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (manager, process) = start_managed(folder, "800000").await;
     let ready = manager.hear("READY=1");
     assert!(
         ready.contains(&format!("STATUS=listening on {}, 0 feeds", process.address)),
         "{ready}"
     );
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     for _ in 0..4 {
         manager.hear("WATCHDOG=1");
     }
@@ -198,12 +204,7 @@ async fn a_service_manager_hears_of_start_reload_life_and_end() {
 async fn a_process_that_hangs_tells_the_watchdog_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    write(folder, "[store]\nkind = \"memory\"\n");
-    let path = folder.join("notify");
-    let manager = Manager::listen(&path);
-    let environment =
-        [("NOTIFY_SOCKET", path.as_os_str()), ("WATCHDOG_USEC", OsStr::new("400000"))];
-    let process = start(folder, &environment).await;
+    let (manager, process) = start_managed(folder, "400000").await;
     manager.hear("WATCHDOG=1");
     process.signal("STOP").await;
     manager.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();

@@ -56,7 +56,7 @@ def is_server(line):
 
 
 def is_offline(line):
-    return re.match(r"tidegate (check|replay|merge|export|compact|import)\b", line) is not None
+    return re.match(r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import)\b", line) is not None
 
 
 def typed(line):

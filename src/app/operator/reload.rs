@@ -214,7 +214,7 @@ mod tests {
                 assert_ne!(live(&config), live(&started.config), "{name} has no effect");
                 assert_eq!(warnings, []);
             } else {
-                assert_eq!(kept, [name.clone()]);
+                assert_eq!(kept, std::slice::from_ref(&name));
                 assert_eq!(config, started.config, "{name} needs a restart and changed something");
                 let said = warnings[0].to_string();
                 let place =
