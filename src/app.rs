@@ -15,6 +15,7 @@ mod operator;
 mod options;
 mod pull;
 mod reach;
+mod readers;
 mod replay;
 mod retention;
 mod serve;

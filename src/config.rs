@@ -19,6 +19,7 @@ mod nearest;
 mod overrides;
 mod polling;
 mod publish;
+mod readers;
 mod section;
 mod server;
 mod sharing;
@@ -41,7 +42,8 @@ pub use naming::{feed_name, is_named_after};
 pub use overrides::Overrides;
 pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
-pub use server::{AdminTokenSetting, SecretToken, ServerSection};
+pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken, ReaderTokenError};
+pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
 pub use web::{WebError, feed_address, public_address};
@@ -79,6 +81,8 @@ pub struct Config {
     pub feeds: Vec<FeedConfig>,
     /// The aggregates, in the order of the file.
     pub aggregates: Vec<Aggregate>,
+    /// Who may read private feeds.
+    pub readers: Vec<ReaderConfig>,
 }
 
 /// A configuration, and what its author should know about it.
@@ -134,12 +138,13 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let sup = top.table("sup", &sup::KEYS, sup::check);
     let websub = top.table("websub", &websub::KEYS, websub::check);
     let hosts = hosts::read(&mut top);
-    let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling);
-    Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates }
+    let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds::read(&mut top, &polling);
+    let readers = readers::read(&mut top, &names);
+    Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates, readers }
 }
 
 /// The tables of the file, with their keys.
-const TABLES: [(&str, &[KeyRow]); 9] = [
+const TABLES: [(&str, &[KeyRow]); 10] = [
     ("server", server::KEYS.rows),
     ("store", store::KEYS.rows),
     ("polling", polling::KEYS.rows),
@@ -149,6 +154,7 @@ const TABLES: [(&str, &[KeyRow]); 9] = [
     ("host", hosts::KEYS.rows),
     ("feed", feeds::FEED_KEYS.rows),
     ("aggregate", feeds::AGGREGATE_KEYS.rows),
+    ("reader", readers::KEYS.rows),
 ];
 
 #[cfg(test)]

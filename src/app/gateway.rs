@@ -2,9 +2,9 @@
 
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::{AppError, aggregates, disk, feeds, retention, space, token, translate};
+use super::{AppError, aggregates, disk, feeds, readers, retention, space, token, translate};
 use crate::clock::{Clock, RunningClock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, PageAudience};
 use crate::hub::{self, Hub};
 use crate::load::Load;
 use crate::poll::{self, ParseAndRecord, Poller};
@@ -34,6 +34,8 @@ impl Default for Outside {
 /// A gateway that polls and serves until it is stopped.
 pub struct Gateway {
     address: SocketAddr,
+    admin_address: Option<SocketAddr>,
+    readers: serve::SiteReaders,
     desk: Arc<AdminService>,
     store: Arc<dyn Store>,
     polling: CancellationToken,
@@ -46,23 +48,34 @@ pub struct Gateway {
 }
 
 /// Why the address cannot be listened on, and what to do.
-fn refused(listen: SocketAddr, error: std::io::Error) -> AppError {
+fn refused((listen, key): (SocketAddr, &str), error: std::io::Error) -> AppError {
+    let choose = if key == "listen" { "--listen or server.listen" } else { "server.admin_listen" };
     let advice = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            ": another program listens there; stop it, or choose another address with --listen or \
-             server.listen"
+            format!(
+                ": another program listens there; stop it, or choose another address with {choose}"
+            )
         }
         std::io::ErrorKind::AddrNotAvailable => {
-            ": this machine does not have that address; choose another with --listen or \
-             server.listen"
+            format!(": this machine does not have that address; choose another with {choose}")
         }
-        std::io::ErrorKind::PermissionDenied => {
+        std::io::ErrorKind::PermissionDenied => format!(
             ": a port below 1024 needs a right that this user does not have; choose another with \
-             --listen or server.listen"
-        }
-        _ => "",
+             {choose}"
+        ),
+        _ => String::new(),
     };
     AppError::run(format!("{listen} cannot be listened on{advice}"), error)
+}
+
+/// Begins to listen on the address of a key of `[server]`; the socket, and the address that it has.
+async fn listen(wanted: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), AppError> {
+    let listener =
+        TcpListener::bind(wanted).await.map_err(|error| refused((wanted, key), error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| AppError::run("the listening address is unknown", error))?;
+    Ok((listener, address))
 }
 
 impl Gateway {
@@ -72,16 +85,18 @@ impl Gateway {
         let clock = outside.clock;
         let space = space::watched(config, outside.space);
         let store = open(config, Arc::clone(&clock), space.clone()).await?;
-        let listen = config.server.listen;
-        let listener = TcpListener::bind(listen).await.map_err(|error| refused(listen, error))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| AppError::run("the listening address is unknown", error))?;
+        let (listener, address) = listen(config.server.listen, "listen").await?;
+        let of_operators = match config.server.admin_listen {
+            Some(own) => Some(listen(own, "admin_listen").await?),
+            None => None,
+        };
+        let (admin_listener, admin_address) = of_operators.unzip();
         let public_url =
             config.server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let keeps = disk::kind(config).is_some();
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
+        let readers = readers::readers(config)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
@@ -131,6 +146,10 @@ impl Gateway {
                 archives: translate::archives(config),
                 past: translate::retention(config),
             },
+            readers,
+            challenge: config.server.challenge,
+            pages_are_closed: config.server.pages == PageAudience::Operators,
+            operators_apart: admin_address.is_some(),
         };
         let parts = serve::ServerConfig {
             store: Arc::clone(&store),
@@ -143,7 +162,8 @@ impl Gateway {
         };
         let server = SiteServer::new(parts, serving.clone());
         let topics = Arc::new(Served(server.topics()));
-        let serve_task = tokio::spawn(server.run(listener));
+        let readers = server.readers();
+        let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let age_task = tokio::spawn(feeds::run_maintenance(
             Arc::clone(&store),
@@ -163,6 +183,8 @@ impl Gateway {
         ));
         Ok(Self {
             address,
+            admin_address,
+            readers,
             gather_task,
             desk,
             store,
@@ -180,6 +202,11 @@ impl Gateway {
         self.address
     }
 
+    /// The address that administration has of its own, where it has one.
+    pub const fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
+    }
+
     /// Where it keeps what it knows.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -190,10 +217,14 @@ impl Gateway {
         Arc::clone(&self.desk) as Arc<dyn serve::Operator>
     }
 
-    /// Goes on with another configuration: feeds and polling. What needs a restart (address,
+    /// Goes on with another configuration: feeds, readers and polling. What needs a restart (address,
     /// store, endpoint, publishing) is named in the answer.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        self.desk.reload(config).await
+        // Before anything is changed: a token that cannot be read leaves all as it was.
+        let readers = readers::readers(config)?;
+        let restart = self.desk.reload(config).await;
+        self.readers.replace(readers);
+        restart
     }
 
     /// Whether serving, polling or the hub has ended by itself.
@@ -275,7 +306,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listen = taken.local_addr().unwrap();
         let error = TcpListener::bind(listen).await.unwrap_err();
-        let said = refused(listen, error).report();
+        let said = refused((listen, "listen"), error).report();
         assert!(said.contains(&listen.to_string()) && said.contains("--listen"), "{said}");
         assert!(said.contains("another program listens there"), "{said}");
     }

@@ -166,6 +166,7 @@ impl AdminService {
             standing: record.standing,
             options: record.options,
             access: record.access,
+            private: record.private,
             polling: polled,
             held,
             pending,
@@ -232,8 +233,7 @@ fn taken(before: &FeedRecord) -> OperatorError {
 /// A configuration but for its feeds, of which there may be many, and which the store has.
 fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, hosts, feeds: _, aggregates: _ } =
-        config;
+    let Config { server, store, polling, publish, sup, websub, hosts, readers, .. } = config;
     Config {
         server: server.clone(),
         store: store.clone(),
@@ -244,6 +244,7 @@ fn without_feeds(config: &Config) -> Config {
         hosts: hosts.clone(),
         feeds: Vec::new(),
         aggregates: Vec::new(),
+        readers: readers.clone(),
     }
 }
 
@@ -329,6 +330,7 @@ impl Operator for AdminService {
             options: put.options,
             enrolment: Enrolment::default(),
             access,
+            private: put.private.or(before.as_ref().map(|b| b.private)).unwrap_or_default(),
         };
         record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;

@@ -24,6 +24,9 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     let gateway = Gateway::start(&checked.config, Outside::default()).await?;
     announce(&format!("listening on http://{}", gateway.address()))?;
+    if let Some(own) = gateway.admin_address() {
+        announce(&format!("administration on http://{own}"))?;
+    }
     // From here on the store has the feeds.
     drop(checked);
     run(gateway, &mut signals, &options.settings, std::future::pending()).await

@@ -1,6 +1,6 @@
 //! From the words of the configuration to those of the modules.
 
-use super::{AppError, reach};
+use super::{AppError, reach, readers};
 use crate::archive;
 use crate::config::{
     self, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External, HistoryLinks,
@@ -35,6 +35,7 @@ pub(super) fn fetch(config: &Config, public_url: &str) -> Result<Services, AppEr
 pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
     let found = config::look_up(checked, |external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
+        External::ReaderToken(source) => readers::find(source).map(|_| ()),
         External::Certificates(path) => fetch::check_certificates(path),
     });
     found.map_err(|faults| ConfigError::Faults(faults).into())

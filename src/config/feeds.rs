@@ -18,7 +18,7 @@ use crate::model::{
     ConflictPolicy, Deletions, Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord,
     FeedSource, FeedStanding, Order, Probing, SecretSource, SharingOptions, UserPassword,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
 use url::Url;
 
@@ -39,6 +39,8 @@ pub struct FeedSettings {
     pub options: FeedOptions,
     /// What its publisher is asked with; with the credentials once all keys were read.
     pub access: FeedAccess,
+    /// Whether only readers with a token may read it, where that is said.
+    pub private: Option<bool>,
     basic: Option<UserPassword>,
     bearer: Option<SecretSource>,
 }
@@ -152,6 +154,11 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
         Words("its name", "\"What we read\"");
     /// The feeds here that may change its items, and whose items it may change.
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
+    /// Only a reader with a token may read it ([private feeds](private.md)).
+    ///
+    /// It is in no public list, stream, document or page, and its public address answers 404, as that
+    /// of a feed which does not exist.
+    private => private: Maybe(Flag), Preset("false");
     /// What becomes of conflicts: `"keep"`, `"winner"`, `"prefer:ENDPOINT"`.
     ///
     /// Conflicts are versions that remain beside the winning one after a merge. With "keep" a person
@@ -172,6 +179,8 @@ pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
     /// As of a feed.
     title => options.sharing.title: Maybe(Parsed("as of a feed", SharingOptions::title)),
         Words("its name", "\"Everything\"");
+    /// As of a feed; required where a source is private.
+    private => private: Maybe(Flag), Preset("false");
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
     conflicts => options.sharing.conflicts:
         Parsed("", <ConflictPolicy as FromStr>::from_str), Preset("\"keep\"");
@@ -217,6 +226,8 @@ pub struct FeedConfig {
     pub source: FeedSource,
     /// What its publisher is asked with, where that is not as of every other.
     pub access: Option<Box<FeedAccess>>,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
 }
 
 impl FeedConfig {
@@ -230,6 +241,7 @@ impl FeedConfig {
             options: self.options.clone(),
             enrolment: Enrolment::default(),
             access: self.access.clone(),
+            private: self.private,
         }
     }
 }
@@ -241,6 +253,8 @@ pub struct Aggregate {
     pub name: FeedName,
     /// The feeds that it gathers, in the order of the file, and what else is said of sharing.
     pub sharing: SharingOptions,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
 }
 
 impl Aggregate {
@@ -254,6 +268,7 @@ impl Aggregate {
             options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
             enrolment: Enrolment::default(),
             access: None,
+            private: self.private,
         }
     }
 }
@@ -322,10 +337,11 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
         );
         refers.push(Refers::new(section, &table));
         read_access(section, &mut table);
-        let FeedSettings { name, url, options, access, .. } = table;
+        let FeedSettings { name, url, options, access, private, .. } = table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
         let (source, access) = (FeedSource::File, access.or_none());
-        feeds.checked.push(FeedConfig { name, url, options, source, access });
+        let private = private.unwrap_or_default();
+        feeds.checked.push(FeedConfig { name, url, options, source, access, private });
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);
@@ -338,9 +354,10 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling) -> Feeds {
             section.fault("sources", message.to_owned());
         }
         refers.push(Refers::new(section, &table));
-        let FeedSettings { name: Some(name), options, .. } = table else { return };
+        let FeedSettings { name: Some(name), options, private, .. } = table else { return };
         feeds.places.insert(name.clone(), section.place("sources"));
-        feeds.aggregates.push(Aggregate { name, sharing: options.sharing });
+        let private = private.unwrap_or_default();
+        feeds.aggregates.push(Aggregate { name, sharing: options.sharing, private });
     });
     look_up(top, &mut feeds, refers);
     feeds
@@ -357,7 +374,19 @@ fn read_access(section: &mut Section<'_, '_, '_>, table: &mut FeedSettings) {
 /// Puts the feeds that are meant in the place of names, where there are such feeds.
 fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>) {
     let mut found = BTreeMap::new();
+    let private = private_names(feeds);
     for Refers { name, shares_with, sources } in refers {
+        if let Some(name) = name.as_ref().filter(|name| !private.contains(*name)) {
+            for (at, source) in sources.iter().filter(|(_, source)| private.contains(source)) {
+                let message = format!(
+                    "{:?} is private, and {:?} would show it to everybody; write private = true here \
+                     as well",
+                    source.as_str(),
+                    name.as_str()
+                );
+                top.sheet().fault(*at, "aggregate.private".to_owned(), message);
+            }
+        }
         let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
         let table = if is_aggregate { "aggregate" } else { "feed" };
         let key = format!("{table}.shares_with");
@@ -381,6 +410,13 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
         let message = format!("an aggregate cannot gather itself: {path}");
         top.sheet().fault(at, "aggregate.sources".to_owned(), message);
     }
+}
+
+/// The names of private feeds and aggregates.
+fn private_names(feeds: &Feeds) -> BTreeSet<FeedName> {
+    let polled = feeds.checked.iter().filter(|feed| feed.private).map(|feed| &feed.name);
+    let gathered = feeds.aggregates.iter().filter(|one| one.private).map(|one| &one.name);
+    polled.chain(gathered).cloned().collect()
 }
 
 /// Names what does nothing in a feed that has no upstream: what is not also said of aggregates.

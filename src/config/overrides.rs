@@ -57,7 +57,7 @@ fn add(config: &mut Config, url: &Url) {
     if let Some(name) = name {
         let (url, options) = (Some(url.clone()), FeedOptions::default());
         let (source, access) = (FeedSource::CommandLine, None);
-        config.feeds.push(FeedConfig { name, url, options, source, access });
+        config.feeds.push(FeedConfig { name, url, options, source, access, private: false });
     }
 }
 

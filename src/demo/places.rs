@@ -54,6 +54,7 @@ pub fn configuration(
         hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),
+        readers: Vec::new(),
     }
 }
 
@@ -74,6 +75,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         options: FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() },
         source: FeedSource::File,
         access: None,
+        private: false,
     })
 }
 

@@ -102,6 +102,7 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         options: FeedOptions::default(),
         must_be_new: true,
         access: FeedAccess::default(),
+        private: None,
     };
     admin::put_feed(room, &name, put).await?;
     Ok(name)

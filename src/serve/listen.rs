@@ -4,11 +4,12 @@ use super::client::{Client, Peer};
 use super::connections::{
     ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
 };
+use super::readers::SiteReaders;
 use super::site_service::SiteService;
 use super::stall::Unstalled;
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
-use super::{AppState, ServerConfig, SharedState, routes};
+use super::{AppState, Listener, ServerConfig, SharedState, routes};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -66,31 +67,48 @@ impl SiteServer {
         SiteTopics::new(Arc::clone(&self.room))
     }
 
-    /// Serves until it is told to stop, then lets the answers in flight finish.
-    pub async fn run(self, listener: TcpListener) -> Result<(), ServeError> {
-        serve(
-            listener,
-            self.room,
-            (ConnectionLimits::USUAL, ConnectionShares::USUAL),
-            self.shutdown,
-        )
-        .await
+    /// Who may read private feeds, for who reads the configuration again.
+    pub fn readers(&self) -> SiteReaders {
+        SiteReaders::new(Arc::clone(&self.room))
+    }
+
+    /// Serves until it is told to stop, then lets the answers in flight finish. `operators`: the listener
+    /// that administration has of its own (`server.admin_listen`).
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        operators: Option<TcpListener>,
+    ) -> Result<(), ServeError> {
+        let Self { room, shutdown } = self;
+        let limits = (ConnectionLimits::USUAL, ConnectionShares::USUAL);
+        let Some(operators) = operators else {
+            return serve((listener, Listener::Everybody), room, limits, shutdown).await;
+        };
+        // Whichever ends first ends the other.
+        let (one, other) = tokio::join!(
+            serve((listener, Listener::Readers), Arc::clone(&room), limits, shutdown.clone()),
+            serve((operators, Listener::Operators), room, limits, shutdown),
+        );
+        one.and(other)
     }
 }
 
 /// [`SiteServer::run`] with its limits spelled out.
 pub(super) async fn serve(
-    listener: TcpListener,
+    (listener, of): (TcpListener, Listener),
     room: SharedState,
     (limits, shares): (ConnectionLimits, ConnectionShares),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let router = routes(Arc::clone(&room));
+    let router = routes(Arc::clone(&room), of);
     let open = Connections::new(shares);
     let builder = Arc::new(builder());
     let connections = TaskTracker::new();
     let (following, ending) = (Arc::clone(&room), shutdown.clone());
-    connections.spawn(async move { following.sup.keep(&ending).await });
+    // One of them is enough.
+    if of != Listener::Operators {
+        connections.spawn(async move { following.sup.keep(&ending).await });
+    }
     let watching = watch_limits(Arc::clone(&room), Arc::clone(&open), limits, shutdown.clone());
     let watching = tokio::spawn(watching);
     let ended = loop {

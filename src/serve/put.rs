@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// Reads a body; a mistake names its key.
 pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
     let table = config::feed_settings(&object(body)?);
-    let FeedSettings { url, options, access, .. } =
+    let FeedSettings { url, options, access, private, .. } =
         table.map_err(|(key, said)| Problem::parameter(&key, said))?;
     if url.is_none() && !options.sharing.local {
         let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
@@ -19,6 +19,7 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
         options,
         must_be_new: false,
         access,
+        private,
     })
 }
 

@@ -202,6 +202,7 @@ async fn a_feed_shares_with_others_that_are_there() {
                     options,
                     must_be_new: false,
                     access: FeedAccess::default(),
+                    private: None,
                 },
             )
             .await
