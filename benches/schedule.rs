@@ -197,6 +197,7 @@ async fn simulate(feeds: u64) {
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
             access: None,
+            private: false,
         };
         store.put_feed(&record).await.unwrap();
     }

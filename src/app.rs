@@ -16,6 +16,7 @@ mod operator;
 mod options;
 mod pull;
 mod reach;
+mod readers;
 mod replay;
 mod retention;
 mod serve;

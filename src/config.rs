@@ -19,6 +19,7 @@ mod nearest;
 mod overrides;
 mod polling;
 mod publish;
+mod readers;
 mod section;
 mod server;
 mod sharing;
@@ -43,7 +44,8 @@ pub use naming::{feed_name, is_named_after};
 pub use overrides::Overrides;
 pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
-pub use server::{AdminTokenSetting, SecretToken, ServerSection};
+pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken, ReaderTokenError};
+pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection};
 pub use store::{StoreKind, StoreSettings};
 pub use sup::SupConfig;
 pub use variables::Variables;
@@ -83,6 +85,8 @@ pub struct Config {
     pub feeds: Vec<FeedConfig>,
     /// The aggregates, in the order of the file.
     pub aggregates: Vec<Aggregate>,
+    /// Who may read private feeds.
+    pub readers: Vec<ReaderConfig>,
 }
 
 /// A configuration, and what its author should know about it.
@@ -199,8 +203,10 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let sup = top.table("sup", &sup::KEYS, sup::check);
     let websub = top.table("websub", &websub::KEYS, websub::check);
     let hosts = hosts::read(&mut top);
-    let feeds::Feeds { checked: feeds, aggregates, .. } = feeds::read(&mut top, &polling, &websub);
-    Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates }
+    let feeds = feeds::read(&mut top, &polling, &websub);
+    let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds;
+    let readers = readers::read(&mut top, &names);
+    Config { server, store, polling, publish, sup, websub, hosts, feeds, aggregates, readers }
 }
 
 /// The tables that stand once, with their keys.
@@ -214,12 +220,13 @@ const SINGLE_TABLES: [(&str, &[KeyRow]); 6] = [
 ];
 
 /// The tables of the file, with their keys.
-const TABLES: [(&str, &[KeyRow]); 9] = {
+const TABLES: [(&str, &[KeyRow]); 10] = {
     let [server, store, polling, publish, sup, websub] = SINGLE_TABLES;
     let host = ("host", hosts::KEYS.rows);
     let feed = ("feed", feeds::FEED_KEYS.rows);
     let aggregate = ("aggregate", feeds::AGGREGATE_KEYS.rows);
-    [server, store, polling, publish, sup, websub, host, feed, aggregate]
+    let reader = ("reader", readers::KEYS.rows);
+    [server, store, polling, publish, sup, websub, host, feed, aggregate, reader]
 };
 
 /// The keys of the tables that stand once, and whether each needs a restart.

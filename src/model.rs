@@ -44,7 +44,7 @@ pub use access::{
     FeedAccess, Login, ProxyAddress, ProxyRoute, SecretError, SecretSource, SecretText,
     UserPassword,
 };
-pub use address::{MASK, ShownAddress};
+pub use address::{MASK, ShownAddress, mask_token};
 pub use admin::{
     Deletions, FeedOptions, FeedRecord, FeedSource, FeedStanding, HostPause, Order, PollSchedule,
     PollState, Probing, Without,

@@ -11,6 +11,7 @@ mod address;
 mod admin;
 mod admission;
 mod archives;
+mod audience;
 mod auth;
 mod callback;
 mod change_feed;
@@ -57,6 +58,7 @@ mod probes;
 mod problem;
 mod put;
 mod query;
+mod readers;
 mod reading;
 mod ready;
 mod rendition;
@@ -92,11 +94,13 @@ pub use operator::{
     OperatorError, Put, PutFeed, Redacted,
 };
 
+pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use crate::clock::Clock;
 use crate::load::Load;
+use crate::model::mask_token;
 use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use address::Site;
@@ -117,6 +121,7 @@ use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
 use problem::Problem;
+use readers::KnownReaders;
 use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
@@ -162,6 +167,25 @@ pub struct ServeSettings {
     pub cloud: bool,
     /// How much is kept of every feed; to be shown.
     pub keeping: Keeping,
+    /// Who may read private feeds.
+    pub readers: Vec<ReaderAccess>,
+    /// Whether a feed that is not there is answered with 401, so that readers send their tokens
+    /// (`server.challenge`).
+    pub challenge: bool,
+    /// Whether pages are for operators alone (`server.pages`).
+    pub pages_are_closed: bool,
+    /// Whether administration has a listener of its own (`server.admin_listen`).
+    pub operators_apart: bool,
+}
+
+/// For whom a listener is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    /// For everybody: there is one.
+    Everybody,
+    /// For readers; operators have their own.
+    Readers,
+    Operators,
 }
 
 /// What serving needs.
@@ -190,12 +214,16 @@ struct AppState {
     operator: Arc<dyn Operator>,
     hub: Option<Arc<dyn HubService>>,
     load: Arc<Load>,
-    site: Site,
+    site: Arc<Site>,
+    readers: KnownReaders,
+    challenge: bool,
+    pages_are_closed: bool,
+    operators_apart: bool,
     /// What changes when the configuration is read again.
     settings: ArcSwap<SiteSettings>,
     unnamed_proxies: UnnamedProxies,
     sessions: Sessions,
-    directory: Directory,
+    directory: Arc<Directory>,
     admission: Arc<Admission>,
     about: about::FeedPages,
     shelf: Arc<RenditionCache>,
@@ -231,7 +259,7 @@ impl AppState {
         let reloadable = SiteSettings::new(&settings);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
-        let site = Site {
+        let site = Arc::new(Site {
             sup_ids: store.sup_ids(),
             history: settings.history,
             sup: !settings.periods.is_empty(),
@@ -239,11 +267,11 @@ impl AppState {
             cloud: settings.cloud,
             absolute: settings.absolute_urls,
             ..Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
-        };
+        });
+        let directory = Arc::new(Directory::new(Arc::clone(&store), DIRECTORY_AGE));
         let admission = Arc::new(Admission::new());
         let shelf = RenditionCache::new(
             Arc::clone(&store),
-            site.clone(),
             settings.window,
             settings.deltas,
             (renderer, spool),
@@ -253,10 +281,18 @@ impl AppState {
         let counted = Counted::new(Arc::clone(&store));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
-        let sup =
-            SupDocuments::new(settings.periods, Arc::clone(&log), Arc::clone(&clock), site.clone());
+        let sup = SupDocuments::new(
+            settings.periods,
+            Arc::clone(&log),
+            Arc::clone(&clock),
+            (Arc::clone(&site), Arc::clone(&directory)),
+        );
         Arc::new(Self {
-            directory: Directory::new(Arc::clone(&store), DIRECTORY_AGE),
+            directory,
+            readers: KnownReaders::new(settings.readers),
+            challenge: settings.challenge,
+            pages_are_closed: settings.pages_are_closed,
+            operators_apart: settings.operators_apart,
             store,
             clock,
             operator,
@@ -296,11 +332,14 @@ impl AppState {
 
 /// The whole site, to be asked without a socket.
 pub fn router(parts: ServerConfig) -> Router {
-    routes(AppState::new(parts, crate::render::write, CancellationToken::new()))
+    routes(
+        AppState::new(parts, crate::render::write, CancellationToken::new()),
+        Listener::Everybody,
+    )
 }
 
-fn routes(room: SharedState) -> Router {
-    let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
+/// What operators ask, and nobody else.
+fn administration(room: &SharedState) -> Router<SharedState> {
     let items = Router::new()
         .route("/feeds/{name}/items", get(admin::items).post(edit::create))
         .route("/feeds/{name}/items/{id}", get(admin::item).put(edit::update).delete(edit::delete))
@@ -328,7 +367,47 @@ fn routes(room: SharedState) -> Router {
         .method_not_allowed_fallback(wrong_method)
         // Whatever is asked below this address, the token is asked for first.
         .layer(from_fn(query::known_only))
-        .layer(from_fn_with_state(Arc::clone(&room), auth::require));
+        .layer(from_fn_with_state(Arc::clone(room), auth::require));
+    let about = post(actions::act);
+    let conflicts = post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
+    Router::new()
+        .route("/feeds/{name}/about", about)
+        .route("/feeds/{name}/conflicts", conflicts)
+        .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
+        .route("/add", get(add::show).post(add::send))
+        .route(
+            "/add/list",
+            get(import_list::show)
+                .post(import_list::upload)
+                .layer(DefaultBodyLimit::max(import_list::UPLOAD_LIMIT)),
+        )
+        .route("/session", get(session::show).post(session::begin))
+        .route("/session/end", post(session::end))
+        .route("/metrics", get(probes::metrics))
+        .nest(API, administration)
+}
+
+/// The pages for people.
+fn pages(room: &SharedState) -> Router<SharedState> {
+    Router::new()
+        .route("/", get(dashboard::page))
+        .route("/recent", get(dashboard::recent))
+        .route("/feeds/{name}/items", get(item_list::show))
+        .route("/feeds/{name}/items/{id}", get(items::item))
+        .route("/feeds/{name}/conflicts", get(conflicts::show))
+        .route("/feeds/{name}/about", get(about::page))
+        .route_layer(from_fn_with_state(Arc::clone(room), audience::pages))
+}
+
+/// What a listener answers. What is not for it is as unknown there as what is nowhere.
+fn routes(room: SharedState, listener: Listener) -> Router {
+    let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
+    let operators = match listener {
+        Listener::Everybody | Listener::Operators => administration(&room),
+        Listener::Readers => Router::new()
+            .route("/feeds/{name}/about", post(unknown))
+            .route("/feeds/{name}/conflicts", post(unknown)),
+    };
     let readable = Router::new()
         .route("/feeds/{name}", get(feeds::view))
         .route("/feeds/{name}/sync", get(feeds::view))
@@ -341,38 +420,18 @@ fn routes(room: SharedState) -> Router {
         .route("/changes", get(event_streams::changes))
         .method_not_allowed_fallback(wrong_method)
         .route_layer(from_fn(request_rules::readable_anywhere));
-    Router::new()
+    let site = Router::new()
         .merge(readable)
-        .route("/", get(dashboard::page))
-        .route("/recent", get(dashboard::recent))
+        .merge(pages(&room))
+        .merge(operators)
         .route("/assets/style.css", get(html::style))
         .route(html::ICON, get(html::icon))
         .route("/favicon.ico", get(html::icon))
-        .route("/feeds/{name}/items", get(item_list::show))
-        .route("/feeds/{name}/items/{id}", get(items::item))
-        .route("/feeds/{name}/conflicts", get(conflicts::show))
-        .route(
-            "/feeds/{name}/conflicts",
-            post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT)),
-        )
-        .route("/feeds/{name}/about", get(about::page).post(actions::act))
-        .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
-        .route("/add", get(add::show).post(add::send))
-        .route(
-            "/add/list",
-            get(import_list::show)
-                .post(import_list::upload)
-                .layer(DefaultBodyLimit::max(import_list::UPLOAD_LIMIT)),
-        )
-        .route("/session", get(session::show).post(session::begin))
-        .route("/session/end", post(session::end))
         .route("/websub", post(hub::request))
         .route(address::CLOUD_PATH, post(cloud::register))
         .route(callback::ROUTE, get(callback::verify).post(callback::push))
         .route("/healthz", get(probes::alive))
         .route("/readyz", get(probes::ready))
-        .route("/metrics", get(probes::metrics))
-        .nest(API, administration)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_LIMIT))
@@ -384,8 +443,12 @@ fn routes(room: SharedState) -> Router {
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
         .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
         .layer(from_fn_with_state(Arc::clone(&room), observe::answer))
-        .layer(from_fn_with_state(Arc::clone(&room), client::identify))
-        .with_state(room)
+        .with_state(Arc::clone(&room));
+    // Around the routing: the path that is routed has no token in it.
+    Router::new()
+        .fallback_service(site)
+        .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
+        .layer(from_fn_with_state(room, client::identify))
 }
 
 async fn unknown(request: Request) -> Result<Response, Problem> {
@@ -399,7 +462,7 @@ async fn unknown_administration(uri: Uri) -> Problem {
 }
 
 fn nothing_at(path: &str) -> Problem {
-    let path: String = path.chars().take(PATH_SHOWN).collect();
+    let path: String = mask_token(path).chars().take(PATH_SHOWN).collect();
     Problem::not_found(format!("there is nothing at {path}"))
 }
 

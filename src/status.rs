@@ -39,6 +39,9 @@ pub struct FeedStatus {
     /// What its publisher is asked with.
     #[serde(skip)]
     pub access: Option<Box<FeedAccess>>,
+    /// Whether only readers with a token may read it.
+    #[serde(skip)]
+    pub private: bool,
     #[serde(flatten)]
     pub polling: PollStatus,
     /// Why a document is held back, if one is.

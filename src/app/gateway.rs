@@ -3,9 +3,9 @@
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::{self, CertificateFiles};
-use super::{AppError, aggregates, disk, feeds, retention, space, token, translate};
+use super::{AppError, aggregates, disk, feeds, readers, retention, space, token, translate};
 use crate::clock::{Clock, RunningClock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, PageAudience};
 use crate::hub::{self, Hub};
 use crate::load::Load;
 use crate::poll::{self, ParseAndRecord, Poller};
@@ -38,6 +38,8 @@ impl Default for Outside {
 pub struct Gateway {
     origin: String,
     address: SocketAddr,
+    admin_address: Option<SocketAddr>,
+    readers: serve::SiteReaders,
     desk: Arc<AdminService>,
     store: Arc<dyn Store>,
     polling: CancellationToken,
@@ -50,21 +52,22 @@ pub struct Gateway {
 }
 
 /// Why the address cannot be listened on, and what to do.
-fn refused(listen: SocketAddr, error: std::io::Error) -> AppError {
+fn refused((listen, key): (SocketAddr, &str), error: std::io::Error) -> AppError {
+    let choose = if key == "listen" { "--listen or server.listen" } else { "server.admin_listen" };
     let advice = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            ": another program listens there; stop it, or choose another address with --listen or \
-             server.listen"
+            format!(
+                ": another program listens there; stop it, or choose another address with {choose}"
+            )
         }
         std::io::ErrorKind::AddrNotAvailable => {
-            ": this machine does not have that address; choose another with --listen or \
-             server.listen"
+            format!(": this machine does not have that address; choose another with {choose}")
         }
-        std::io::ErrorKind::PermissionDenied => {
+        std::io::ErrorKind::PermissionDenied => format!(
             ": a port below 1024 needs a right that this user does not have; choose another with \
-             --listen or server.listen"
-        }
-        _ => "",
+             {choose}"
+        ),
+        _ => String::new(),
     };
     AppError::run(format!("{listen} cannot be listened on{advice}"), error)
 }
@@ -76,16 +79,20 @@ impl Gateway {
         let clock = outside.clock;
         let space = space::watched(config, outside.space);
         let store = open(config, Arc::clone(&clock), space.clone()).await?;
-        let listener = listen(config.server.listen, outside.listener.as_deref()).await?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| AppError::run("the listening address is unknown", error))?;
+        let given = outside.listener.as_deref();
+        let (listener, address) = listen((config.server.listen, "listen"), given).await?;
+        let of_operators = match config.server.admin_listen {
+            Some(own) => Some(listen((own, "admin_listen"), None).await?),
+            None => None,
+        };
+        let (admin_listener, admin_address) = of_operators.unzip();
         let origin = config.server.origin(address);
         let tls = tls::keys(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::kind(config).is_some();
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
+        let readers = readers::readers(config)?;
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
@@ -135,6 +142,10 @@ impl Gateway {
             hub: hub.is_some(),
             cloud: hub.is_some() && config.websub.rsscloud,
             keeping: translate::keeping(config),
+            readers,
+            challenge: config.server.challenge,
+            pages_are_closed: config.server.pages == PageAudience::Operators,
+            operators_apart: admin_address.is_some(),
         };
         let parts = serve::ServerConfig {
             store: Arc::clone(&store),
@@ -149,7 +160,8 @@ impl Gateway {
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
-        let serve_task = tokio::spawn(server.run(listener));
+        let readers = server.readers();
+        let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let wall = Arc::clone(&clock);
         let age_task = tokio::spawn(feeds::run_maintenance(
@@ -174,6 +186,8 @@ impl Gateway {
         Ok(Self {
             origin,
             address,
+            admin_address,
+            readers,
             gather_task,
             desk,
             store,
@@ -196,6 +210,11 @@ impl Gateway {
         self.address
     }
 
+    /// The address that administration has of its own, where it has one.
+    pub const fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
+    }
+
     /// Where it keeps what it knows.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -209,7 +228,11 @@ impl Gateway {
     /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
     /// name: what is in force of them stays. Where it fails, nothing has changed but for feeds that were stored.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        self.desk.reload(config.clone()).await
+        // Before anything is changed: a token that cannot be read leaves all as it was.
+        let readers = readers::readers(config)?;
+        let restart = self.desk.reload(config.clone()).await?;
+        self.readers.replace(readers);
+        Ok(restart)
     }
 
     /// Whether serving, polling or the hub has ended by itself.
@@ -241,19 +264,27 @@ impl Gateway {
     }
 }
 
-/// Listens at an address, or on a socket that is there already.
+/// Listens at the address of a key of `[server]`, or on a socket that is there already; the socket, and the
+/// address that it has.
 async fn listen(
-    address: SocketAddr,
+    wanted: (SocketAddr, &str),
     given: Option<&std::net::TcpListener>,
-) -> Result<TcpListener, AppError> {
-    let Some(given) = given else {
-        return TcpListener::bind(address).await.map_err(|error| refused(address, error));
+) -> Result<(TcpListener, SocketAddr), AppError> {
+    let listener = match given {
+        None => TcpListener::bind(wanted.0).await.map_err(|error| refused(wanted, error))?,
+        Some(given) => {
+            let taken = given.try_clone().and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                TcpListener::from_std(listener)
+            });
+            let unusable = "the socket that was handed over is of no use";
+            taken.map_err(|error| AppError::run(unusable, error))?
+        }
     };
-    let taken = given.try_clone().and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        TcpListener::from_std(listener)
-    });
-    taken.map_err(|error| AppError::run("the socket that was handed over is of no use", error))
+    let address = listener.local_addr();
+    let address =
+        address.map_err(|error| AppError::run("the listening address is unknown", error))?;
+    Ok((listener, address))
 }
 
 /// The hub, where the operator wants one.
@@ -307,7 +338,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listen = taken.local_addr().unwrap();
         let error = TcpListener::bind(listen).await.unwrap_err();
-        let said = refused(listen, error).report();
+        let said = refused((listen, "listen"), error).report();
         assert!(said.contains(&listen.to_string()) && said.contains("--listen"), "{said}");
         assert!(said.contains("another program listens there"), "{said}");
     }

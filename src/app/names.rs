@@ -145,6 +145,7 @@ mod tests {
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
             access: None,
+            private: false,
         }
     }
 

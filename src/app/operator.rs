@@ -138,6 +138,7 @@ impl AdminService {
             standing: record.standing,
             options: record.options,
             access: record.access,
+            private: record.private,
             polling: polled,
             held,
             pending,
@@ -281,6 +282,7 @@ impl Operator for AdminService {
             options: put.options,
             enrolment: Enrolment::default(),
             access,
+            private: put.private.or(before.as_ref().map(|b| b.private)).unwrap_or_default(),
         };
         record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;

@@ -33,6 +33,9 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     let gateway = Gateway::start(&checked.config, outside).await?;
     tell_of_start(&gateway, &settings, &checked.config).await;
     announce(&format!("listening on {}", gateway.origin()))?;
+    if let Some(own) = gateway.admin_address() {
+        announce(&format!("administration on http://{own}"))?;
+    }
     // From here on the store has the feeds.
     checked.config = Config::default();
     let running = ConfigOrigin { settings: &settings, started: &checked };

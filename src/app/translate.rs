@@ -1,6 +1,6 @@
 //! From the words of the configuration to those of the modules.
 
-use super::{AppError, reach};
+use super::{AppError, reach, readers};
 use crate::archive;
 use crate::config::{
     self, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External, HistoryLinks,
@@ -39,6 +39,7 @@ pub(super) fn services(settings: FetchSettings) -> Result<Services, AppError> {
 pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
     let found = config::look_up(checked, |external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
+        External::ReaderToken(source) => readers::find(source).map(|_| ()),
         External::Certificates(path) => fetch::check_certificates(path),
         External::KeyPair { certificate, key } => {
             let loaded = serve::TlsIdentity::load(certificate, key);

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub enum External {
     /// A secret in a file or in the environment.
     Secret(SecretSource),
+    /// The token of a reader, in a file or in the environment.
+    ReaderToken(SecretSource),
     /// A file with certificates.
     Certificates(PathBuf),
     /// A certificate and its key, which the gateway shows.

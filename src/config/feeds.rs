@@ -20,7 +20,7 @@ use crate::model::{
     ConflictPolicy, Deletions, Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord,
     FeedSource, FeedStanding, Order, Probing, SecretSource, SharingOptions, UserPassword,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
 use url::Url;
 
@@ -41,6 +41,8 @@ pub struct FeedSettings {
     pub options: FeedOptions,
     /// What its publisher is asked with; with the credentials once all keys were read.
     pub access: FeedAccess,
+    /// Whether only readers with a token may read it, where that is said.
+    pub private: Option<bool>,
     basic: Option<UserPassword>,
     bearer: Option<SecretSource>,
     webhook: Option<WebhookConfig>,
@@ -161,6 +163,11 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
         Words("its name", "\"What we read\"");
     /// The feeds here that may change its items, and whose items it may change.
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
+    /// Only a reader with a token may read it ([private feeds](private.md)).
+    ///
+    /// It is in no public list, stream, document or page, and its public address answers 404, as that
+    /// of a feed which does not exist.
+    private => private: Maybe(Flag), Preset("false");
     /// What becomes of conflicts: `"keep"`, `"winner"`, `"prefer:ENDPOINT"`.
     ///
     /// Conflicts are versions that remain beside the winning one after a merge. With "keep" a person
@@ -184,6 +191,8 @@ pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
     /// As of a feed.
     webhook => webhook: Maybe(Webhook),
         Words("none", "{ url = \"https://example.org/hook\", secret = { env = \"ALL_HOOK\" } }");
+    /// As of a feed; required where a source is private.
+    private => private: Maybe(Flag), Preset("false");
     /// As of a feed.
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
     conflicts => options.sharing.conflicts:
@@ -234,6 +243,8 @@ pub struct FeedConfig {
     pub access: Option<Box<FeedAccess>>,
     /// Where its changes are delivered.
     pub webhook: Option<WebhookConfig>,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
 }
 
 impl FeedConfig {
@@ -247,6 +258,7 @@ impl FeedConfig {
             options: self.options.clone(),
             enrolment: Enrolment::default(),
             access: self.access.clone(),
+            private: self.private,
         }
     }
 }
@@ -260,6 +272,8 @@ pub struct Aggregate {
     pub sharing: SharingOptions,
     /// Where its changes are delivered.
     pub webhook: Option<WebhookConfig>,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
 }
 
 impl Aggregate {
@@ -273,6 +287,7 @@ impl Aggregate {
             options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
             enrolment: Enrolment::default(),
             access: None,
+            private: self.private,
         }
     }
 }
@@ -342,10 +357,11 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
         refers.push(Refers::new(section, &table));
         read_access(section, &mut table);
         read_webhook(section, table.webhook.as_ref(), websub);
-        let FeedSettings { name, url, options, access, webhook, .. } = table;
+        let FeedSettings { name, url, options, access, private, webhook, .. } = table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
         let (source, access) = (FeedSource::File, access.or_none());
-        feeds.checked.push(FeedConfig { name, url, options, source, access, webhook });
+        let private = private.unwrap_or_default();
+        feeds.checked.push(FeedConfig { name, url, options, source, access, webhook, private });
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);
@@ -359,9 +375,12 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
         }
         refers.push(Refers::new(section, &table));
         read_webhook(section, table.webhook.as_ref(), websub);
-        let FeedSettings { name: Some(name), options, webhook, .. } = table else { return };
+        let FeedSettings { name: Some(name), options, private, webhook, .. } = table else {
+            return;
+        };
         feeds.places.insert(name.clone(), section.place("sources"));
-        feeds.aggregates.push(Aggregate { name, sharing: options.sharing, webhook });
+        let private = private.unwrap_or_default();
+        feeds.aggregates.push(Aggregate { name, sharing: options.sharing, webhook, private });
     });
     look_up(top, &mut feeds, refers);
     feeds
@@ -392,7 +411,19 @@ fn read_webhook(
 /// Puts the feeds that are meant in the place of names, where there are such feeds.
 fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>) {
     let mut found = BTreeMap::new();
+    let private = private_names(feeds);
     for Refers { name, shares_with, sources } in refers {
+        if let Some(name) = name.as_ref().filter(|name| !private.contains(*name)) {
+            for (at, source) in sources.iter().filter(|(_, source)| private.contains(source)) {
+                let message = format!(
+                    "{:?} is private, and {:?} would show it to everybody; write private = true here \
+                     as well",
+                    source.as_str(),
+                    name.as_str()
+                );
+                top.sheet().fault(*at, "aggregate.private".to_owned(), message);
+            }
+        }
         let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
         let table = if is_aggregate { "aggregate" } else { "feed" };
         let key = format!("{table}.shares_with");
@@ -416,6 +447,13 @@ fn look_up(top: &mut Section<'_, '_, '_>, feeds: &mut Feeds, refers: Vec<Refers>
         let message = format!("an aggregate cannot gather itself: {path}");
         top.sheet().fault(at, "aggregate.sources".to_owned(), message);
     }
+}
+
+/// The names of private feeds and aggregates.
+fn private_names(feeds: &Feeds) -> BTreeSet<FeedName> {
+    let polled = feeds.checked.iter().filter(|feed| feed.private).map(|feed| &feed.name);
+    let gathered = feeds.aggregates.iter().filter(|one| one.private).map(|one| &one.name);
+    polled.chain(gathered).cloned().collect()
 }
 
 /// Names what does nothing in a feed that has no upstream: what is not also said of aggregates.

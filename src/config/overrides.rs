@@ -69,7 +69,8 @@ fn add(config: &mut Config, url: &Url) {
     if let Some(name) = name {
         let (url, options) = (Some(url.clone()), FeedOptions::default());
         let (source, access) = (FeedSource::CommandLine, None);
-        config.feeds.push(FeedConfig { name, url, options, source, access, webhook: None });
+        let (webhook, private) = (None, false);
+        config.feeds.push(FeedConfig { name, url, options, source, access, webhook, private });
     }
 }
 

@@ -5,7 +5,7 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{List, Mapped, Maybe, Parsed};
+use super::kinds::{Flag, List, Mapped, Maybe, OneOf, Parsed};
 use super::section::Section;
 use super::web::public_address;
 use ipnet::IpNet;
@@ -36,6 +36,27 @@ section! {
         /// every feed, and some readers know entries by it: choose it once.
         public_url: Option<String> = Maybe(Parsed("a web address", public_address)),
             Words("`http://LISTEN`", "\"https://feeds.example.org\""), at restart;
+        /// An address of its own for administration.
+        ///
+        /// Where it is set, the API, sessions, forms, /add and /metrics answer there alone, and the
+        /// listener for readers answers 404 to them. Pages for reading are at both. Let no proxy lead
+        /// there from outside.
+        admin_listen: Option<SocketAddr> = Maybe(Parsed("an IP address and a port", listen)),
+            Words("none: one listener for both", "\"127.0.0.1:8081\""), at restart;
+        /// Who may look at pages: `"public"` (everybody), `"operators"` (who is signed in).
+        ///
+        /// Meant are the overview, /recent, and the pages about feeds, items and conflicts. Feeds
+        /// themselves, lists and streams are for everybody, but for [private ones](private.md).
+        pages: PageAudience = OneOf(&[
+            ("public", PageAudience::Public),
+            ("operators", PageAudience::Operators),
+        ]), Preset("\"public\""), at restart;
+        /// A feed that is not there is answered with 401 and asks for a password.
+        ///
+        /// This is for readers that send the token of a private feed as a password only when they are
+        /// asked for it. All names that are unknown or private are answered so, and only where there is a
+        /// `[[reader]]`. Otherwise they are answered with 404.
+        challenge: bool = Flag, Preset("false"), at restart;
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the
@@ -71,6 +92,15 @@ section! {
         /// Its key.
         tls_key_file: Option<PathBuf> = None;
     }
+}
+
+/// Who may look at pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageAudience {
+    #[default]
+    Public,
+    /// Who is signed in.
+    Operators,
 }
 
 /// The administration token, or where it is.
@@ -178,6 +208,11 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
     if let Some((certificate, key)) = server.tls() {
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         section.refer("tls_cert_file", External::KeyPair { certificate, key });
+    }
+    // Port 0 is another one each time.
+    if server.admin_listen.is_some_and(|own| own == server.listen && own.port() != 0) {
+        let message = "is that of listen; administration needs one of its own here, or none";
+        section.fault("admin_listen", message.to_owned());
     }
     if let AdminTokenSetting::Here(token) = &server.admin_token
         && token.reveal().len() < TOKEN_SHORT

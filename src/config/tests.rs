@@ -157,6 +157,7 @@ fn presets_are_values() {
     reads(&hosts::KEYS);
     reads(&feeds::FEED_KEYS);
     reads(&feeds::AGGREGATE_KEYS);
+    reads(&readers::KEYS);
     let mut preset = FeedSettings::default();
     feeds::FEED_KEYS.preset(&mut preset);
     assert_eq!(preset.options, FeedOptions::default());

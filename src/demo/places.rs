@@ -54,6 +54,7 @@ pub fn configuration(
         hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),
+        readers: Vec::new(),
     }
 }
 
@@ -75,6 +76,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         source: FeedSource::File,
         access: None,
         webhook: None,
+        private: false,
     })
 }
 

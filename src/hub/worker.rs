@@ -7,7 +7,7 @@ use super::lanes::{LaneTurn, Lanes};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, Topics};
 use crate::fetch::{self, AllowPrivate};
-use crate::model::Time;
+use crate::model::{Time, mask_token};
 use crate::store::{Epoch, StoreError};
 use crate::websub::{Duty, Manner, Push, SubscriptionId, VerificationResult};
 use std::collections::HashMap;
@@ -154,7 +154,8 @@ impl Worker {
         let mut gone = HashMap::new();
         for topic in self.shared.ledger.topics() {
             if let Err(NoHubDocument::Gone(why)) = self.topics.stands(&topic).await {
-                tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
+                let shown = mask_token(&topic);
+                tracing::info!(topic = %shown, why, "the hub ends the subscriptions of a topic");
                 gone.insert(topic, why);
             }
         }
@@ -221,7 +222,8 @@ fn purpose(task: &Task) -> Purpose {
 /// Takes over what came of a call, and says it in the log; never the callback's whole address.
 fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallOutcome, now: Time) {
     let ledger = &shared.ledger;
-    let topic = task.subscription.topic.as_str();
+    let whole = task.subscription.topic.as_str();
+    let topic = &*mask_token(whole);
     let host = task.subscription.callback.host_str().unwrap_or_default();
     match outcome {
         CallOutcome::Heard(heard) => {
@@ -258,7 +260,7 @@ fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallO
         CallOutcome::Gone(why) => {
             tracing::info!(topic, why, "the hub ends the subscriptions of a topic");
             ledger.finish(id, None, now, |_| {});
-            ledger.deny(&HashMap::from([(topic.to_owned(), why)]), now);
+            ledger.deny(&HashMap::from([(whole.to_owned(), why)]), now);
         }
     }
 }

@@ -4,10 +4,34 @@
 //! or as a part of the path. Whoever has the address has the feed, so it is not published.
 
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use url::Url;
 
 /// Stands for what is not shown.
 pub const MASK: &str = "***";
+/// The step of a path behind which the token of a reader is (`/t/TOKEN/feeds/NAME`).
+const TOKEN_STEP: &str = "t";
+/// What is shorter is no token of a reader: `/feeds/t/items` has none.
+const TOKEN_LENGTH: usize = 16;
+
+/// A path or an address as it may be written into a log, without the token of a reader in it.
+pub fn mask_token(text: &str) -> Cow<'_, str> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'%';
+    let is_token = |step: &str| {
+        let step = step.split(['?', '#']).next().unwrap_or_default();
+        step.len() >= TOKEN_LENGTH && step.bytes().all(is_plain)
+    };
+    let is_step = |step: &str| step == TOKEN_STEP || step.eq_ignore_ascii_case("%74");
+    let mut behind = false;
+    let mut masked = false;
+    let steps = text.split('/').map(|step| {
+        let hides = std::mem::replace(&mut behind, is_step(step)) && is_token(step);
+        masked |= hides;
+        if hides { MASK } else { step }
+    });
+    let shown = steps.collect::<Vec<_>>().join("/");
+    if masked { Cow::Owned(shown) } else { Cow::Borrowed(text) }
+}
 /// Stands for an address that cannot be shown at all.
 const UNSHOWN: &str = "about:blank";
 /// A shorter value is no key unless its parameter says so, in bytes.
@@ -308,5 +332,20 @@ mod tests {
         let shown = ShownAddress::new(&address, None);
         let said = shown.hide_in(&address, &format!("{address} answered 404 (/p?token={KEY})"));
         assert_eq!(said, "https://a.example/p?*** answered 404 (/***)");
+    }
+
+    #[test]
+    fn tokens_are_masked_wherever_they_are() {
+        const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+        for (before, behind) in
+            [("/t/", "/feeds/x"), ("https://h/p/t/", "?a=b"), ("//t/", ""), ("/%74/", "/")]
+        {
+            let shown = mask_token(&format!("{before}{TOKEN}{behind}")).into_owned();
+            assert!(!shown.contains("0123") && shown.starts_with(before), "{shown}");
+        }
+        for other in ["/feeds/t/items", "/feeds/t/archive", "/tt/0123456789abcdef0123", "/t/x", ""]
+        {
+            assert_eq!(mask_token(other), other);
+        }
     }
 }

@@ -158,6 +158,8 @@ pub struct FeedRecord {
     pub enrolment: Enrolment,
     /// What its publisher is asked with beside the address; `None` where that is as of every other.
     pub access: Option<Box<FeedAccess>>,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
 }
 
 impl FeedRecord {

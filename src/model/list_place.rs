@@ -210,6 +210,7 @@ mod tests {
             options: FeedOptions::default(),
             enrolment: Enrolment { places, ..Enrolment::default() },
             access: None,
+            private: false,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::address::shown;
 use super::admin::EVENTS_SHOWN;
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
@@ -37,7 +38,8 @@ const FRESH: Duration = Duration::from_secs(5);
 const BYTES: u64 = 4 * 1024 * 1024;
 
 /// The pages of feeds, as of a revision.
-pub(super) type FeedPages = SingleFlightCache<(FeedName, Option<Revision>), String, Problem>;
+pub(super) type FeedPages =
+    SingleFlightCache<(AudienceKey, FeedName, Option<Revision>), String, Problem>;
 
 /// No page yet.
 pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
@@ -48,24 +50,25 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> FeedPages {
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let state = room.store.state(&record.name).await?;
-    let acting = acting(&room, &record, state.as_ref(), (&method, &headers));
+    let acting = acting(&room, (&record, &audience), state.as_ref(), (&method, &headers));
     let container = state.as_ref().map_or(Container::Atom, |state| Container::of(state.format));
     let counts = state.as_ref().map(|state| (state.living, state.tombstones));
     let items = counts.map_or(0, |(living, gone)| u64::from(living) + u64::from(gone));
     let work = Work::new(&record.name, WorkKind::Ledger);
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
-    let key = (record.name.clone(), state.as_ref().map(|state| state.revision));
+    let revision = state.as_ref().map(|state| state.revision);
+    let key = (record.site.key(), record.name.clone(), revision);
     let make = || {
-        let (room, record) = (Arc::clone(&room), Arc::clone(&record));
+        let (room, record) = (Arc::clone(&room), record.clone());
         async move { made(&room, &record, state).await }
     };
     let content = room.about.get(key, ask, make).await?;
@@ -80,10 +83,13 @@ pub(super) async fn page(
 /// What came of the last thing that was done, and what can be done now.
 fn acting(
     room: &SharedState,
-    record: &FeedRecord,
+    (record, audience): (&FeedRecord, &Audience),
     state: Option<&FeedState>,
     (method, headers): (&Method, &HeaderMap),
 ) -> Markup {
+    if !audience.may_sign_in() {
+        return html! {};
+    }
     html! {
         (session::notice(room, method, headers))
         @if room.sessions.is_open(headers) {
@@ -100,7 +106,7 @@ fn acting(
 
 async fn made(
     room: &SharedState,
-    record: &FeedRecord,
+    record: &ServedFeed,
     state: Option<FeedState>,
 ) -> Result<String, Problem> {
     let status = room.operator.status(&record.name).await?;
@@ -130,7 +136,7 @@ async fn made(
     };
     let kept = html! { (discarded) (kept) };
     let contested = room.contested.count(&record.name).await?;
-    let address = room.site.at(&format!("/feeds/{}", record.name));
+    let address = record.site.at(&format!("/feeds/{}", record.name));
     let of = (&status, state.as_ref(), address.as_str());
     Ok(content(of, contested, (&life, &kept), &quiet, &events).into_string())
 }

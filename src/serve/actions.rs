@@ -1,5 +1,6 @@
 //! `POST /feeds/NAME/about`: what a person does with a feed on its page.
 
+use super::audience::Audience;
 use super::feeds::{NameInPath, unreadable};
 use super::forms::{self, SentForm};
 use super::operator::OperatorError;
@@ -58,12 +59,13 @@ impl FeedAction {
 /// `POST /feeds/NAME/about`.
 pub(super) async fn act(
     State(room): State<SharedState>,
+    audience: Audience,
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let name = room.directory.served(&name).await?.name.clone();
+    let name = room.directory.served(&name, &audience).await?.name.clone();
     let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     form.authorize(&room, &headers)?;
     let action = FeedAction::ALL.into_iter().find(|action| action.name() == form.get("do"));

@@ -103,6 +103,7 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         must_be_new: true,
         keeps_paused: false,
         access: FeedAccess::default(),
+        private: None,
     };
     admin::put_feed(room, &name, put).await?;
     Ok(name)

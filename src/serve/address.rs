@@ -1,5 +1,7 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
+use super::audience::AudienceKey;
+use super::readers::KnownReader;
 use crate::model::{
     ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, SyncId,
     Tick, Time,
@@ -8,6 +10,7 @@ use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use crate::xml::address::percent_encoded;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use url::Url;
 
 /// How many bytes of the hash make a SUP id: 64 bits.
@@ -64,6 +67,8 @@ pub(super) struct Site {
     pub(super) cloud: bool,
     /// Whether reader views write relative references as absolute addresses.
     pub(super) absolute: bool,
+    /// The reader whose own it is, below the path of the token.
+    pub(super) reader: Option<Arc<KnownReader>>,
 }
 
 /// In which form a feed of changes is asked for.
@@ -80,7 +85,26 @@ impl Site {
         let base = public_url.trim_end_matches('/').to_owned();
         let (sup_ids, history) = (SupIdBasis::Endpoint, LinkForms::default());
         let (sup, hub, cloud, absolute) = (false, false, false, false);
-        Self { base, endpoint, sup_ids, dialect, history, sup, hub, cloud, absolute }
+        let reader = None;
+        Self { base, endpoint, sup_ids, dialect, history, sup, hub, cloud, absolute, reader }
+    }
+
+    /// The same site as a reader has it, below a path.
+    pub(super) fn below(&self, path: &str, reader: &Arc<KnownReader>) -> Self {
+        Self { base: self.at(path), reader: Some(Arc::clone(reader)), ..self.clone() }
+    }
+
+    /// Whose site it is, for keys of what is written with its addresses.
+    pub(super) fn key(&self) -> AudienceKey {
+        self.reader.as_ref().map_or(AudienceKey::Public, |reader| AudienceKey::Reader(reader.mark))
+    }
+
+    /// Whether a document of a feed leads to a feed that it has items of.
+    fn leads_to(&self, source: &FeedName, record: &FeedRecord) -> bool {
+        match &self.reader {
+            Some(reader) => reader.names(source),
+            None => !record.private,
+        }
     }
 
     /// The dialect of documents in a container when `?sx=` says this of it. Plain XML has the namespace
@@ -255,6 +279,7 @@ impl Site {
                 .sharing
                 .sources
                 .iter()
+                .filter(|source| self.leads_to(source, record))
                 .map(|source| (source.to_string(), self.view(source, ViewKind::Sync, form)))
                 .collect(),
             cloud: self.cloud.then(|| self.registrar()).flatten(),

@@ -6,6 +6,7 @@
 use super::SharedState;
 use super::address::{DocumentForm, Site};
 use super::admission::{Work, WorkKind};
+use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
 use super::feeds::{Resource, answer, unreadable};
 use super::problem::Problem;
@@ -13,7 +14,7 @@ use super::query::ViewQuery;
 use super::rendition::{NoDocument, Rendition, UnwrittenDocument};
 use super::rendition_cache::RenditionCache;
 use super::single_flight::WorkRequest;
-use crate::model::{Archive, ArchiveId, ArchivePlace, FeedRecord, FeedState, ShownAddress, Time};
+use crate::model::{Archive, ArchiveId, ArchivePlace, FeedState, ShownAddress, Time};
 use crate::render::{Addresses, ArchiveDocument, HistoryPlace, ViewKind};
 use crate::store::View;
 use axum::extract::rejection::PathRejection;
@@ -28,6 +29,7 @@ const TIMES_ON_DISK: u64 = 8;
 /// What a rendition of an archive is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ArchiveKey {
+    audience: AudienceKey,
     place: ArchivePlace,
     form: DocumentForm,
     /// What the operator says of the upstream's address.
@@ -37,18 +39,19 @@ pub(super) struct ArchiveKey {
 impl RenditionCache {
     async fn archive(
         self: &Arc<Self>,
-        record: &FeedRecord,
+        record: &ServedFeed,
         place: &ArchivePlace,
         form: DocumentForm,
         client: Client,
     ) -> Result<Arc<Rendition>, Problem> {
-        let key = ArchiveKey { place: place.clone(), form, secret: record.options.secret };
+        let (audience, secret) = (record.site.key(), record.options.secret);
+        let key = ArchiveKey { audience, place: place.clone(), form, secret };
         let make = || {
             let (cache, record, place) = (Arc::clone(self), record.clone(), place.clone());
             async move {
                 let archive = cache.store.archive(&record.name, &place.note.id).await?;
                 let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
-                let document = document(&cache.site, &record, &place, archive, form);
+                let document = document(&record.site, &record, &place, archive, form);
                 cache.write(document).await
             }
         };
@@ -70,7 +73,7 @@ fn shown(place: &ArchivePlace) -> Time {
 /// An archive document: what it has, what it names, and where it stands.
 fn document(
     site: &Site,
-    record: &FeedRecord,
+    record: &ServedFeed,
     place: &ArchivePlace,
     archive: Archive,
     form: DocumentForm,
@@ -115,13 +118,13 @@ fn document(
 /// `GET /feeds/NAME/archive/ID`.
 pub(super) async fn archive(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let unknown =
         || Problem::not_found(format!("the feed {} has no archive of that id", record.name));
     let id = ArchiveId::new(&id).ok_or_else(unknown)?;

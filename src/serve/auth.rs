@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use subtle::ConstantTimeEq;
 
+/// The longest user and password that are read, in bytes as they are sent.
+const PASSWORD_LIMIT: usize = 1024;
+
 /// The administration token. Only its hash is kept, and it is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdminToken([u8; 32]);
@@ -44,15 +47,9 @@ impl AdminToken {
         bool::from(self.0.ct_eq(&presented))
     }
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
-        let mut values = headers.get_all(header::AUTHORIZATION).iter();
-        // Two tokens in one request are a mistake or an attack.
-        let (Some(value), None) = (values.next(), values.next()) else { return false };
-        let Some((scheme, token)) = value.to_str().ok().and_then(|value| value.split_once(' '))
-        else {
-            return false;
-        };
-        scheme.eq_ignore_ascii_case("bearer") && self.is(token.trim())
+    /// Whether a request brings the token along.
+    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
+        credentials(headers, "bearer").is_some_and(|token| self.is(token))
     }
 }
 
@@ -60,6 +57,23 @@ impl fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AdminToken(…)")
     }
+}
+
+/// What a request brings along by an authentication scheme.
+fn credentials<'h>(headers: &'h HeaderMap, scheme: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    // Two in one request are a mistake or an attack.
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (named, credentials) = value.to_str().ok()?.split_once(' ')?;
+    named.eq_ignore_ascii_case(scheme).then(|| credentials.trim())
+}
+
+/// The password of basic authentication (RFC 7617 section 2); the user may be anybody.
+pub(super) fn password(headers: &HeaderMap) -> Option<String> {
+    let encoded = credentials(headers, "basic").filter(|text| text.len() <= PASSWORD_LIMIT)?;
+    let decoded = data_encoding::BASE64.decode(encoded.as_bytes()).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    text.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 /// Lets through only what brings the token along.

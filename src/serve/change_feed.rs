@@ -3,6 +3,7 @@
 
 use super::address::{ChangeFeedForm, followable, item_page};
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
 use super::conditional::Representation;
 use super::dashboard::pill;
@@ -16,7 +17,7 @@ use super::rendition::{About, Rendition};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, SharedState, html, reading};
 use crate::model::{
-    Event, EventKind, FeedName, FeedRecord, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
+    Event, EventKind, FeedName, FeedState, LedgerEntry, Revision, Stamp, Tick, Time,
 };
 use crate::render::{ChangeEntry, ChangeFeed, Container};
 use crate::store::VersionNote;
@@ -45,7 +46,7 @@ const VARY: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding, Sec
 
 /// Feeds of changes as documents, as of a revision.
 pub(super) type ChangeFeeds =
-    SingleFlightCache<(FeedName, Revision, ChangeFeedForm), Rendition, Problem>;
+    SingleFlightCache<(AudienceKey, FeedName, Revision, ChangeFeedForm), Rendition, Problem>;
 
 /// No document yet.
 pub(super) fn documents(admission: Arc<Admission>, metrics: Metrics) -> ChangeFeeds {
@@ -55,13 +56,13 @@ pub(super) fn documents(admission: Arc<Admission>, metrics: Metrics) -> ChangeFe
 /// `GET /feeds/NAME/changes`, with `?as=atom`, `?as=jsonfeed` or `?as=html`.
 pub(super) async fn show(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let form = form(query.as_deref().unwrap_or_default(), &headers)?;
     let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
     let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
@@ -69,9 +70,9 @@ pub(super) async fn show(
     let entries = u64::try_from(ENTRIES).unwrap_or(u64::MAX);
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, entries), work, tells: false };
-    let key = (record.name.clone(), state.revision, form);
+    let key = (record.site.key(), record.name.clone(), state.revision, form);
     let make = || {
-        let (room, record) = (Arc::clone(&room), Arc::clone(&record));
+        let (room, record) = (Arc::clone(&room), record.clone());
         async move { made(&room, &record, &state, form).await }
     };
     let rendition = room.change_feeds.get(key, ask, make).await?;
@@ -107,7 +108,7 @@ fn form(query: &str, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
 
 async fn made(
     room: &SharedState,
-    record: &FeedRecord,
+    record: &ServedFeed,
     state: &FeedState,
     form: ChangeFeedForm,
 ) -> Result<Rendition, Problem> {
@@ -131,7 +132,7 @@ async fn made(
 }
 
 /// The newest changes, each with what differs.
-async fn gather(room: &AppState, record: &FeedRecord) -> Result<ChangeFeed, Problem> {
+async fn gather(room: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Problem> {
     let name = &record.name;
     let events = room.store.events(name, EVENTS_READ).await?;
     let mut entries: Vec<ChangeEntry> = Vec::new();
@@ -145,7 +146,7 @@ async fn gather(room: &AppState, record: &FeedRecord) -> Result<ChangeFeed, Prob
         if known.is_redacted() {
             continue;
         }
-        let entry = entry(room, name, (event, tick, &known), &mut budget).await?;
+        let entry = entry(room, record, (event, tick, &known), &mut budget).await?;
         // An item has one version of a tick, whatever happened to it then.
         if entries.iter().all(|other| other.id != entry.id) {
             entries.push(entry);
@@ -157,11 +158,11 @@ async fn gather(room: &AppState, record: &FeedRecord) -> Result<ChangeFeed, Prob
     // A feed has a date even where nothing changed yet.
     let began = record.enrolment.history.last().and_then(Stamp::when);
     Ok(ChangeFeed {
-        id: room.site.change_feed_id(name),
+        id: record.site.change_feed_id(name),
         title: format!("{}: edits and deletions", record.shown_title()),
-        atom: room.site.changes(name, ChangeFeedForm::Atom),
-        json: room.site.changes(name, ChangeFeedForm::JsonFeed),
-        page: room.site.at(&format!("/feeds/{name}/about")),
+        atom: record.site.changes(name, ChangeFeedForm::Atom),
+        json: record.site.changes(name, ChangeFeedForm::JsonFeed),
+        page: record.site.at(&format!("/feeds/{name}/about")),
         updated: entries.first().map(|entry| entry.at).or(began).unwrap_or(Time::from_unix(0)),
         entries,
     })
@@ -175,10 +176,11 @@ const fn is_told(kind: EventKind) -> bool {
 
 async fn entry(
     room: &AppState,
-    feed: &FeedName,
+    record: &ServedFeed,
     (event, tick, known): (&Event, Tick, &LedgerEntry),
     budget: &mut CompareBudget,
 ) -> Result<ChangeEntry, Problem> {
+    let feed = &record.name;
     let versions = room.store.versions(feed, &event.id, VERSIONS_READ).await?;
     let pair = compared_versions(&versions, tick);
     let differences = match pair {
@@ -195,13 +197,13 @@ async fn entry(
         }
         None => None,
     };
-    let page = room.site.at(&item_page(feed, &event.id));
+    let page = record.site.at(&item_page(feed, &event.id));
     let link = known.link.as_deref().and_then(followable).map(str::to_owned);
     let title = if event.title.is_empty() { event.id.as_str() } else { &event.title };
     let mut word = event.kind.word().to_owned();
     word.get_mut(..1).map(str::make_ascii_uppercase);
     Ok(ChangeEntry {
-        id: room.site.change_entry_id(feed, &event.id, tick),
+        id: record.site.change_entry_id(feed, &event.id, tick),
         title: format!("{word}: {}", html::text(title)),
         kind: event.kind,
         at: event.at,

@@ -1,6 +1,7 @@
 //! `POST /rsscloud/pleaseNotify`: registrations by rssCloud, which lead to the hub as well.
 
 use super::SharedState;
+use super::client::Client;
 use super::conditional::unkept;
 use super::hub::is_form;
 use super::problem::Problem;
@@ -15,10 +16,11 @@ use http::HeaderMap;
 /// Answers as rssCloud does: 200, and in a document whether it was taken.
 pub(super) async fn register(
     State(room): State<SharedState>,
+    client: Client,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let said = match taken(&room, &headers, body).await {
+    let said = match taken(&room, client, &headers, body).await {
         Ok(()) => {
             (true, "The callback will be asked; then it is told of changes for 25 hours.".into())
         }
@@ -29,6 +31,7 @@ pub(super) async fn register(
 
 async fn taken(
     room: &SharedState,
+    client: Client,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(), String> {
@@ -42,7 +45,7 @@ async fn taken(
     // All of them are known before any is taken.
     let mut feeds = Vec::new();
     for topic in topics {
-        let found = room.topic(&topic).await;
+        let found = room.topic(&topic, client).await;
         let (record, _) = found.map_err(|problem| problem.detail().to_owned())?;
         feeds.push((record, topic));
     }

@@ -8,7 +8,9 @@ mod page;
 pub(super) use form::resolve;
 pub(super) use page::excerpt;
 
+use super::address::Site;
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
@@ -63,11 +65,14 @@ struct Contests {
     more: Option<SyncId>,
     /// Whether who looks need not send the token.
     is_signed_in: bool,
+    /// Whether it can be decided from here.
+    may_decide: bool,
 }
 
 /// What an answer is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ConflictsKey {
+    audience: AudienceKey,
     feed: FeedName,
     revision: Option<Revision>,
     after: Option<SyncId>,
@@ -78,7 +83,7 @@ pub(super) struct ConflictsKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ConflictsForm {
     Json,
-    Page { is_signed_in: bool },
+    Page { is_signed_in: bool, may_decide: bool },
 }
 
 /// Pages of conflicts, and the same as data.
@@ -127,22 +132,25 @@ impl Contested {
 /// `GET /feeds/NAME/conflicts`.
 pub(super) async fn show(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     // Only the items behind this one, in the order of sync ids; and what was resolved a moment ago.
     let after = item_in(query.as_deref(), "after")?;
     let resolved = item_in(query.as_deref(), "resolved")?;
     let form = match wants_json(&headers) {
         true => ConflictsForm::Json,
-        false => ConflictsForm::Page { is_signed_in: room.sessions.is_open(&headers) },
+        false => ConflictsForm::Page {
+            is_signed_in: room.sessions.is_open(&headers),
+            may_decide: audience.may_sign_in(),
+        },
     };
-    let answer = answered(&room, client, &record.name, (after, form)).await?;
+    let answer = answered(&room, client, (&record.name, &record.site), (after, form)).await?;
     if form == ConflictsForm::Json {
         return Ok(html::data(Bytes::clone(&answer)));
     }
@@ -159,14 +167,16 @@ pub(super) async fn listed(
     query: Option<&str>,
 ) -> Result<Bytes, Problem> {
     let after = item_in(query, "after")?;
-    Ok(Bytes::clone(&*answered(room, client, feed, (after, ConflictsForm::Json)).await?))
+    Ok(Bytes::clone(
+        &*answered(room, client, (feed, &room.site), (after, ConflictsForm::Json)).await?,
+    ))
 }
 
 /// What is told of a feed's conflicts, made once for each revision and all who ask.
 async fn answered(
     room: &SharedState,
     client: Client,
-    feed: &FeedName,
+    (feed, site): (&FeedName, &Arc<Site>),
     (after, form): (Option<SyncId>, ConflictsForm),
 ) -> Result<Arc<Bytes>, Problem> {
     let revision = room.store.state(feed).await?.map(|state| state.revision);
@@ -174,20 +184,20 @@ async fn answered(
     let shown = u64::try_from(shown.min(ITEMS_SHOWN)).unwrap_or(u64::MAX);
     let work = Work::new(feed, WorkKind::Conflicts);
     let ask = WorkRequest { client, cost: room.admission.cost_of(&work, shown), work, tells: true };
-    let key = ConflictsKey { feed: feed.clone(), revision, after, form };
+    let key = ConflictsKey { audience: site.key(), feed: feed.clone(), revision, after, form };
     let make = || {
-        let (room, key) = (Arc::clone(room), key.clone());
-        async move { made(&room, &key).await }
+        let (room, key, site) = (Arc::clone(room), key.clone(), Arc::clone(site));
+        async move { made(&room, &site, &key).await }
     };
     Ok(room.conflicts.get(key.clone(), ask, make).await?)
 }
 
-async fn made(room: &AppState, key: &ConflictsKey) -> Result<Bytes, Problem> {
+async fn made(room: &AppState, site: &Site, key: &ConflictsKey) -> Result<Bytes, Problem> {
     let mut contests = gather(room, &key.feed, key.after.as_ref()).await?;
     Ok(match key.form {
-        ConflictsForm::Json => described::contests(&room.site.at(""), &contests).to_string().into(),
-        ConflictsForm::Page { is_signed_in } => {
-            contests.is_signed_in = is_signed_in;
+        ConflictsForm::Json => described::contests(&site.at(""), &contests).to_string().into(),
+        ConflictsForm::Page { is_signed_in, may_decide } => {
+            (contests.is_signed_in, contests.may_decide) = (is_signed_in, may_decide);
             page::contests(&contests).into_string().into()
         }
     })
@@ -204,8 +214,10 @@ async fn gather(
     feed: &FeedName,
     after: Option<&SyncId>,
 ) -> Result<Contests, Problem> {
+    let (is_signed_in, may_decide) = (false, false);
+    let (feed_name, shown) = (feed.clone(), Vec::new());
     let mut contests =
-        Contests { feed: feed.clone(), all: 0, shown: Vec::new(), more: None, is_signed_in: false };
+        Contests { feed: feed_name, all: 0, shown, more: None, is_signed_in, may_decide };
     let all = room.store.contested(feed).await?;
     contests.all = all.len();
     let behind = all.iter().filter(|id| after.is_none_or(|after| *id > after));

@@ -1,6 +1,7 @@
 //! `/`: what the gateway does, at a glance: sums, problems, and the feeds, page by page.
 
 mod list;
+mod own;
 mod placement;
 mod recent;
 mod spark;
@@ -11,6 +12,7 @@ pub(super) use recent::{pill, recent};
 use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
 use self::table::DashboardPage;
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::html;
 use super::probes::ticks_ahead;
@@ -35,7 +37,7 @@ const ROW: u64 = 64 * 1024;
 
 /// The dashboard, which is made once for all who ask for the same of it at the same time.
 pub(super) struct Overview {
-    pages: SingleFlight<DashboardQuery, String, Problem>,
+    pages: SingleFlight<(AudienceKey, DashboardQuery), String, Problem>,
 }
 
 impl Overview {
@@ -62,23 +64,26 @@ async fn ask(room: &AppState, client: Client) -> Result<WorkRequest, Problem> {
 /// `GET /`.
 pub(super) async fn page(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(reader) = audience.reader() {
+        return own::page(&room, &audience, reader).await;
+    }
     let query = DashboardQuery::read(query.as_deref().unwrap_or_default())?;
     let condition = room.store.condition();
     if let Some(stop) = &condition.stop {
-        return Ok(html::page("Feeds", &while_stopped(&room, stop).await));
+        return Ok(html::page("Feeds", &while_stopped(&room, &audience, stop).await));
     }
     let ask = ask(&room, client).await?;
     let make = || {
-        let (room, query) = (Arc::clone(&room), query.clone());
-        async move { made(&room, &query).await.map(Arc::new).map_err(Arc::new) }
+        let (room, audience, query) = (Arc::clone(&room), audience.clone(), query.clone());
+        async move { made(&room, &audience, &query).await.map(Arc::new).map_err(Arc::new) }
     };
-    let page = room.overview.pages.get(&query, ask, make).await?;
-    let ahead = ticks_ahead(&room).await?;
+    let page = room.overview.pages.get(&(audience.key(), query.clone()), ask, make).await?;
+    let ahead = ticks_ahead(&room, &audience).await?;
     let content = html! {
         (session::notice(&room, &method, &headers))
         @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
@@ -89,9 +94,9 @@ pub(super) async fn page(
 }
 
 /// What is said while the store is closed: why, and which feeds there are.
-async fn while_stopped(room: &AppState, stop: &StoreStop) -> Markup {
+async fn while_stopped(room: &AppState, audience: &Audience, stop: &StoreStop) -> Markup {
     let listing = room.directory.listing().await.unwrap_or_default();
-    let served = listing.values().filter(|record| record.standing != FeedStanding::Gone);
+    let served = listing.seen_by(audience).filter(|record| record.standing != FeedStanding::Gone);
     html! {
         p.bad { (stop) "." }
         p { "Feeds are served as they were made last, as far as that is in memory; nothing is polled." }
@@ -102,12 +107,12 @@ async fn while_stopped(room: &AppState, stop: &StoreStop) -> Markup {
 }
 
 /// What is known of all feeds, in the order of the reader's list.
-async fn listed(room: &AppState) -> Result<Vec<OverviewFeed>, Problem> {
+async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed>, Problem> {
     let listing = room.directory.listing().await?;
     let mut summaries = room.operator.summaries().await?;
     let now = room.clock.now();
     let mut feeds = Vec::with_capacity(listing.len());
-    for record in listing.values() {
+    for record in listing.seen_by(audience) {
         let state = room.store.state(&record.name).await?;
         let contested = match &state {
             Some(state) => room.contested.count_at(&record.name, state.revision).await?,
@@ -116,12 +121,16 @@ async fn listed(room: &AppState) -> Result<Vec<OverviewFeed>, Problem> {
         let summary = summaries.remove(&record.name).unwrap_or_default();
         feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
     }
-    placement::place(&mut feeds, listing.values().map(|record| &**record));
+    placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)
 }
 
-async fn made(room: &AppState, query: &DashboardQuery) -> Result<String, Problem> {
-    let feeds = listed(room).await?;
+async fn made(
+    room: &AppState,
+    audience: &Audience,
+    query: &DashboardQuery,
+) -> Result<String, Problem> {
+    let feeds = listed(room, audience).await?;
     let now = room.clock.now();
     let list = list::select(&feeds, query);
     let mut rows = Vec::with_capacity(list.feeds.len());

@@ -188,6 +188,7 @@ mod tests {
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
             access: None,
+            private: false,
         }
     }
 

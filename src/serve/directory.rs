@@ -1,9 +1,12 @@
 //! Which feeds there are, kept in memory so that an answer from the cache needs no store.
 
+use super::audience::{Audience, ServedFeed};
 use super::problem::Problem;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::store::{FeedList, Store, StoreError};
 use http::StatusCode;
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,9 +16,78 @@ use tokio::time::Instant;
 /// configuration) is noticed after this long. What goes through the API is noticed at once.
 pub(super) const DIRECTORY_AGE: Duration = Duration::from_secs(1);
 
+/// Every feed, and which of them are private.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    feeds: Arc<FeedList>,
+    private: Arc<BTreeSet<FeedName>>,
+}
+
+impl Deref for Listing {
+    type Target = FeedList;
+
+    fn deref(&self) -> &FeedList {
+        &self.feeds
+    }
+}
+
+impl Listing {
+    /// Of these feeds; where they are those of `before`, so is what is known of them.
+    fn new(feeds: Arc<FeedList>, before: Option<&Self>) -> Self {
+        if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.feeds, &feeds)) {
+            return Self { feeds, private: Arc::clone(&before.private) };
+        }
+        let private = private_names(&feeds);
+        let same = before.map(|before| &before.private).filter(|before| ***before == private);
+        let private = same.map_or_else(|| Arc::new(private), Arc::clone);
+        Self { feeds, private }
+    }
+
+    /// The names of private feeds; the same allocation for as long as they are the same.
+    pub(super) const fn private(&self) -> &Arc<BTreeSet<FeedName>> {
+        &self.private
+    }
+
+    /// Whether an audience sees a feed.
+    pub(super) fn is_seen(&self, feed: &FeedName, audience: &Audience) -> bool {
+        self.feeds.contains_key(feed) && audience.sees(feed, self.private.contains(feed))
+    }
+
+    /// The feeds that an audience sees.
+    pub(super) fn seen_by<'a>(
+        &'a self,
+        audience: &'a Audience,
+    ) -> impl Iterator<Item = &'a Arc<FeedRecord>> {
+        self.feeds.values().filter(|record| self.is_seen(&record.name, audience))
+    }
+}
+
+/// The feeds that are private: those that are said to be, and aggregates that have anything of one. The
+/// configuration refuses an aggregate that does not say so itself; one that left it may still have a source
+/// that became private.
+fn private_names(feeds: &FeedList) -> BTreeSet<FeedName> {
+    let said = feeds.values().filter(|record| record.private);
+    let mut private: BTreeSet<FeedName> = said.map(|record| record.name.clone()).collect();
+    let is_one = |record: &&Arc<FeedRecord>| record.options.sharing.is_aggregate();
+    let aggregates: Vec<_> = feeds.values().filter(is_one).collect();
+    // Each round finds one at least, or is the last.
+    for _ in 0..=aggregates.len() {
+        let known = private.len();
+        for record in &aggregates {
+            if record.options.sharing.sources.iter().any(|source| private.contains(source)) {
+                private.insert(record.name.clone());
+            }
+        }
+        if private.len() == known {
+            break;
+        }
+    }
+    private
+}
+
 #[derive(Debug, Clone)]
 struct DirectoryPage {
-    listing: Arc<FeedList>,
+    listing: Arc<Listing>,
     at: Instant,
     generation: u64,
 }
@@ -59,7 +131,8 @@ impl Directory {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn fresh(&self) -> Option<Arc<FeedList>> {
+    /// The list, where it is not older than it may be.
+    pub(super) fn fresh(&self) -> Option<Arc<Listing>> {
         let generation = self.generation();
         let last = self.last()?;
         let good = last.generation == generation && last.at.elapsed() < self.age;
@@ -79,7 +152,7 @@ impl Directory {
     }
 
     /// Every feed. Where the store fails, the last list that was had is good enough.
-    pub(super) async fn listing(&self) -> Result<Arc<FeedList>, StoreError> {
+    pub(super) async fn listing(&self) -> Result<Arc<Listing>, StoreError> {
         let error = match self.checked().await {
             Ok(listing) => return Ok(listing),
             Err(error) => error,
@@ -96,7 +169,7 @@ impl Directory {
     }
 
     /// Every feed, and no stand-in where the store fails: what says whether it works.
-    pub(super) async fn checked(&self) -> Result<Arc<FeedList>, StoreError> {
+    pub(super) async fn checked(&self) -> Result<Arc<Listing>, StoreError> {
         if let Some(listing) = self.fresh() {
             return Ok(listing);
         }
@@ -105,21 +178,51 @@ impl Directory {
             return Ok(listing);
         }
         let generation = self.generation();
-        let listing = self.store.feed_list().await?;
-        let read = DirectoryPage { listing: Arc::clone(&listing), at: Instant::now(), generation };
-        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
-        Ok(listing)
+        let feeds = self.store.feed_list().await?;
+        let before = self.last().map(|last| last.listing);
+        Ok(self.keep(feeds, before.as_deref(), generation))
     }
 
-    /// The record of a feed that is served; 404 where there is none of that name, 410 where it was
-    /// deleted. A name that no feed can have is as unknown as any other.
-    pub(super) async fn served(&self, name: &str) -> Result<Arc<FeedRecord>, Problem> {
+    /// Every feed as of now, whatever was read before: for who tells of changes, of feeds that may have
+    /// been added or made private a moment ago.
+    pub(super) async fn newest(&self) -> Result<Arc<Listing>, StoreError> {
+        let generation = self.generation();
+        let before = self.last().map(|last| last.listing);
+        let feeds = match (self.store.feed_list().await, &before) {
+            (Ok(feeds), _) => feeds,
+            (Err(_), Some(before)) => return Ok(Arc::clone(before)),
+            (Err(error), None) => return Err(error),
+        };
+        Ok(self.keep(feeds, before.as_deref(), generation))
+    }
+
+    /// Keeps a list as the last one that was read.
+    fn keep(
+        &self,
+        feeds: Arc<FeedList>,
+        before: Option<&Listing>,
+        generation: u64,
+    ) -> Arc<Listing> {
+        let listing = Arc::new(Listing::new(feeds, before));
+        let read = DirectoryPage { listing: Arc::clone(&listing), at: Instant::now(), generation };
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
+        listing
+    }
+
+    /// A feed that is served, as an audience has it; 404 where there is none of that name for it, 410 where it
+    /// was deleted. A name that no feed can have is as unknown as any other.
+    pub(super) async fn served(
+        &self,
+        name: &str,
+        audience: &Audience,
+    ) -> Result<ServedFeed, Problem> {
         let unknown = || Problem::not_found("no feed of that name is published here");
         let name = FeedName::new(name).map_err(|_| unknown())?;
         let listing = self.listing().await?;
-        let record = listing.get(&name).ok_or_else(unknown)?;
+        let seen = listing.is_seen(&name, audience);
+        let record = listing.get(&name).filter(|_| seen).ok_or_else(unknown)?;
         match record.standing {
-            FeedStanding::Active | FeedStanding::Paused => Ok(Arc::clone(record)),
+            FeedStanding::Active | FeedStanding::Paused => Ok(ServedFeed::new(record, audience)),
             FeedStanding::Gone => Err(Problem::new(
                 StatusCode::GONE,
                 format!("the feed {name} is no longer published here"),

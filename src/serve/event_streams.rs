@@ -11,7 +11,9 @@ pub(super) use events::events;
 pub(super) use poll::changes;
 
 use super::AppState;
+use super::audience::Audience;
 use super::client::Client;
+use super::directory::Listing;
 use super::problem::Problem;
 use super::query::Query;
 use super::shares::{FairShares, Share};
@@ -87,8 +89,10 @@ impl EventStreams {
 }
 
 /// What a client asks of a door.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct StreamQuery {
+    /// Who asks; only feeds that it sees are told of.
+    audience: Audience,
     /// `feed`, as often as it is given; none: every feed.
     feeds: BTreeSet<FeedName>,
     after: Option<Position>,
@@ -98,11 +102,15 @@ struct StreamQuery {
 
 impl StreamQuery {
     /// Reads a query. Each feed must be one that is published; one that was deleted answers 410.
-    async fn read(room: &AppState, query: Option<&str>) -> Result<Self, Problem> {
+    async fn read(
+        room: &AppState,
+        audience: Audience,
+        query: Option<&str>,
+    ) -> Result<Self, Problem> {
         let query = Query::within(QUERY_LIMIT, query.unwrap_or_default())?;
         let mut feeds = BTreeSet::new();
         for name in query.all("feed") {
-            feeds.insert(room.directory.served(name).await?.name.clone());
+            feeds.insert(room.directory.served(name, &audience).await?.name.clone());
             if feeds.len() > FEEDS_LIMIT {
                 let said = format!("more than {FEEDS_LIMIT} feeds are named");
                 return Err(Problem::parameter("feed", said));
@@ -112,10 +120,12 @@ impl StreamQuery {
         let wait = query.parse("wait", "wait is a whole number of seconds", |value| {
             value.parse().ok().filter(|_| !value.starts_with('+'))
         })?;
-        Ok(Self { feeds, after, wait })
+        Ok(Self { audience, feeds, after, wait })
     }
 
-    fn wants(&self, feed: &FeedName) -> bool {
-        self.feeds.is_empty() || self.feeds.contains(feed)
+    /// Whether a change of a feed is told; `listing`: of after it happened.
+    fn wants(&self, feed: &FeedName, listing: &Listing) -> bool {
+        let is_named = self.feeds.is_empty() || self.feeds.contains(feed);
+        is_named && listing.is_seen(feed, &self.audience)
     }
 }

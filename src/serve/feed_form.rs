@@ -1,6 +1,7 @@
 //! `/feeds/NAME/edit`: what the operator says of a feed, as a form. What the form does not have stays as it is,
 //! credentials among it.
 
+use super::audience::Audience;
 use super::feeds::{NameInPath, unreadable};
 use super::forms::{self, SentForm};
 use super::operator::{OperatorError, PutFeed};
@@ -73,11 +74,12 @@ const TEXTS: [(&str, &str, &str); 3] = [
 /// `GET /feeds/NAME/edit`.
 pub(super) async fn show(
     State(room): State<SharedState>,
+    audience: Audience,
     name: NameInPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let status = room.operator.status(&record.name).await?;
     let (title, at) = (title(&record.name), format!("/feeds/{}/edit", record.name));
     let content = match (room.sessions.is_open(&headers), is_filed(&record)) {
@@ -96,12 +98,13 @@ pub(super) async fn show(
 /// `POST /feeds/NAME/edit`.
 pub(super) async fn send(
     State(room): State<SharedState>,
+    audience: Audience,
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let sent = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     sent.authorize(&room, &headers)?;
     let status = room.operator.status(&record.name).await?;

@@ -1,6 +1,7 @@
 //! The feed documents: reader, sync and complete view, and the headers of all feed documents
 //! (CONTRACT, Addresses).
 
+use super::audience::{Audience, ServedFeed};
 use super::client::Client;
 use super::conditional::{Representation, add, describe, tags};
 use super::delta::{self, DELTA_BASE, IM};
@@ -12,7 +13,7 @@ use super::rendition::Rendition;
 use super::rendition_cache::{Delta, RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past, reading};
 use crate::load::Load;
-use crate::model::{ArchivePlace, FeedName, FeedRecord};
+use crate::model::ArchivePlace;
 use crate::render::{Container, ViewKind};
 use crate::sup::RELATION;
 use axum::extract::rejection::PathRejection;
@@ -55,7 +56,7 @@ pub(super) fn unreadable<T>(_: T) -> Problem {
 /// `GET /feeds/NAME`, `GET /feeds/NAME/sync`, `GET /feeds/NAME/complete`.
 pub(super) async fn view(
     State(state): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     path: MatchedPath,
     name: NameInPath,
     uri: Uri,
@@ -71,13 +72,13 @@ pub(super) async fn view(
     let name = name.map_err(unreadable)?.0;
     if kind == ViewKind::Reader && reading::is_asked_for(uri.query().unwrap_or_default(), headers)?
     {
-        let record = room.directory.served(&name).await?;
+        let record = room.directory.served(&name, &audience).await?;
         return reading::page(&state, client, &record).await;
     }
     // As they were before anything was read: what changes meanwhile is seen by them.
     let directory = room.directory.mark();
     let forgotten = room.shelf.forgotten();
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let state = room.store.watch_state(&record.name);
     let asked = ViewQuery::read(kind, uri.query().unwrap_or_default())?;
     let container = match asked.container {
@@ -114,6 +115,8 @@ pub(super) async fn view(
         && is_current
         && state.revision() == rendition.revision
         && shown <= room.clock.now()
+        // What is ready is for everybody.
+        && audience.is_public()
     {
         response.extensions_mut().insert(PlainRead {
             target: uri.to_string(),
@@ -145,7 +148,7 @@ fn own_container(rendition: &Rendition) -> Option<Container> {
 /// The container that the client's `Accept` chooses, where it is not the feed's own.
 async fn chosen(
     room: &AppState,
-    record: &FeedRecord,
+    record: &ServedFeed,
     headers: &HeaderMap,
 ) -> Result<Option<Container>, Problem> {
     if !headers.contains_key(header::ACCEPT) {
@@ -160,13 +163,13 @@ async fn chosen(
 /// The answer that carries a rendition, or the 304 that says that the client has it.
 pub(super) fn answer(
     room: &AppState,
-    record: &FeedRecord,
+    record: &ServedFeed,
     which: Resource<'_>,
     rendition: &Rendition,
     asked: &HeaderMap,
 ) -> Response {
     let now = room.clock.now();
-    let headers = lasting(room, &record.name, which, rendition);
+    let headers = lasting(room, record, which, rendition);
     Representation {
         // What a tick in the future changed was changed by now, as far as HTTP is concerned.
         modified: Some(rendition.shown.min(now)),
@@ -236,16 +239,17 @@ fn changes(whole: Response, delta: &Delta, asked: &HeaderMap, load: &Load) -> Re
 /// The headers that a 200 and a 304 have in common.
 pub(super) fn lasting(
     room: &AppState,
-    feed: &FeedName,
+    seen: &ServedFeed,
     which: Resource<'_>,
     rendition: &Rendition,
 ) -> HeaderMap {
+    let (site, feed) = (&seen.site, &seen.name);
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, which.fresh());
     headers.insert(header::VARY, which.vary(&room.shelf));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    let sup = room.site.sup(feed);
+    let sup = site.sup(feed);
     let media_type = rendition.media_type;
     let media_type = media_type.split(';').next().unwrap_or(media_type);
     let mut links = Vec::new();
@@ -253,10 +257,10 @@ pub(super) fn lasting(
         links.push(format!("<{address}>; rel=\"{rel}\"; type=\"{media_type}\""));
     };
     let form = rendition.form;
-    let at = |kind| room.site.view(feed, kind, form);
+    let at = |kind| site.view(feed, kind, form);
     let (own, kind) = match which {
         Resource::View { kind, .. } => (at(kind), Some(kind)),
-        Resource::Archive(place) => (room.site.archive(feed, &place.note.id, form), None),
+        Resource::Archive(place) => (site.archive(feed, &place.note.id, form), None),
     };
     link(&own, "self");
     if matches!(kind, Some(ViewKind::Reader | ViewKind::Complete)) {
@@ -268,15 +272,15 @@ pub(super) fn lasting(
     for (relation, address) in &rendition.links {
         link(address, relation);
     }
-    if room.site.sup
+    if site.sup
         && let Some(sup) = &sup
     {
         let parameters = "type=\"application/json\"; title=\"Updates Feed\"";
         links.push(format!("<{sup}>; rel=\"{RELATION}\"; {parameters}"));
     }
     // An archive is nothing to subscribe to.
-    if room.site.hub && kind.is_some() {
-        links.push(format!("<{}>; rel=\"hub\"", room.site.at("/websub")));
+    if site.hub && kind.is_some() {
+        links.push(format!("<{}>; rel=\"hub\"", site.at("/websub")));
     }
     // One field for all (RFC 8288 section 3): each field more costs every answer.
     add(&mut headers, header::LINK, &links.join(", "));

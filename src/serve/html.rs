@@ -1,6 +1,7 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
 use super::address::{followable, item_page};
+use super::audience::Audience;
 use super::conditional::Representation;
 use super::negotiate::Encoding;
 use super::rendition::EncodedBody;
@@ -81,13 +82,7 @@ fn framed(title: &str, head: &Markup, content: &Markup) -> String {
             body {
                 header {
                     a.brand href="/" { "Tidegate" }
-                    nav aria-label="Pages" {
-                        a href="/" { "Overview" }
-                        a href="/recent" { "Recent changes" }
-                        a href="/add" { "Add a feed" }
-                        a href="/subscriptions.opml" { "OPML" }
-                        a href="/metrics" { "Metrics" }
-                    }
+                    (pages(true))
                 }
                 main { h1 { (title) } (content) }
                 footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
@@ -95,6 +90,25 @@ fn framed(title: &str, head: &Markup, content: &Markup) -> String {
         }
     };
     page.into_string()
+}
+
+/// The way to the pages that are about all feeds; to those of operators where they are here.
+fn pages(are_operators_here: bool) -> Markup {
+    html! {
+        nav aria-label="Pages" {
+            a href="/" { "Overview" }
+            a href="/recent" { "Recent changes" }
+            @if are_operators_here { a href="/add" { "Add a feed" } }
+            a href="/subscriptions.opml" { "OPML" }
+            @if are_operators_here { a href="/metrics" { "Metrics" } }
+        }
+    }
+}
+
+/// What every page has as the way to other pages, and what stands in its place in an audience from which some of
+/// them cannot be reached.
+pub(super) fn navigation(audience: &Audience) -> Option<(String, String)> {
+    (!audience.may_sign_in()).then(|| (pages(true).into_string(), pages(false).into_string()))
 }
 
 /// The answer that a page is.

@@ -3,10 +3,11 @@
 //! This module checks what is asked and of which document; whoever keeps subscriptions stands behind
 //! [`HubService`]. Nothing here calls anybody.
 
+use super::client::Client;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{SharedState, json};
-use crate::model::FeedName;
+use crate::model::{FeedName, mask_token};
 use crate::websub::{CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Secret, Subscription};
 use async_trait::async_trait;
 use axum::body::Bytes;
@@ -98,6 +99,7 @@ impl From<HubError> for Problem {
 /// `POST /websub`.
 pub(super) async fn request(
     State(room): State<SharedState>,
+    client: Client,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
@@ -120,7 +122,8 @@ pub(super) async fn request(
             return Err(Problem::parameter("hub.mode", said));
         }
     };
-    let (record, _) = room.topic(topic).await.map_err(|problem| problem.about("hub.topic"))?;
+    let (record, _) =
+        room.topic(topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
     hub.ask(&record.name, request).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -156,7 +159,7 @@ pub(super) fn described(of: &Subscription) -> Value {
     json!({
         "id": of.id().to_string(),
         "feed": of.feed,
-        "topic": of.topic,
+        "topic": mask_token(&of.topic),
         "manner": of.manner.name(),
         "callback_host": of.callback.host_str(),
         "state": of.standing(),

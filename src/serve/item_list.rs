@@ -3,6 +3,7 @@
 mod page;
 
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::Audience;
 use super::client::Client;
 use super::feeds::{NameInPath, unreadable};
 use super::metrics::Metrics;
@@ -155,13 +156,13 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ItemLists {
 /// `GET /feeds/NAME/items`.
 pub(super) async fn show(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     name: NameInPath,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let is_json = wants_json(&headers);
     let answer = answered(&room, client, &record.name, (query.as_deref(), is_json)).await?;
     if is_json {

@@ -20,8 +20,9 @@ pub(super) use self::text_diff::CompareBudget;
 use self::answer_cache::{CachedAnswer, ItemAnswerKey};
 use self::bytes::Whole;
 use self::query::{ItemQuery, VersionChoice};
-use super::address::item_page;
+use super::address::{Site, item_page};
 use super::admission::{Work, WorkKind};
+use super::audience::Audience;
 use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
@@ -98,23 +99,24 @@ impl Subject {
 /// `GET /feeds/NAME/items/SYNC_ID`, with `?version=N` for bytes and `?diff=A..B` for differences.
 pub(super) async fn item(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     let asked = ItemQuery::read(query.as_deref().unwrap_or_default())?;
     let (id, revision) = addressed(&room, &record.name, &id).await?;
     let is_json = wants_json(&headers);
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
     let ask = WorkRequest { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
-    let key = ItemAnswerKey { feed: record.name.clone(), id, revision, asked, is_json };
+    let (audience, feed) = (record.site.key(), record.name.clone());
+    let key = ItemAnswerKey { audience, feed, id, revision, asked, is_json };
     let make = || {
-        let (room, key) = (Arc::clone(&room), key.clone());
-        async move { made(&room, &key).await }
+        let (room, key, site) = (Arc::clone(&room), key.clone(), Arc::clone(&record.site));
+        async move { made(&room, &site, &key).await }
     };
     let is_page = key.asked == ItemQuery::Page;
     let answers = if is_page { &room.item_pages } else { &room.item_versions };
@@ -139,14 +141,14 @@ fn unknown(feed: &FeedName) -> Problem {
 }
 
 /// Makes what an address answers.
-async fn made(room: &AppState, key: &ItemAnswerKey) -> Result<CachedAnswer, Problem> {
-    let subject = subject(room, &key.feed, &key.id).await?;
+async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<CachedAnswer, Problem> {
+    let subject = subject(room, site, (&key.feed, &key.id)).await?;
     let page = |content: &maud::Markup| {
         CachedAnswer::Page(html::document(&html::text(subject.title()), content).into())
     };
     Ok(match key.asked {
         ItemQuery::Page if key.is_json => {
-            CachedAnswer::Json(described::item(&room.site.at(""), &subject).to_string().into())
+            CachedAnswer::Json(described::item(&site.at(""), &subject).to_string().into())
         }
         ItemQuery::Page => page(&page::item(&subject)),
         ItemQuery::Version(which) => {
@@ -164,9 +166,13 @@ async fn made(room: &AppState, key: &ItemAnswerKey) -> Result<CachedAnswer, Prob
     })
 }
 
-async fn subject(room: &AppState, feed: &FeedName, id: &SyncId) -> Result<Subject, Problem> {
+async fn subject(
+    room: &AppState,
+    site: &Site,
+    (feed, id): (&FeedName, &SyncId),
+) -> Result<Subject, Problem> {
     let Some(mut item) = room.store.item(feed, id).await? else {
-        return Err(evicted::missing(room, feed, id).await);
+        return Err(evicted::missing(room, site, (feed, id)).await);
     };
     let known = room.store.known(feed, id).await?.ok_or_else(|| unknown(feed))?;
     let versions = room.store.versions(feed, id, VERSIONS_SHOWN).await?;
@@ -189,7 +195,7 @@ pub(super) async fn described(
     id: &str,
 ) -> Result<(Value, LedgerEntry), Problem> {
     let (id, _) = addressed(room, feed, id).await?;
-    let subject = subject(room, feed, &id).await?;
+    let subject = subject(room, &room.site, (feed, &id)).await?;
     Ok((described::item(&room.site.at(""), &subject), subject.known))
 }
 

@@ -5,12 +5,13 @@ use super::connections::{
     ConnectionLimits, ConnectionShares, ConnectionSlot, Connections, Ending, EndingWatch,
 };
 use super::control::SiteControl;
+use super::readers::SiteReaders;
 use super::site_service::SiteService;
 use super::stall::Unstalled;
 use super::tls::{Handshakes, TlsKeys};
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
-use super::{AppState, ServerConfig, SharedState, routes};
+use super::{AppState, Listener, ServerConfig, SharedState, routes};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -80,32 +81,50 @@ impl SiteServer {
         SiteControl::new(Arc::clone(&self.room))
     }
 
-    /// Serves until it is told to stop, then lets the answers in flight finish.
-    pub async fn run(self, listener: TcpListener) -> Result<(), ServeError> {
-        serve(
-            (listener, self.tls),
-            self.room,
-            (ConnectionLimits::USUAL, ConnectionShares::USUAL),
-            self.shutdown,
-        )
-        .await
+    /// Who may read private feeds, for who reads the configuration again.
+    pub fn readers(&self) -> SiteReaders {
+        SiteReaders::new(Arc::clone(&self.room))
+    }
+
+    /// Serves until it is told to stop, then lets the answers in flight finish. `operators`: the listener
+    /// that administration has of its own (`server.admin_listen`), which speaks no TLS.
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        operators: Option<TcpListener>,
+    ) -> Result<(), ServeError> {
+        let Self { room, shutdown, tls } = self;
+        let limits = (ConnectionLimits::USUAL, ConnectionShares::USUAL);
+        let Some(operators) = operators else {
+            return serve((listener, tls, Listener::Everybody), room, limits, shutdown).await;
+        };
+        // Whichever ends first ends the other.
+        let readers = (listener, tls, Listener::Readers);
+        let (one, other) = tokio::join!(
+            serve(readers, Arc::clone(&room), limits, shutdown.clone()),
+            serve((operators, None, Listener::Operators), room, limits, shutdown),
+        );
+        one.and(other)
     }
 }
 
 /// [`SiteServer::run`] with its limits spelled out.
 pub(super) async fn serve(
-    (listener, tls): (TcpListener, Option<Arc<TlsKeys>>),
+    (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
     room: SharedState,
     (limits, shares): (ConnectionLimits, ConnectionShares),
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let router = routes(Arc::clone(&room));
+    let router = routes(Arc::clone(&room), of);
     let open = Connections::new(shares);
     let builder = Arc::new(builder());
     let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
     let connections = TaskTracker::new();
     let (following, ending) = (Arc::clone(&room), shutdown.clone());
-    connections.spawn(async move { following.sup.keep(&ending).await });
+    // One of them is enough.
+    if of != Listener::Operators {
+        connections.spawn(async move { following.sup.keep(&ending).await });
+    }
     let watching = watch_limits(Arc::clone(&room), Arc::clone(&open), limits, shutdown.clone());
     let watching = tokio::spawn(watching);
     let ended = loop {

@@ -3,6 +3,7 @@
 
 use super::problem::{Problem, RETRY_SOON};
 use super::{SharedState, callback};
+use crate::model::mask_token;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -35,7 +36,7 @@ pub(super) async fn answer(
 ) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
-    let path = cut(request.uri().path());
+    let path = cut(&mask_token(request.uri().path()));
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let agent = agent.map(cut);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());

@@ -168,6 +168,8 @@ pub struct PutFeed {
     pub keeps_paused: bool,
     /// What its publisher is asked with; a secret that is left out is the one that is stored.
     pub access: FeedAccess,
+    /// Whether only readers with a token may read it; `None`: as it was, and not where it is new.
+    pub private: Option<bool>,
 }
 
 /// What is at an address.

@@ -15,8 +15,10 @@ mod write;
 
 use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::conditional::{Representation, http_date};
+use super::directory::Listing;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
@@ -25,7 +27,7 @@ use super::{AppState, SharedState};
 use crate::load::Load;
 use crate::model::{Format, Revision, Time};
 use crate::render::{Container, ViewKind};
-use crate::store::{FeedList, StoreError};
+use crate::store::StoreError;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
@@ -85,8 +87,8 @@ fn moment(text: &str) -> Option<Time> {
 pub(super) struct Lists {
     /// By what is asked for, and the generation of the directory: who just added a feed takes no part in a
     /// list that was begun before.
-    flights: SingleFlight<(OpmlQuery, u64), Rendition, Problem>,
-    /// The whole lists as they were last packed, with the fingerprint of what they say.
+    flights: SingleFlight<(AudienceKey, OpmlQuery, u64), Rendition, Problem>,
+    /// The whole lists of everybody as they were last packed, with the fingerprint of what they say.
     packed: Mutex<HashMap<ListKind, (u128, Arc<Rendition>)>>,
 }
 
@@ -111,7 +113,7 @@ impl Lists {
 /// `GET /subscriptions.opml`.
 pub(super) async fn document(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -121,19 +123,23 @@ pub(super) async fn document(
     let work = Work::of_all(WorkKind::Subscriptions);
     let cost = room.admission.cost_of(&work, feeds);
     let ask = WorkRequest { client, work, cost, tells: false };
-    let make = || made(Arc::clone(&room), asked);
-    let rendition = room.lists.flights.get(&(asked, generation), ask, make).await;
+    let make = || made(Arc::clone(&room), audience.clone(), asked);
+    let rendition = room.lists.flights.get(&(audience.key(), asked, generation), ask, make).await;
     Ok(answer(&*rendition?, &headers, &room.load))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
-async fn made(room: SharedState, asked: OpmlQuery) -> Result<Arc<Rendition>, Arc<Problem>> {
+async fn made(
+    room: SharedState,
+    audience: Audience,
+    asked: OpmlQuery,
+) -> Result<Arc<Rendition>, Arc<Problem>> {
     let listing = room.directory.listing().await.map_err(Problem::from)?;
     let runtime = Handle::current();
     let making = spawn_blocking(move || {
         // States are in memory, so that nothing is waited for.
-        let entries = runtime.block_on(collect(&room, &listing, asked.kind))?;
-        packed(&room, &entries, asked).map_err(failed)
+        let entries = runtime.block_on(collect(&room, (&listing, &audience), asked.kind))?;
+        packed(&room, &audience, &entries, asked).map_err(failed)
     });
     let made = making.await.unwrap_or_else(|error| Err(failed(error)));
     made.map_err(Arc::new)
@@ -147,11 +153,12 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 /// The feeds that a list has.
 async fn collect(
     room: &AppState,
-    listing: &FeedList,
+    (listing, audience): (&Listing, &Audience),
     kind: ListKind,
 ) -> Result<Vec<ListedFeed>, StoreError> {
     let mut entries = Vec::with_capacity(listing.len());
-    for record in listing.values() {
+    let site = audience.site();
+    for record in listing.seen_by(audience) {
         // A tombstone is one by its sharing markup only.
         if record.is_unlisted() && record.enrolment.history.is_empty() {
             continue;
@@ -166,16 +173,16 @@ async fn collect(
         };
         // Who subscribes to a feed wants one, whatever it is made of.
         let is_list = state.as_ref().is_some_and(|state| state.format == Format::Opml);
-        let site = state.and_then(|state| state.site);
+        let page = state.and_then(|state| state.site);
         let container = is_list.then_some(Container::Atom);
-        let form = DocumentForm { dialect: room.site.dialect(None, container), container };
+        let form = DocumentForm { dialect: site.dialect(None, container), container };
         let address = match kind {
-            ListKind::Here => room.site.view(&record.name, ViewKind::Reader, form),
+            ListKind::Here => site.view(&record.name, ViewKind::Reader, form),
             ListKind::Upstream => record.shown().text().to_owned(),
         };
         let here = (kind == ListKind::Here).then_some(&record.name);
-        let sup = here.and_then(|name| room.site.announced_id(name));
-        entries.push(ListedFeed { record: Arc::clone(record), address, site, sup });
+        let sup = here.and_then(|name| site.announced_id(name));
+        entries.push(ListedFeed { record: Arc::clone(record), address, site: page, sup });
     }
     Ok(entries)
 }
@@ -184,10 +191,11 @@ async fn collect(
 /// allowed.
 fn packed(
     room: &AppState,
+    audience: &Audience,
     entries: &[ListedFeed],
     asked: OpmlQuery,
 ) -> std::io::Result<Arc<Rendition>> {
-    let whole = room.site.at(match asked.kind {
+    let whole = audience.site().at(match asked.kind {
         ListKind::Here => "/subscriptions.opml",
         ListKind::Upstream => "/subscriptions.opml?upstream=1",
     });
@@ -195,11 +203,11 @@ fn packed(
     let shown = until(entries).unwrap_or(Time::MIN).min(room.clock.now());
     let print = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
     // Only whole lists are kept: there are two of them, and of the others as many as seconds.
-    let kept = asked.since.is_none();
+    let kept = asked.since.is_none() && audience.is_public();
     if kept && let Some(rendition) = room.lists.standing(asked.kind, print) {
         return Ok(rendition);
     }
-    if asked == OpmlQuery::ALL {
+    if asked == OpmlQuery::ALL && audience.is_public() {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
         room.admission.took(Work::of_all(WorkKind::Subscriptions), bytes);
     }
@@ -246,6 +254,7 @@ mod tests {
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
             access: None,
+            private: false,
         };
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));

@@ -9,13 +9,14 @@ mod window;
 
 use super::AppState;
 use super::admission::{Work, WorkKind};
+use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
 use super::conditional::{Representation, add};
 use super::problem::Problem;
 use super::rendition::{NoDocument, Rendition};
 use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::single_flight::WorkRequest;
-use crate::model::{FeedName, FeedRecord, Format, Revision, ShownAddress, Tick, Time};
+use crate::model::{FeedName, Format, Revision, ShownAddress, Tick, Time};
 use crate::render::{ArchiveDocument, Container, HistoryPlace, LinkForms, ViewKind};
 use crate::store::{Past, PastSelect};
 use axum::response::Response;
@@ -36,6 +37,7 @@ const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime")
 /// What a rendition is a function of. Whatever takes text out of the past raises the revision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PastKey {
+    audience: AudienceKey,
     feed: FeedName,
     upstream: ShownAddress,
     /// What was asked for.
@@ -47,13 +49,14 @@ pub(super) struct PastKey {
 impl RenditionCache {
     async fn memento(
         self: &Arc<Self>,
-        record: &FeedRecord,
+        record: &ServedFeed,
         (wish, client): (ViewRequest, Client),
         at: Time,
     ) -> Result<Arc<Rendition>, Arc<NoDocument>> {
         let state = self.store.state(&record.name).await.map_err(NoDocument::from)?;
         let state = state.ok_or_else(NoDocument::yet)?;
         let key = PastKey {
+            audience: record.site.key(),
             feed: record.name.clone(),
             upstream: record.shown(),
             wish,
@@ -74,7 +77,7 @@ impl RenditionCache {
 
     async fn build_memento(
         &self,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         at: Time,
         is_list: bool,
@@ -106,7 +109,7 @@ impl RenditionCache {
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
         let from = if wish.kind == ViewKind::Sync { at } else { document.shown };
-        let own = self.site.past(&record.name, wish.kind, document.form, from, wish.seen);
+        let own = record.site.past(&record.name, wish.kind, document.form, from, wish.seen);
         document.history = HistoryPlace {
             forms: LinkForms::default(),
             archive: Some(ArchiveDocument { own: own.clone(), next: None }),
@@ -131,7 +134,7 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 /// The answer to `?as-of=`.
 pub(super) async fn answer(
     room: &AppState,
-    record: &FeedRecord,
+    record: &ServedFeed,
     (wish, client): (ViewRequest, Client),
     (at, vary): (Time, HeaderValue),
     asked: &HeaderMap,
@@ -155,7 +158,7 @@ pub(super) async fn answer(
         add(&mut headers, header::CONTENT_LOCATION, own);
         add(&mut headers, header::LINK, &format!("<{own}>; rel=\"{relation}\""));
     }
-    let current = room.site.view(&record.name, wish.kind, rendition.form);
+    let current = record.site.view(&record.name, wish.kind, rendition.form);
     let current = format!("<{current}>; rel=\"original latest-version current\"");
     add(&mut headers, header::LINK, &current);
     // An earlier date says nothing here: after a redaction the same past has other bytes.

@@ -2,8 +2,11 @@
 //! takes that path off what it asks.
 //!
 //! Pages and redirects name addresses from the root (`/feeds/news`). Here, in one place, the path is put
-//! before them, so that no page has to know of it. What documents name is absolute and has it anyway.
+//! before them, so that no page has to know of it. What documents name is absolute and has it anyway. So has
+//! what a reader gets below the path of a token: all of it leads on below that path.
 
+use super::audience::Audience;
+use super::html;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -55,10 +58,20 @@ pub(super) async fn put_before(
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(prefix) = prefix else { return next.run(request).await };
+    let audience = request.extensions().get::<Audience>().cloned();
+    let own = audience.as_ref().filter(|audience| audience.reader().is_some());
+    let prefix = match own {
+        Some(own) => Prefix::from_public_url(&own.site().at("")),
+        None => prefix,
+    };
+    // What is led to on each page depends on who looks at it.
+    let navigation = audience.as_ref().and_then(html::navigation);
+    if prefix.is_none() && navigation.is_none() {
+        return next.run(request).await;
+    }
     let (mut parts, body) = next.run(request).await.into_parts();
     for (name, before) in [(header::LOCATION, ""), (header::LINK, "<")] {
-        if let Some(values) = parts.headers.get_mut(name) {
+        if let (Some(values), Some(prefix)) = (parts.headers.get_mut(name), &prefix) {
             prefix.header(values, before);
         }
     }
@@ -71,7 +84,13 @@ pub(super) async fn put_before(
     let Ok(page) = to_bytes(body, PAGE_LIMIT).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let page = prefix.page(&String::from_utf8_lossy(&page));
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    if let Some((everybodys, own)) = navigation {
+        page = page.replace(&everybodys, &own);
+    }
+    if let Some(prefix) = prefix {
+        page = prefix.page(&page);
+    }
     Response::from_parts(parts, Body::from(page))
 }
 

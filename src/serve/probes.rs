@@ -1,11 +1,12 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
+use super::audience::Audience;
 use super::conditional::unkept;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
-use crate::model::FeedStanding;
+use crate::model::{FeedRecord, FeedStanding};
 use crate::serve::operator::OperatorError;
 use crate::status::TicksAhead;
 use crate::store::StoreError;
@@ -73,10 +74,13 @@ pub(super) async fn metrics(
     }
 }
 
-/// The feeds whose ticks are ahead of the clock.
-pub(super) async fn ticks_ahead(room: &AppState) -> Result<TicksAhead, StoreError> {
+/// The feeds of an audience whose ticks are ahead of the clock.
+pub(super) async fn ticks_ahead(
+    room: &AppState,
+    audience: &Audience,
+) -> Result<TicksAhead, StoreError> {
     let (now, mut ahead) = (room.clock.now(), TicksAhead::default());
-    for name in room.directory.listing().await?.keys() {
+    for FeedRecord { name, .. } in room.directory.listing().await?.seen_by(audience).map(|r| &**r) {
         let state = room.store.state(name).await?;
         ahead.note(name, state.and_then(|state| state.tick), now);
     }

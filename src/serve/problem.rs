@@ -98,6 +98,12 @@ impl Problem {
         self
     }
 
+    /// With `Retry-After`.
+    pub(super) const fn after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
     /// With the offending parameter, key or path segment.
     pub(super) fn about(mut self, name: &str) -> Self {
         self.parameter = Some(name.to_owned());

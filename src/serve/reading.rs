@@ -2,6 +2,7 @@
 //! are marked. Every program that reads feeds gets the feed.
 
 use super::admission::{Admission, Work, WorkKind};
+use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
 use super::metrics::Metrics;
 use super::negotiate::prefers_html;
@@ -9,7 +10,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::{AppState, conflicts, html};
-use crate::model::{Event, EventKind, FeedName, FeedRecord, Item, Revision, Time, counted};
+use crate::model::{Event, EventKind, FeedName, Item, Revision, Time, counted};
 use crate::render::{Container, ViewKind};
 use crate::store::{Select, View};
 use axum::response::Response;
@@ -35,7 +36,8 @@ const FRESH: Duration = Duration::from_secs(60);
 const BYTES: u64 = 8 * 1024 * 1024;
 
 /// Feeds as pages, as of a revision.
-pub(super) type ReadingPages = SingleFlightCache<(FeedName, Revision), String, Problem>;
+pub(super) type ReadingPages =
+    SingleFlightCache<(AudienceKey, FeedName, Revision), String, Problem>;
 
 /// No page yet.
 pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ReadingPages {
@@ -69,7 +71,7 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 pub(super) async fn page(
     room: &Arc<AppState>,
     client: Client,
-    record: &FeedRecord,
+    record: &ServedFeed,
 ) -> Result<Response, Problem> {
     let state = room.store.state(&record.name).await?;
     let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
@@ -77,14 +79,14 @@ pub(super) async fn page(
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let cost = room.admission.cost_of(&work, u64::from(state.current));
     let ask = WorkRequest { client, cost, work, tells: false };
-    let key = (record.name.clone(), state.revision);
+    let key = (record.site.key(), record.name.clone(), state.revision);
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());
         async move {
             let view = room.store.view(&record.name, Select::Current).await?.ok_or_else(unread)?;
             let events = room.store.events(&record.name, EVENTS_READ).await?;
             let now = room.clock.now();
-            let address = room.site.at(&format!("/feeds/{}", record.name));
+            let address = record.site.at(&format!("/feeds/{}", record.name));
             let made = tokio::task::spawn_blocking(move || {
                 content((&record.name, &address), &view, &events, now).into_string()
             });

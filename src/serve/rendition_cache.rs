@@ -3,9 +3,10 @@
 
 mod deltas;
 
-use super::address::{DocumentForm, Site};
+use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
 use super::archives::ArchiveKey;
+use super::audience::{AudienceKey, ServedFeed};
 use super::client::Client;
 use super::delta::{DeltaViews, Point};
 use super::metrics::Metrics;
@@ -17,8 +18,7 @@ use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::spool::Spool;
 use crate::load::{Deferrable, Load};
 use crate::model::{
-    Deletion, FeedName, FeedRecord, FeedState, Format, Item, Revision, ShownAddress, Snapshot,
-    SyncId, Tick,
+    Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, SyncId, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
 use crate::store::{PinnedFeed, RemainingItems, Select, Store, StoreError, View};
@@ -67,6 +67,7 @@ impl ViewRequest {
 /// What a rendition is a function of. The upstream's address is in it because documents name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct RenditionKey {
+    audience: AudienceKey,
     feed: FeedName,
     upstream: ShownAddress,
     plan: ReadPlan,
@@ -78,8 +79,9 @@ struct RenditionKey {
 }
 
 impl RenditionKey {
-    fn new(record: &FeedRecord, wish: ViewRequest, plan: ReadPlan, state: &FeedState) -> Self {
+    fn new(record: &ServedFeed, wish: ViewRequest, plan: ReadPlan, state: &FeedState) -> Self {
         Self {
+            audience: record.site.key(),
             feed: record.name.clone(),
             upstream: record.shown(),
             plan,
@@ -94,7 +96,6 @@ impl RenditionKey {
 /// The cache, and what it takes to fill it.
 pub(super) struct RenditionCache {
     pub(super) store: Arc<dyn Store>,
-    pub(super) site: Site,
     pub(super) window: Duration,
     views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
@@ -105,7 +106,7 @@ pub(super) struct RenditionCache {
     deltas: SingleFlightCache<DeltaKey, MaybeDelta, NoDocument>,
     pub(super) archives: SingleFlightCache<ArchiveKey, Rendition, NoDocument>,
     pub(super) past: SingleFlightCache<PastKey, Rendition, NoDocument>,
-    last: Cache<(FeedName, ViewKind, DocumentForm), RenditionKey>,
+    last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), RenditionKey>,
     /// How often something was let go of that nobody may be served any more.
     forgotten: AtomicU64,
 }
@@ -114,7 +115,6 @@ impl RenditionCache {
     /// An empty shelf.
     pub(super) fn new(
         store: Arc<dyn Store>,
-        site: Site,
         window: Duration,
         views_with_deltas: DeltaViews,
         writing: (Renderer, Arc<Spool>),
@@ -129,7 +129,6 @@ impl RenditionCache {
         }
         Arc::new(Self {
             store,
-            site,
             window,
             views_with_deltas,
             writing,
@@ -159,7 +158,7 @@ impl RenditionCache {
         let of = feed.clone();
         self.deltas.forget(move |key| key.of.feed == of);
         let of = feed.clone();
-        let _ = self.last.invalidate_entries_if(move |(feed, ..), _| *feed == of);
+        let _ = self.last.invalidate_entries_if(move |(_, feed, ..), _| *feed == of);
         // Last: who finds the old number has found what was kept before.
         self.forgotten.fetch_add(1, Ordering::AcqRel);
     }
@@ -174,7 +173,7 @@ impl RenditionCache {
     /// no such stand-in.
     pub(super) async fn rendition(
         self: &Arc<Self>,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         client: Client,
     ) -> Result<(Arc<Rendition>, bool), Problem> {
@@ -187,7 +186,7 @@ impl RenditionCache {
     /// The rendition of a view as the feed now stands, and no stand-in: for this gateway itself.
     pub(super) async fn newest(
         self: &Arc<Self>,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
     ) -> Result<Arc<Rendition>, Problem> {
         self.current(record, wish, Client::Own).await.map_err(|missing| match &*missing {
@@ -198,7 +197,7 @@ impl RenditionCache {
 
     async fn current(
         self: &Arc<Self>,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         client: Client,
     ) -> Result<Arc<Rendition>, Arc<NoDocument>> {
@@ -215,7 +214,7 @@ impl RenditionCache {
         };
         let rendition = press.get(key.clone(), ask, make).await?;
         if usual {
-            let place = (record.name.clone(), wish.kind, key.form);
+            let place = (key.audience, record.name.clone(), wish.kind, key.form);
             let before = self.last.get(&place).await;
             // Nobody asks for it any more, and it may be large.
             if let Some(before) = before.filter(|before| before.revision < key.revision) {
@@ -230,7 +229,7 @@ impl RenditionCache {
     /// the ledger. `whole`: it is made of all that the view has.
     fn ask(
         &self,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         state: &FeedState,
         client: Client,
@@ -255,7 +254,7 @@ impl RenditionCache {
     /// What to serve when the rendition cannot be had.
     async fn instead(
         &self,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         missing: &NoDocument,
     ) -> Result<Arc<Rendition>, Problem> {
@@ -268,7 +267,7 @@ impl RenditionCache {
                 .map_or(DocumentForm { dialect: wish.dialect, container: None }, |state| {
                     wish.form(&state)
                 });
-            let place = (record.name.clone(), wish.kind, form);
+            let place = (record.site.key(), record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place).await
                 && let Some(rendition) = self.renditions.kept(&key).await
             {
@@ -278,7 +277,7 @@ impl RenditionCache {
         Err(problem)
     }
 
-    async fn build(&self, record: &FeedRecord, wish: ViewRequest) -> Result<Rendition, NoDocument> {
+    async fn build(&self, record: &ServedFeed, wish: ViewRequest) -> Result<Rendition, NoDocument> {
         if wish.kind == ViewKind::Complete && self.load.defers(Deferrable::CompleteView) {
             let said = "the gateway is hard pressed and makes complete views later";
             return Err(NoDocument::Told(Problem::later(said, RETRY_SOON)));
@@ -310,7 +309,7 @@ impl RenditionCache {
     /// A document of what was read, without what `sx:sharing` says of it.
     pub(super) fn document(
         &self,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         view: View,
         deleted: &[Item],
@@ -319,7 +318,7 @@ impl RenditionCache {
         UnwrittenDocument {
             kind: wish.kind,
             form,
-            addresses: self.site.addresses(record, form, view.skeleton.link.as_deref()),
+            addresses: record.site.addresses(record, form, view.skeleton.link.as_deref()),
             history: self.history(record, wish, &view),
             deleted: deleted.iter().map(Deletion::from).collect(),
             bounds: (None, None),
@@ -335,13 +334,13 @@ impl RenditionCache {
     /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
     /// complete view of a feed that is complete says so, unless it has tombstones, which a client
     /// would take for entries (READINGS 3, row 7).
-    fn history(&self, record: &FeedRecord, wish: ViewRequest, view: &View) -> HistoryPlace {
-        let mut place = HistoryPlace { forms: self.site.history, ..HistoryPlace::default() };
+    fn history(&self, record: &ServedFeed, wish: ViewRequest, view: &View) -> HistoryPlace {
+        let mut place = HistoryPlace { forms: record.site.history, ..HistoryPlace::default() };
         let newest = view.state.archives.newest.as_ref();
         let says_all = record.options.complete || view.state.says_complete;
         match wish.kind {
             ViewKind::Reader => {
-                let at = |id| self.site.archive(&record.name, id, wish.form(&view.state));
+                let at = |id| record.site.archive(&record.name, id, wish.form(&view.state));
                 place.previous = newest.map(at);
             }
             ViewKind::Complete => {
@@ -354,7 +353,7 @@ impl RenditionCache {
 
     /// Reads what the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in
     /// the reader view and, beside the tombstones, in the sync view.
-    async fn read(&self, record: &FeedRecord, wish: ViewRequest) -> Result<ReadView, NoDocument> {
+    async fn read(&self, record: &ServedFeed, wish: ViewRequest) -> Result<ReadView, NoDocument> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, reader.state())?;
         let begun = Arc::clone(&reader).begin_view(plan.select()).await?;

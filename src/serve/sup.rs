@@ -6,18 +6,23 @@
 
 use super::SharedState;
 use super::address::Site;
+use super::admission::{Work, WorkKind};
+use super::audience::Audience;
+use super::client::Client;
+use super::directory::{Directory, Listing};
 use super::log::{ChangeLog, LogAfter};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
-use crate::model::Revision;
+use crate::model::{FeedName, Revision, SupId};
 use crate::store::{ClosedEpoch, Epoch, StoreError};
 use crate::sup::{Closed, Windows, step};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -41,6 +46,8 @@ const ASKED: Duration = Duration::from_secs(600);
 const FOLLOW: Duration = Duration::from_secs(30);
 /// How many epochs are taken at once.
 const EPOCHS: usize = 256;
+/// What the document of one reader takes, in bytes.
+const OWN_COST: u64 = 1024 * 1024;
 /// The period of a request that names none, where it is configured.
 const USUAL: u32 = 60;
 
@@ -48,6 +55,8 @@ const USUAL: u32 = 60;
 struct Built {
     rendition: Arc<Rendition>,
     epoch: Epoch,
+    /// The feeds that it may not tell of.
+    private: Arc<BTreeSet<FeedName>>,
     at: Instant,
     took: Duration,
 }
@@ -84,7 +93,8 @@ impl PeriodDocument {
 pub(super) struct SupDocuments {
     log: Arc<ChangeLog>,
     clock: Arc<dyn Clock>,
-    site: Site,
+    site: Arc<Site>,
+    directory: Arc<Directory>,
     periods: Arc<[u32]>,
     slots: Vec<PeriodDocument>,
     windows: Arc<Mutex<Windows>>,
@@ -100,7 +110,7 @@ impl SupDocuments {
         mut periods: Vec<u32>,
         log: Arc<ChangeLog>,
         clock: Arc<dyn Clock>,
-        site: Site,
+        (site, directory): (Arc<Site>, Arc<Directory>),
     ) -> Self {
         periods.sort_unstable();
         periods.dedup();
@@ -116,6 +126,7 @@ impl SupDocuments {
             log,
             clock,
             site,
+            directory,
             slots: periods.iter().map(slot).collect(),
             periods: periods.into(),
             windows: Arc::new(Mutex::new(windows)),
@@ -148,26 +159,27 @@ impl SupDocuments {
 
     /// The document of a slot, as new as it has to be.
     async fn document(&self, slot: &PeriodDocument) -> Result<Arc<Built>, Problem> {
-        if let Some(built) = self.standing(slot) {
+        let listing = self.directory.listing().await?;
+        if let Some(built) = self.standing(slot, &listing) {
             return Ok(built);
         }
         let turn = Arc::clone(&slot.building).lock_owned().await;
-        if let Some(built) = self.standing(slot) {
+        if let Some(built) = self.standing(slot, &listing) {
             return Ok(built);
         }
-        match self.follow().await {
-            // Until the store is open again, a document says what was known last, and until when.
-            Err(StoreError::Stopped(_)) if self.followed.load(Ordering::Acquire) => {}
-            followed => followed?,
-        }
+        self.catch_up().await?;
+        // Not before the log was read: of what is in it, it is known whether it is private.
+        let private = Arc::clone(self.directory.newest().await?.private());
         let begun = Instant::now();
         let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
         let (site, period) = (self.site.clone(), slot.period);
         let kept = Arc::clone(&slot.built);
         let building = tokio::task::spawn_blocking(move || {
-            let (rendition, epoch) = make(&windows, &periods, &site, period)?;
-            let rendition = Arc::new(rendition);
-            let built = Built { rendition, epoch, at: Instant::now(), took: begun.elapsed() };
+            let hidden: HashSet<SupId> = private.iter().filter_map(|f| site.sup_id(f)).collect();
+            let is_listed = |id: &SupId| !hidden.contains(id);
+            let (rendition, epoch) = make(&windows, &periods, &site, (period, &is_listed))?;
+            let (rendition, at, took) = (Arc::new(rendition), Instant::now(), begun.elapsed());
+            let built = Built { rendition, epoch, private, at, took };
             let built = Arc::new(built);
             *kept.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built));
             // A visitor who goes away stops nothing of it.
@@ -177,9 +189,36 @@ impl SupDocuments {
         building.await.map_err(failed)?.map_err(failed)
     }
 
+    /// Reads the log to its end.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        match self.follow().await {
+            // Until the store is open again, a document says what was known last, and until when.
+            Err(StoreError::Stopped(_)) if self.followed.load(Ordering::Acquire) => Ok(()),
+            followed => followed,
+        }
+    }
+
+    /// The document of a slot about the feeds of one audience, which nobody else asks for.
+    async fn own(&self, slot: &PeriodDocument, audience: &Audience) -> Result<Rendition, Problem> {
+        self.catch_up().await?;
+        let listing = self.directory.newest().await?;
+        let (site, period) = (Arc::clone(audience.site()), slot.period);
+        let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
+        let seen: HashSet<SupId> = seen.collect();
+        let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
+        let building = tokio::task::spawn_blocking(move || {
+            make(&windows, &periods, &site, (period, &|id| seen.contains(id)))
+        });
+        Ok(building.await.map_err(failed)?.map_err(failed)?.0)
+    }
+
     /// The last document, where it is new enough.
-    fn standing(&self, slot: &PeriodDocument) -> Option<Arc<Built>> {
+    fn standing(&self, slot: &PeriodDocument, listing: &Listing) -> Option<Arc<Built>> {
         let built = slot.built.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        // It tells of no feed that became private.
+        if !Arc::ptr_eq(&built.private, listing.private()) {
+            return None;
+        }
         let pause = built.took.saturating_mul(SHARE).clamp(PACE, PACE_LIMIT);
         let age = self.clock.now().since(built.rendition.shown);
         let unchanged = built.epoch >= self.log.newest() && age <= step(slot.period);
@@ -189,7 +228,7 @@ impl SupDocuments {
     /// The document of a period as it was last made, where it is new enough for who asks now.
     pub(super) fn newest(&self, period: u32) -> Option<Arc<Rendition>> {
         let slot = self.slots.iter().find(|slot| slot.period == period)?;
-        let built = self.standing(slot)?;
+        let built = self.standing(slot, &*self.directory.fresh()?)?;
         slot.note_asked();
         Some(Arc::clone(&built.rendition))
     }
@@ -270,13 +309,13 @@ fn make(
     windows: &Mutex<Windows>,
     periods: &[u32],
     site: &Site,
-    period: u32,
+    (period, is_listed): (u32, &dyn Fn(&SupId) -> bool),
 ) -> std::io::Result<(Rendition, Epoch)> {
     let (text, shown, epoch) = {
         let windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
         let window = windows.window(period);
         let address = |period| site.at(&format!("/sup.json?seconds={period}"));
-        (window.write(periods, address), window.updated, Epoch(window.epoch))
+        (window.write(periods, address, is_listed), window.updated, Epoch(window.epoch))
     };
     let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
     Ok((Rendition::build_quickly(text, about)?, epoch))
@@ -290,20 +329,33 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 /// `GET /sup.json`.
 pub(super) async fn document(
     State(room): State<SharedState>,
+    (audience, client): (Audience, Client),
     uri: Uri,
     asked: HeaderMap,
 ) -> Result<Response, Problem> {
     let slot = room.sup.asked(uri.query().unwrap_or_default())?;
-    slot.note_asked();
-    let built = room.sup.document(slot).await?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CACHE_CONTROL, FRESH);
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    if audience.reader().is_some() {
+        let work = Work::of_all(WorkKind::Standing);
+        let (making, period) = (Arc::clone(&room), slot.period);
+        let made = async move {
+            let slot = making.sup.slots.iter().find(|slot| slot.period == period);
+            let slot = slot.ok_or_else(|| Problem::later("no such document now", RETRY_SOON))?;
+            making.sup.own(slot, &audience).await
+        };
+        let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
+        return Ok(rendition.represented(&asked, headers, &room.load).answer(&asked));
+    }
+    slot.note_asked();
+    let built = room.sup.document(slot).await?;
     let mut response = built.rendition.represented(&asked, headers, &room.load).answer(&asked);
     // Whatever else an address may bear would make many of one document.
     let is_plain = |query| query == format!("seconds={}", slot.period);
     if uri.authority().is_none()
+        && audience.is_public()
         && uri.query().is_none_or(is_plain)
         && let Some(encoding) = built.rendition.encoding_answered(response.headers())
     {

@@ -23,7 +23,7 @@ mod stopped_store;
 mod sup;
 
 use super::rendition::{NoDocument, Renderer};
-use super::{AppState, ServeSettings, ServerConfig, SharedState, routes};
+use super::{AppState, Listener, ServeSettings, ServerConfig, SharedState, routes};
 use crate::clock::ManualClock;
 use crate::model::{EndpointId, Item, Time};
 use crate::render::{Dialect, ItemPortions, Page, TextSink};
@@ -158,7 +158,7 @@ impl Site {
         renderer: Renderer,
     ) -> Self {
         let room = AppState::new(parts, renderer, closing.clone());
-        let router = routes(room.clone());
+        let router = routes(room.clone(), Listener::Everybody);
         Self { store, operator, clock, room, router, closing }
     }
 
@@ -208,6 +208,10 @@ fn settings() -> ServeSettings {
         hub: false,
         cloud: false,
         keeping: super::Keeping::default(),
+        readers: Vec::new(),
+        challenge: false,
+        pages_are_closed: false,
+        operators_apart: false,
     }
 }
 

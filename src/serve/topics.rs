@@ -1,6 +1,8 @@
 //! The documents that can be subscribed to, for who delivers them: the very bytes and headers that a
 //! reader gets.
 
+use super::audience::{Audience, Revoked, ServedFeed, too_many_tokens};
+use super::client::Client;
 use super::feeds::{Resource, lasting};
 use super::negotiate::Encoding;
 use super::problem::Problem;
@@ -8,11 +10,10 @@ use super::query::{ViewQuery, is_plain};
 use super::rendition::BodyContent;
 use super::rendition_cache::ViewRequest;
 use super::{AppState, SharedState, webhook};
-use crate::model::{FeedName, FeedRecord, Tick};
+use crate::model::{FeedName, Tick};
 use crate::render::ViewKind;
 use axum::body::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use std::sync::Arc;
 
 /// The documents of a site, by their addresses.
 #[derive(Clone)]
@@ -70,7 +71,7 @@ impl SiteTopics {
         let rendition = newest.map_err(|problem| NoTopic::later(&problem))?;
         let is_named = wish.container.is_some();
         let which = Resource::View { kind: wish.kind, is_named };
-        let all = lasting(room, &record.name, which, &rendition);
+        let all = lasting(room, &record, which, &rendition);
         let mut headers = HeaderMap::new();
         for link in all.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());
@@ -92,7 +93,8 @@ impl SiteTopics {
         after: Option<Tick>,
     ) -> Result<(TopicDocument, Option<Tick>), NoTopic> {
         let room = &self.0;
-        let served = room.directory.served(feed.as_str()).await;
+        // The operator said where they go.
+        let served = room.directory.served(feed.as_str(), &Audience::operator(room)).await;
         let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
         let message = webhook::message(room, &record, after).await;
         let (body, until) = message.map_err(|error| NoTopic::Later(error.to_string()))?;
@@ -101,11 +103,17 @@ impl SiteTopics {
         Ok((TopicDocument { headers, body }, until))
     }
 
-    async fn found(&self, topic: &str) -> Result<(Arc<FeedRecord>, ViewRequest), NoTopic> {
+    async fn found(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoTopic> {
         let room = &self.0;
         let later = |problem: Problem| NoTopic::later(&problem);
-        let place = room.place(topic).map_err(later)?;
-        let served = room.directory.served(place.name).await;
+        let (audience, place) = match room.place(topic) {
+            Ok(found) => found,
+            Err(NoPlace::Revoked) => {
+                return Err(NoTopic::Gone("the token of its address is revoked".to_owned()));
+            }
+            Err(NoPlace::Foreign(problem)) => return Err(later(problem)),
+        };
+        let served = room.directory.served(place.name, &audience).await;
         let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
         let wish = room.wish(place).map_err(later)?;
         Ok((record, wish))
@@ -120,22 +128,46 @@ struct TopicAddress<'a> {
     query: Option<&'a str>,
 }
 
+/// Why the address of a topic leads nowhere.
+enum NoPlace {
+    Foreign(Problem),
+    /// It is below a token that opens nothing.
+    Revoked,
+}
+
+fn foreign() -> Problem {
+    Problem::not_found("the topic is no feed of this gateway")
+}
+
 impl AppState {
     /// The view that a topic is the address of: a reader, sync or complete view, in any container and
     /// dialect that it has. An answer to `?since=` or `?as-of=` is nothing to subscribe to.
     pub(super) async fn topic(
         &self,
         topic: &str,
-    ) -> Result<(Arc<FeedRecord>, ViewRequest), Problem> {
-        let place = self.place(topic)?;
-        let record = self.directory.served(place.name).await?;
+        client: Client,
+    ) -> Result<(ServedFeed, ViewRequest), Problem> {
+        let (audience, place) = match self.place(topic) {
+            Ok(found) => found,
+            Err(NoPlace::Foreign(problem)) => return Err(problem),
+            Err(NoPlace::Revoked) => {
+                // Another way to guess at tokens.
+                return Err(match self.readers.hold_back(client).await {
+                    true => foreign(),
+                    false => too_many_tokens(),
+                });
+            }
+        };
+        let record = self.directory.served(place.name, &audience).await?;
         let wish = self.wish(place)?;
         Ok((record, wish))
     }
 
-    fn place<'a>(&self, topic: &'a str) -> Result<TopicAddress<'a>, Problem> {
-        let foreign = || Problem::not_found("the topic is no feed of this gateway");
-        let path = topic.strip_prefix(&self.site.at("/feeds/")).ok_or_else(foreign)?;
+    fn place<'a>(&self, topic: &'a str) -> Result<(Audience, TopicAddress<'a>), NoPlace> {
+        let foreign = || NoPlace::Foreign(foreign());
+        let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
+        let (audience, path) = found.map_err(|Revoked| NoPlace::Revoked)?;
+        let path = path.strip_prefix("/feeds/").ok_or_else(foreign)?;
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (path, None),
@@ -146,7 +178,7 @@ impl AppState {
             Some((name, "complete")) => (name, ViewKind::Complete),
             Some(_) => return Err(foreign()),
         };
-        Ok(TopicAddress { name, kind, query })
+        Ok((audience, TopicAddress { name, kind, query }))
     }
 
     fn wish(&self, place: TopicAddress<'_>) -> Result<ViewRequest, Problem> {

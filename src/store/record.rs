@@ -42,19 +42,19 @@ const ZSTD: u8 = 1;
 pub(super) trait Record: Serialize + DeserializeOwned {
     /// The version of its layout.
     const VERSION: u8 = 1;
-    /// What the version before it lacks at its end, encoded; empty where that cannot be read.
-    const ADDED: &[u8] = &[];
+    /// What each version lacks at its end that the next one has, encoded, from the oldest one on that can be
+    /// read to the one before this.
+    const ADDED: &[&[u8]] = &[];
 }
 
 /// Reads the fields of a layout to the last byte.
 fn fields<T: Record>(version: u8, payload: &[u8]) -> Result<T, RecordError> {
-    let is_before = !T::ADDED.is_empty() && version.checked_add(1) == Some(T::VERSION);
-    if version != T::VERSION && !is_before {
-        return Err(RecordError::Version { found: version, known: T::VERSION });
-    }
-    let payload = match is_before {
-        true => Cow::Owned([payload, T::ADDED].concat()),
-        false => Cow::Borrowed(payload),
+    let unknown = || RecordError::Version { found: version, known: T::VERSION };
+    let behind = usize::from(T::VERSION.checked_sub(version).ok_or_else(unknown)?);
+    let first = T::ADDED.len().checked_sub(behind).ok_or_else(unknown)?;
+    let payload = match T::ADDED.get(first..) {
+        Some(added) if !added.is_empty() => Cow::Owned([payload, &added.concat()].concat()),
+        _ => Cow::Borrowed(payload),
     };
     let (record, rest) = postcard::take_from_bytes(&payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }

@@ -164,10 +164,16 @@ impl SupWindow<'_> {
         newest.take_while(move |update| update.from > since).map(|update| (&update.id, update.tick))
     }
 
-    /// The document (SUP section 3). `address`: where the document of a period is, absolute.
-    pub fn write(&self, periods: &[u32], address: impl Fn(u32) -> String) -> String {
-        let mut out =
-            String::with_capacity(512 + UPDATE_BYTES * self.updates().count().min(1 << 22));
+    /// The document (SUP section 3). `address`: where the document of a period is, absolute; `is_listed`:
+    /// whether it is one of the feeds that the document is about.
+    pub fn write(
+        &self,
+        periods: &[u32],
+        address: impl Fn(u32) -> String,
+        is_listed: impl Fn(&SupId) -> bool,
+    ) -> String {
+        let updates = || self.updates().filter(|(id, _)| is_listed(id));
+        let mut out = String::with_capacity(512 + UPDATE_BYTES * updates().count().min(1 << 22));
         out.push_str("{\"updated_time\":\"");
         // Writing to a text cannot fail.
         let _ = write!(out, "{}\",\"since_time\":\"{}\"", self.updated, self.since);
@@ -179,7 +185,7 @@ impl SupWindow<'_> {
         }
         out.push_str("},\"updates\":[");
         let mut spelled: Option<(Tick, String)> = None;
-        for (n, (id, tick)) in self.updates().enumerate() {
+        for (n, (id, tick)) in updates().enumerate() {
             if n > 0 {
                 out.push_str(",\n");
             }

@@ -261,6 +261,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
         must_be_new: false,
         keeps_paused: false,
         access: FeedAccess::default(),
+        private: None,
     };
     operator.put(&name("daily"), daily.clone()).await.unwrap();
     // As a file has it that was read before and is read again.
@@ -273,6 +274,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
         options: FeedOptions { sharing, ..FeedOptions::default() },
         enrolment: Enrolment::default(),
         access: None,
+        private: false,
     };
     stage.gateway.store().put_feed(&digest).await.unwrap();
     for text in ["One", "Two words", "Three words now"] {

@@ -203,6 +203,7 @@ async fn a_feed_shares_with_others_that_are_there() {
                     must_be_new: false,
                     keeps_paused: false,
                     access: FeedAccess::default(),
+                    private: None,
                 },
             )
             .await

@@ -329,6 +329,7 @@ fn new(name: FeedName, url: &Url, outline: &Outline) -> FeedRecord {
             ..Enrolment::default()
         },
         access: None,
+        private: false,
     }
 }
 

@@ -100,8 +100,7 @@ impl AdminService {
 /// A configuration but for its feeds, of which there may be many, and which the store has.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, hosts, feeds: _, aggregates: _ } =
-        config;
+    let Config { server, store, polling, publish, sup, websub, hosts, readers, .. } = config;
     Config {
         server: server.clone(),
         store: store.clone(),
@@ -112,6 +111,7 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         hosts: hosts.clone(),
         feeds: Vec::new(),
         aggregates: Vec::new(),
+        readers: readers.clone(),
     }
 }
 
@@ -124,6 +124,9 @@ mod tests {
     const CHANGES: &[(&str, &str, &str)] = &[
         ("server", "listen", "\"127.0.0.1:1\""),
         ("server", "public_url", "\"https://other.example\""),
+        ("server", "admin_listen", "\"127.0.0.1:2\""),
+        ("server", "pages", "\"operators\""),
+        ("server", "challenge", "true"),
         ("server", "trusted_proxies", "[\"10.0.0.0/8\"]"),
         ("server", "admin_token", "\"another-token-of-this-test\""),
         ("server", "admin_token_file", "\"TOKEN\""),

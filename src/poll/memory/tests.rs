@@ -14,6 +14,7 @@ fn record() -> FeedRecord {
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
         access: None,
+        private: false,
     }
 }
 

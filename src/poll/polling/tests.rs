@@ -11,6 +11,7 @@ fn feed(secret: Option<bool>) -> FeedRecord {
         options: FeedOptions { secret, ..FeedOptions::default() },
         enrolment: Enrolment::default(),
         access: None,
+        private: false,
     }
 }
 

@@ -28,6 +28,7 @@ pub fn record(feed: &str) -> FeedRecord {
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
         access: None,
+        private: false,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::{FeedName, Item, SyncId, counted};
 use crate::parse::Amendment;
 use crate::record::local::{Act, CheckedEntry, EntryError, Resolution};
 use crate::serve::SharedState;
+use crate::serve::audience::Audience;
 use crate::serve::edit::{self, ENTRY_LIMIT};
 use crate::serve::feeds::{NameInPath, unreadable};
 use crate::serve::forms::{self, SentForm};
@@ -22,12 +23,13 @@ use http::HeaderMap;
 /// `POST /feeds/NAME/conflicts`.
 pub(in crate::serve) async fn resolve(
     State(room): State<SharedState>,
+    audience: Audience,
     name: NameInPath,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
-    let record = room.directory.served(&name).await?;
+    let record = room.directory.served(&name, &audience).await?;
     match chosen(&room, &record.name, &headers, body).await {
         Ok(Some(id)) => {
             let id = percent_encoded(id.as_str());

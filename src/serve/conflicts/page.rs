@@ -47,7 +47,9 @@ pub(super) fn contests(contests: &Contests) -> Markup {
                  them elsewhere without knowing of the other change. Readers are shown the winner until \
                  it is decided; what you decide is a new version, so that nobody is asked again."
             }
-            @if contests.is_signed_in {
+            @if !contests.may_decide {
+                p.quiet { "Whoever runs this gateway decides." }
+            } @else if contests.is_signed_in {
                 @if contests.shown.len() > 1 { (all_winners(contests)) }
             } @else {
                 p.quiet {

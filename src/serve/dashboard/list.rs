@@ -349,6 +349,7 @@ mod tests {
             options: FeedOptions::default(),
             enrolment: Enrolment::default(),
             access: None,
+            private: false,
         };
         OverviewFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
     }

@@ -4,6 +4,7 @@ use super::list::{DashboardQuery, FeedFilter, FeedOrder, OverviewFeed};
 use super::{ask, list, listed};
 use crate::model::{Event, EventKind, Time};
 use crate::serve::address::item_page;
+use crate::serve::audience::Audience;
 use crate::serve::client::Client;
 use crate::serve::html::{self, ago, text};
 use crate::serve::problem::Problem;
@@ -29,17 +30,17 @@ struct RecentChange<'a> {
 /// `GET /recent`.
 pub(in crate::serve) async fn recent(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
 ) -> Result<Response, Problem> {
     let ask = ask(&room, client).await?;
     let making = Arc::clone(&room);
-    let made = async move { made(&making).await };
+    let made = async move { made(&making, &audience).await };
     let content = room.admission.run(client, &ask.work, ask.cost, made).await?;
     Ok(html::page("Recent changes", &content))
 }
 
-async fn made(room: &AppState) -> Result<Markup, Problem> {
-    let feeds = listed(room).await?;
+async fn made(room: &AppState, audience: &Audience) -> Result<Markup, Problem> {
+    let feeds = listed(room, audience).await?;
     let query = DashboardQuery {
         order: FeedOrder::Changed,
         filter: FeedFilter::All,

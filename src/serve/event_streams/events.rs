@@ -4,8 +4,10 @@ use super::line::ChangeEvent;
 use super::position::Position;
 use super::{EPOCHS, StreamQuery};
 use crate::serve::SharedState;
+use crate::serve::audience::Audience;
 use crate::serve::client::Client;
 use crate::serve::conditional::unkept;
+use crate::serve::directory::Listing;
 use crate::serve::log::LogAfter;
 use crate::serve::problem::Problem;
 use crate::store::ClosedEpoch;
@@ -52,11 +54,11 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// that, and goes on where it was, while any other status than 200 would be the end (section 9.2.3).
 pub(in crate::serve) async fn events(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = StreamQuery::read(&room, query.as_deref()).await?;
+    let asked = StreamQuery::read(&room, audience, query.as_deref()).await?;
     let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
     let begin = match last {
         Some(value) => {
@@ -137,6 +139,7 @@ impl EventWriter {
             return;
         }
         let mut sealed = self.room.log.watch();
+        let mut revoked = std::pin::pin!(self.asked.audience.ended());
         if !self.at.is_of(&self.room.log) && self.reset("this log has never had it").await.is_err()
         {
             return;
@@ -151,6 +154,7 @@ impl EventWriter {
             let closing = self.room.closing.clone();
             let silent = tokio::select! {
                 () = closing.cancelled() => return,
+                () = &mut revoked => return,
                 () = self.pieces.closed() => return,
                 () = tokio::time::sleep_until(end) => return,
                 () = tokio::time::sleep_until(self.sent + HEARTBEAT) => true,
@@ -182,25 +186,29 @@ impl EventWriter {
             }
             LogAfter::Ahead => return self.reset("this log has never had it").await.map(|()| true),
         };
-        for sealed in &epochs {
-            self.epoch(sealed).await?;
+        if epochs.is_empty() {
+            return Ok(false);
         }
-        Ok(!epochs.is_empty())
+        let Ok(listing) = self.room.directory.newest().await else { return Err(Ended) };
+        for sealed in &epochs {
+            self.epoch(sealed, &listing).await?;
+        }
+        Ok(true)
     }
 
-    async fn epoch(&mut self, sealed: &ClosedEpoch) -> Result<(), Ended> {
+    async fn epoch(&mut self, sealed: &ClosedEpoch, listing: &Listing) -> Result<(), Ended> {
         let mut piece = String::new();
         let given = self.at.given(sealed.epoch);
         let behind = Position::behind(&self.room.log, sealed.epoch);
         for (place, change) in sealed.changes.iter().enumerate().skip(given) {
-            if !self.asked.wants(&change.feed) {
+            if !self.asked.wants(&change.feed, listing) {
                 continue;
             }
             let id = match place + 1 == sealed.changes.len() {
                 true => behind,
                 false => behind.within(place + 1),
             };
-            let single = ChangeEvent::new(&self.room, sealed, change);
+            let single = ChangeEvent::new(self.asked.audience.site(), sealed, change);
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
             let _ = write!(piece, "event: change\nid: {id}\ndata: {data}\n\n");

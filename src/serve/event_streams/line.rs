@@ -2,7 +2,6 @@
 
 use super::Position;
 use crate::render::ViewKind;
-use crate::serve::AppState;
 use crate::serve::address::Site;
 use crate::store::{ClosedEpoch, LoggedChange};
 use serde::Serialize;
@@ -52,8 +51,8 @@ pub(super) struct ChangeEvent {
 
 impl ChangeEvent {
     /// A change of an epoch.
-    pub(super) fn new(room: &AppState, sealed: &ClosedEpoch, announced: &LoggedChange) -> Self {
-        let change = ChangeLine::new(&room.site, announced);
+    pub(super) fn new(site: &Site, sealed: &ClosedEpoch, announced: &LoggedChange) -> Self {
+        let change = ChangeLine::new(site, announced);
         Self { epoch: sealed.epoch.0, at: sealed.at.to_string(), change }
     }
 }

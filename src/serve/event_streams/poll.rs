@@ -2,6 +2,7 @@
 
 use super::line::{ChangeLine, EpochLine};
 use super::{EPOCHS, Position, StreamQuery};
+use crate::serve::audience::{Audience, MASKED_PATH};
 use crate::serve::client::Client;
 use crate::serve::conditional::unkept;
 use crate::serve::log::LogAfter;
@@ -30,10 +31,10 @@ const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 /// stands now. What is too old, or was never there, is 410: everything is to be read anew.
 pub(in crate::serve) async fn changes(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let asked = StreamQuery::read(&room, query.as_deref()).await?;
+    let asked = StreamQuery::read(&room, audience, query.as_deref()).await?;
     let Some(after) = asked.after else {
         let newest = Position::behind(&room.log, room.log.newest());
         let mut body = String::new();
@@ -49,6 +50,7 @@ pub(in crate::serve) async fn changes(
     let until = Instant::now() + wait;
     let mut sealed = room.log.watch();
     let mut waiting = None;
+    let mut revoked = std::pin::pin!(asked.audience.ended());
     loop {
         // What comes from here on wakes this request up again.
         sealed.mark_unchanged();
@@ -79,6 +81,8 @@ pub(in crate::serve) async fn changes(
         }
         tokio::select! {
             () = room.closing.cancelled() => {}
+            // As if it had never been a token.
+            () = &mut revoked => return Err(crate::serve::nothing_at(MASKED_PATH)),
             changed = tokio::time::timeout_at(until, sealed.changed()) => {
                 // A store that is closed wakes nobody up again.
                 if let Ok(Err(_)) = changed {
@@ -112,15 +116,16 @@ async fn read(
         }
     };
     let mut body = String::new();
+    let listing = room.directory.newest().await?;
     let (mut last, mut count) = (after, 0);
     for sealed in &epochs {
         if count >= CHANGES_LIMIT {
             break;
         }
         last = sealed.epoch;
-        let wanted = sealed.changes.iter().filter(|change| asked.wants(&change.feed));
+        let wanted = sealed.changes.iter().filter(|change| asked.wants(&change.feed, &listing));
         let changes: Vec<ChangeLine> =
-            wanted.map(|change| ChangeLine::new(&room.site, change)).collect();
+            wanted.map(|change| ChangeLine::new(asked.audience.site(), change)).collect();
         count += changes.len();
         if !changes.is_empty() {
             let id = Position::behind(&room.log, sealed.epoch);

@@ -5,6 +5,7 @@ use super::bytes::Whole;
 use super::query::ItemQuery;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
+use crate::serve::audience::AudienceKey;
 use crate::serve::html::{data, whole_page};
 use crate::serve::metrics::Metrics;
 use crate::serve::problem::Problem;
@@ -23,6 +24,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 /// What an answer is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::serve) struct ItemAnswerKey {
+    pub(super) audience: AudienceKey,
     pub(super) feed: FeedName,
     pub(super) id: SyncId,
     pub(super) revision: Revision,

@@ -3,11 +3,16 @@
 use super::unknown;
 use crate::model::{FeedName, SyncId};
 use crate::serve::AppState;
+use crate::serve::address::Site;
 use crate::serve::problem::Problem;
 use http::StatusCode;
 
 /// Why a feed has no item of a sync id: it left, or never was there.
-pub(super) async fn missing(room: &AppState, feed: &FeedName, id: &SyncId) -> Problem {
+pub(super) async fn missing(
+    room: &AppState,
+    site: &Site,
+    (feed, id): (&FeedName, &SyncId),
+) -> Problem {
     let state = match room.store.state(feed).await {
         Ok(Some(state)) if state.evictions.count > 0 => state,
         Ok(_) => return unknown(feed),
@@ -25,8 +30,8 @@ pub(super) async fn missing(room: &AppState, feed: &FeedName, id: &SyncId) -> Pr
         stub.since
     );
     let archives = state.archives.newest.filter(|_| !stub.deleted);
-    let form = room.site.dialect.into();
-    let archives = archives.map(|newest| room.site.archive(feed, &newest, form));
+    let form = site.dialect.into();
+    let archives = archives.map(|newest| site.archive(feed, &newest, form));
     if let Some(archives) = &archives {
         said.push_str(&format!(", and is in its archives, the newest of which is {archives}"));
     }

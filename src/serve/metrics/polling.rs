@@ -119,6 +119,7 @@ mod tests {
             standing,
             options: FeedOptions::default(),
             access: None,
+            private: false,
             enrolment: Enrolment::default(),
         }
     }

@@ -1,8 +1,9 @@
 //! What changed since an earlier state of a view, rendered like the view and kept like it.
 
 use super::{ReadView, RenditionCache, RenditionKey, ViewRequest, plan};
-use crate::model::{FeedRecord, FeedState, Item, Revision};
+use crate::model::{FeedState, Item, Revision};
 use crate::render::ViewKind;
+use crate::serve::audience::ServedFeed;
 use crate::serve::client::Client;
 use crate::serve::delta::{self, Point, TagScope};
 use crate::serve::plan::ReadPlan;
@@ -44,7 +45,7 @@ impl RenditionCache {
     /// What the tags of a view belong to; `None` where it has no deltas.
     pub(super) fn scope(
         &self,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         state: &FeedState,
     ) -> Option<TagScope> {
@@ -52,7 +53,7 @@ impl RenditionCache {
             return None;
         }
         let form = wish.form(state);
-        let reader = self.site.view(&record.name, ViewKind::Reader, form);
+        let reader = record.site.view(&record.name, ViewKind::Reader, form);
         TagScope::new(record, &reader, wish.kind, form, state.format)
     }
 
@@ -61,7 +62,7 @@ impl RenditionCache {
     /// a delta cannot tell of all that changed, and where anything fails.
     pub(in crate::serve) async fn delta(
         self: &Arc<Self>,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         whole: &Rendition,
         tags: impl Iterator<Item = &str>,
@@ -91,7 +92,7 @@ impl RenditionCache {
 
     async fn build_delta(
         &self,
-        record: &FeedRecord,
+        record: &ServedFeed,
         wish: ViewRequest,
         base: Point,
         revision: Revision,
@@ -131,7 +132,7 @@ impl RenditionCache {
 
 /// Whether entries that are new or changed, and deletions, are all that a client needs that has
 /// the state `base`.
-fn tells_all(record: &FeedRecord, kind: ViewKind, base: Point, state: &FeedState) -> bool {
+fn tells_all(record: &ServedFeed, kind: ViewKind, base: Point, state: &FeedState) -> bool {
     // What left the window may have been a deletion.
     let in_window = state.window_start.is_none_or(|start| base.tick >= start);
     let by_entries = match kind {
@@ -147,7 +148,7 @@ fn tells_all(record: &FeedRecord, kind: ViewKind, base: Point, state: &FeedState
     in_window && by_entries
 }
 
-fn tell(record: &FeedRecord, missing: &Arc<NoDocument>) {
+fn tell(record: &ServedFeed, missing: &Arc<NoDocument>) {
     tracing::warn!(
         feed = %record.name,
         error = missing as &dyn std::error::Error,

@@ -47,7 +47,7 @@ impl Gate {
             folder: folder.map(Path::to_path_buf),
         };
         let room = AppState::new(parts, crate::render::write, CancellationToken::new());
-        let router = routes(Arc::clone(&room));
+        let router = routes(Arc::clone(&room), Listener::Everybody);
         Self { store, claim, room, router, seconds: -1000, format, complete }
     }
 

@@ -106,6 +106,7 @@ pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
         access: None,
+        private: false,
     }
 }
 

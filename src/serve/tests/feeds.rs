@@ -3,6 +3,7 @@
 use super::doubles::{feed, id, tick};
 use super::*;
 use crate::model::{FeedStanding, Format, Item};
+use crate::serve::audience::Audience;
 use crate::serve::directory::Directory;
 use std::sync::atomic::Ordering;
 
@@ -290,18 +291,19 @@ async fn a_new_upstream_address_shows_without_a_commit() {
 #[tokio::test]
 async fn the_list_of_feeds_is_read_again_when_it_is_old_or_known_to_have_changed() {
     let store = Arc::new(TestStore::with_news());
+    let everybody = Audience::public(&Site::new().room);
     let always = Directory::new(store.clone(), Duration::ZERO);
     let never = Directory::new(store.clone(), Duration::MAX);
     for directory in [&always, &never] {
-        assert!(directory.served("news").await.is_ok());
+        assert!(directory.served("news", &everybody).await.is_ok());
     }
     store.records.lock().unwrap()[0].standing = FeedStanding::Gone;
-    assert_eq!(always.served("news").await.unwrap_err().status(), 410);
+    assert_eq!(always.served("news", &everybody).await.unwrap_err().status(), 410);
     let reads = store.listings.load(Ordering::SeqCst);
-    assert!(never.served("news").await.is_ok());
+    assert!(never.served("news", &everybody).await.is_ok());
     assert_eq!(store.listings.load(Ordering::SeqCst), reads, "a list that is good is not read");
     never.changed();
-    assert_eq!(never.served("news").await.unwrap_err().status(), 410);
+    assert_eq!(never.served("news", &everybody).await.unwrap_err().status(), 410);
 }
 
 #[tokio::test]

@@ -238,7 +238,10 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         folder: None,
     };
     let room = AppState::new(parts, spell, CancellationToken::new());
-    let answer = routes(room).oneshot(request("GET", "/feeds/news", &[], "")).await.unwrap();
+    let answer = routes(room, Listener::Everybody)
+        .oneshot(request("GET", "/feeds/news", &[], ""))
+        .await
+        .unwrap();
     let links = links(&answer);
     assert!(links.contains("sup.json#") && links.contains("friendfeed.com/2008/03#sup"));
     assert!(links.contains("<https://feeds.example.org/websub>; rel=\"hub\""));

@@ -31,7 +31,8 @@ pub(super) async fn serving(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
-    (at, tokio::spawn(serve((listener, None), room, (limits, ConnectionShares::USUAL), closing)))
+    let listener = (listener, None, Listener::Everybody);
+    (at, tokio::spawn(serve(listener, room, (limits, ConnectionShares::USUAL), closing)))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -286,7 +287,8 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let shares = ConnectionShares { all: 16, each: 8 };
-    let _server = tokio::spawn(serve((listener, None), room, (PATIENT, shares), closing));
+    let listener = (listener, None, Listener::Everybody);
+    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
     let from = |last: u8| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

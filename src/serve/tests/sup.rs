@@ -175,7 +175,7 @@ async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
 
 fn written(windows: &crate::sup::Windows, period: u32) -> String {
     let address = |period| format!("https://feeds.example.org/sup.json?seconds={period}");
-    windows.window(period).write(&crate::sup::PERIODS, address)
+    windows.window(period).write(&crate::sup::PERIODS, address, |_| true)
 }
 
 fn packed(text: String) -> crate::serve::rendition::Rendition {

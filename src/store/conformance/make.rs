@@ -157,6 +157,7 @@ pub(in crate::store) fn record(name: &str) -> FeedRecord {
         options: FeedOptions::default(),
         enrolment: Enrolment::default(),
         access: None,
+        private: false,
     }
 }
 

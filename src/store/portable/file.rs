@@ -15,13 +15,14 @@ pub const MAGIC: &[u8] = b"tidegate export\n";
 /// What files begin with that programs from before 0.1.0 wrote.
 pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
 /// The format that is written, and the newest that is read. It stands before the first frame.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 /// The oldest format that is read.
 pub(super) const OLDEST_FORMAT: u32 = 1;
-/// What the record of a feed begins with; format 1 has nothing of how its publisher is asked.
+/// What the record of a feed begins with.
 const FEED_START: &[u8] = &[1, 0, 1, 1];
-/// That it says nothing of it.
-const NO_ACCESS: &[u8] = &[0];
+/// What such a record lacks at its end: format 1 says nothing of how its publisher is asked, and neither it
+/// nor format 2 that it is private.
+const FEED_LACKS: [(u32, &[u8]); 2] = [(1, &[0, 0]), (2, &[0])];
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.
 pub(super) const FRAME_LIMIT: usize = 2 * VALUE_LIMIT + 64 * 1024;
 /// The most bytes that an item's versions, or an archive's blocks, take in all.
@@ -313,10 +314,10 @@ impl<R: Read> ExportReader<R> {
         if read.map_err(|error| unread(&error))? != length {
             return Err(damaged("it ends within a record"));
         }
-        let is_short = self.format < FORMAT && record.starts_with(FEED_START);
-        let decoded = match is_short {
-            true => decode(&[&record, NO_ACCESS].concat()),
-            false => decode(&record),
+        let lacks = FEED_LACKS.iter().find(|(format, _)| *format == self.format);
+        let decoded = match lacks.filter(|_| record.starts_with(FEED_START)) {
+            Some((_, lacking)) => decode(&[&record, *lacking].concat()),
+            None => decode(&record),
         };
         let frame = decoded.map_err(|error: RecordError| damaged(&error.to_string()))?;
         if let Frame::End { frames, digest } = frame {

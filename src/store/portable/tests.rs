@@ -128,25 +128,30 @@ fn other_files_are_told_apart() {
     assert!(matches!(read(&long), Err(PortableError::Damaged(_))));
 }
 
-/// A file of format 1: its feeds have nothing of how their publishers are asked.
+/// Feeds of a file of format 1 have nothing of how their publishers are asked, those of format 2 nothing of
+/// being private.
 #[test]
-fn files_of_the_format_before_are_read() {
+fn files_of_the_formats_before_are_read() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut feed = any_feed().new_tree(&mut runner).unwrap().current();
-    feed.access = None;
-    let mut record = [b"\x01\x00\x01\x01".to_vec(), postcard::to_stdvec(&feed).unwrap()].concat();
-    assert_eq!(record.pop(), Some(0));
+    (feed.access, feed.private) = (None, false);
+    let whole = [b"\x01\x00\x01\x01".to_vec(), postcard::to_stdvec(&feed).unwrap()].concat();
     let head = [b"\x01\x00\x00".to_vec(), postcard::to_stdvec(&head()).unwrap()].concat();
-    let mut digest = xxhash_rust::xxh3::Xxh3Default::new();
-    for frame in [&head, &record] {
-        digest.update(&u32::try_from(frame.len()).unwrap().to_le_bytes());
-        digest.update(frame);
+    for (format, lacks) in [(1, 2), (2, 1)] {
+        let (record, rest) = whole.split_at(whole.len() - lacks);
+        assert!(rest.iter().all(|byte| *byte == 0));
+        let mut digest = xxhash_rust::xxh3::Xxh3Default::new();
+        for frame in [&head, record] {
+            digest.update(&u32::try_from(frame.len()).unwrap().to_le_bytes());
+            digest.update(frame);
+        }
+        let end = postcard::to_stdvec(&(2_u64, digest.digest128())).unwrap();
+        let end = [b"\x01\x00\x04".as_slice(), &end].concat();
+        let frames = [head.as_slice(), record, end.as_slice()];
+        let read_back = read(&framed(format, &frames)).unwrap();
+        assert_eq!(read_back, [ExportRecord::Feed(Box::new(feed.clone()))]);
+        assert!(read(&framed(FORMAT, &frames)).is_err());
     }
-    let end = postcard::to_stdvec(&(2_u64, digest.digest128())).unwrap();
-    let end = [b"\x01\x00\x04".as_slice(), &end].concat();
-    let frames = [head.as_slice(), record.as_slice(), end.as_slice()];
-    assert_eq!(read(&framed(1, &frames)).unwrap(), [ExportRecord::Feed(Box::new(feed))]);
-    assert!(read(&framed(FORMAT, &frames)).is_err());
 }
 
 #[test]

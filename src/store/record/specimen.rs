@@ -377,8 +377,9 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
                 ..FeedOptions::default()
             }
         });
-    (feed(), text(), source, standing, options, any_enrolment(), any_access()).prop_map(
-        |(name, url, source, standing, options, enrolment, access)| FeedRecord {
+    let kept = (any_enrolment(), any_access(), any::<bool>());
+    (feed(), text(), source, standing, options, kept).prop_map(
+        |(name, url, source, standing, options, (enrolment, access, private))| FeedRecord {
             name,
             url,
             source,
@@ -386,6 +387,7 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
             options,
             enrolment,
             access,
+            private,
         },
     )
 }

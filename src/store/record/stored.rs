@@ -10,17 +10,18 @@ use crate::websub::Subscription;
 
 impl Record for Attempt {}
 impl Record for Event {}
-/// Version 2 says how the publisher is asked, of which nothing was said before.
+/// Version 2 says how the publisher is asked, of which nothing was said before; version 3 whether the feed
+/// is private, which none was.
 impl Record for FeedRecord {
-    const VERSION: u8 = 2;
-    const ADDED: &[u8] = &[0];
+    const VERSION: u8 = 3;
+    const ADDED: &[&[u8]] = &[&[0], &[0]];
 }
 impl Record for LedgerEntry {}
 impl Record for Markup {}
 /// Version 2 says how documents overlap, of which nothing was known before.
 impl Record for PollState {
     const VERSION: u8 = 2;
-    const ADDED: &[u8] = &[0, 0, 0];
+    const ADDED: &[&[u8]] = &[&[0, 0, 0]];
 }
 impl Record for Skeleton {}
 impl Record for Stub {}

@@ -75,7 +75,7 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
     windows.add_epoch(closed(2, 5, &["a", "c-3"]));
     windows.finish(at(7));
     for period in PERIODS {
-        let text = windows.window(period).write(&PERIODS, address);
+        let text = windows.window(period).write(&PERIODS, address, |_| true);
         assert_eq!(validate(&text), Ok(()));
         let document = read(text.as_bytes()).unwrap();
         assert_eq!((document.period, document.updated), (period, at(6)));
@@ -88,7 +88,7 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
     }
     let mut empty = Windows::new(600);
     empty.finish(at(0));
-    assert_eq!(validate(&empty.window(60).write(&PERIODS, address)), Ok(()));
+    assert_eq!(validate(&empty.window(60).write(&PERIODS, address, |_| true)), Ok(()));
 }
 
 trait Minus {

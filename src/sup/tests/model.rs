@@ -124,7 +124,11 @@ impl Gateway {
         }
         self.read = self.log.len();
         self.windows.finish(time(now));
-        let text = self.windows.window(period).write(&OFFERED, |p| format!("http://g.example/{p}"));
+        let text = self.windows.window(period).write(
+            &OFFERED,
+            |p| format!("http://g.example/{p}"),
+            |_| true,
+        );
         let document = read(text.as_bytes()).unwrap();
         self.built.insert(period, (text, self.log.len(), now));
         Some(document)

@@ -142,6 +142,7 @@ impl Site {
             options: gate.options.clone(),
             enrolment: Enrolment::default(),
             access: None,
+            private: false,
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);
@@ -223,6 +224,10 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             hub: false,
             cloud: false,
             keeping: serve::Keeping::default(),
+            readers: Vec::new(),
+            challenge: false,
+            pages_are_closed: false,
+            operators_apart: false,
         },
         folder: None,
     })

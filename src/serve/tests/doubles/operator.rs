@@ -62,6 +62,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
         standing: record.standing,
         options: record.options,
         access: None,
+        private: false,
         polling: PollStatus {
             polls: [FinishedPoll {
                 at: at(-60),

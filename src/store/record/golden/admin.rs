@@ -157,6 +157,7 @@ pub(super) fn feed() -> FeedRecord {
             next_place: 3,
         },
         access: Some(Box::new(access())),
+        private: true,
     }
 }
 
@@ -234,9 +235,12 @@ fn poll_states_of_the_layout_before_are_read() {
 }
 
 #[test]
-fn feeds_of_the_layout_before_are_read() {
-    let stored = golden("feed-1.hex", &[]);
-    let before = FeedRecord { access: None, ..feed() };
-    assert_eq!(decode::<FeedRecord>(&stored).unwrap(), before);
-    assert!(decode::<FeedRecord>(&stored[..stored.len() - 1]).is_err());
+fn feeds_of_the_layouts_before_are_read() {
+    let public = FeedRecord { private: false, ..feed() };
+    let first = FeedRecord { access: None, ..public.clone() };
+    for (file, before) in [("feed-1.hex", first), ("feed-2.hex", public)] {
+        let stored = golden(file, &[]);
+        assert_eq!(decode::<FeedRecord>(&stored).unwrap(), before);
+        assert!(decode::<FeedRecord>(&stored[..stored.len() - 1]).is_err());
+    }
 }

@@ -1,0 +1,340 @@
+//! `[[reader]]`: who may read private feeds, and by which token. No message repeats a token.
+
+use super::External;
+use super::access::{SecretValue, is_variable};
+use super::keys::{
+    KeyTable,
+    Preset::{Value as Preset, Words},
+    keys,
+};
+use super::kinds::{Flag, List, Mapped, Maybe, Parsed};
+use super::section::Section;
+use crate::model::{FeedName, SecretSource};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The most readers in one file.
+pub const READER_LIMIT: usize = 1_000;
+/// The most feeds of one reader.
+pub const READER_FEEDS_LIMIT: usize = 10_000;
+/// The longest name of a reader, in bytes.
+const NAME_LIMIT: usize = 64;
+
+/// A reader of private feeds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReaderConfig {
+    /// What logs and the operator call the reader.
+    pub name: String,
+    /// Where the token is.
+    pub token: Option<SecretSource>,
+    /// The feeds that the token opens, by name.
+    pub feeds: Vec<FeedName>,
+    /// Whether it opens every private feed.
+    pub all_private: bool,
+}
+
+/// A table of the file.
+#[derive(Debug, Default)]
+pub(super) struct ReaderTable {
+    name: Option<String>,
+    token: Option<SecretSource>,
+    feeds: Vec<FeedName>,
+    all_private: bool,
+}
+
+pub(super) const KEYS: KeyTable<ReaderTable> = keys! {
+    ReaderTable;
+    /// What you call the reader: a person or a program.
+    name => name: Maybe(Parsed("1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`", name)),
+        Words("required", "\"ann\"");
+    /// The token, a secret: a text, `{ file = "…" }` or `{ env = "…" }`; or the file or the variable of
+    /// the environment that has it.
+    ///
+    /// 22 or more of A-Z, a-z, 0-9, - and _ by chance, or 32 where all are hexadecimal digits: make one
+    /// with `openssl rand -hex 16`. It opens /t/TOKEN/feeds/NAME, and is the password of /feeds/NAME. No
+    /// page, message or export shows it. Files and variables are read at the start and at a reload.
+    token => token: Maybe(SecretValue), Words("required", "{ file = \"/run/secrets/ann\" }");
+    token_file => token: Maybe(Mapped(Parsed("a path", path), SecretSource::File)),
+        Words("", "\"/run/secrets/ann\"");
+    token_env => token: Maybe(Mapped(Parsed("the name of a variable", variable), SecretSource::Env)),
+        Words("", "\"ANN_TOKEN\"");
+    /// The feeds that it opens, private or not.
+    feeds => feeds: List { limit: READER_FEEDS_LIMIT, wanted: "a list of feed names", read: FeedName::new },
+        Preset("[]");
+    /// It opens all private feeds, those that are added later as well.
+    all_private => all_private: Flag, Preset("false");
+};
+
+/// The token of a reader.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReaderToken(String);
+
+/// Why a text is no token of a reader. Does not repeat it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReaderTokenError {
+    /// It has a character that would have to be escaped in an address.
+    #[error("has a character other than A-Z, a-z, 0-9, - and _; {MAKE_ONE}")]
+    Alphabet,
+    /// It may be guessed.
+    #[error(
+        "may be guessed: it has {length} characters, and {} are the least (32 where all are hexadecimal \
+         digits); {MAKE_ONE}",
+        ReaderToken::LEAST
+    )]
+    Short {
+        /// Its length, in bytes.
+        length: usize,
+    },
+    /// It says the same again and again.
+    #[error("may be guessed: it has only a few different characters; {MAKE_ONE}")]
+    Monotonous,
+    /// It is too long.
+    #[error("has {length} characters, the limit is {}", ReaderToken::LIMIT)]
+    Long {
+        /// Its length, in bytes.
+        length: usize,
+    },
+}
+
+const MAKE_ONE: &str = "make one with: openssl rand -hex 16";
+
+impl ReaderToken {
+    /// The fewest characters: 128 bits of the alphabet's 64 characters.
+    pub const LEAST: usize = 22;
+    /// The fewest where all are hexadecimal digits.
+    const LEAST_HEXADECIMAL: usize = 32;
+    /// The fewest different characters. By chance there are fewer once in millions of tokens.
+    const LEAST_DIFFERENT: usize = 7;
+    /// The most characters.
+    pub const LIMIT: usize = 128;
+
+    /// Checks a token: long enough that nobody guesses it, of characters that stand in an address as
+    /// they are.
+    pub fn new(text: &str) -> Result<Self, ReaderTokenError> {
+        let length = text.len();
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if !text.bytes().all(is_plain) {
+            return Err(ReaderTokenError::Alphabet);
+        }
+        if length > Self::LIMIT {
+            return Err(ReaderTokenError::Long { length });
+        }
+        let is_hexadecimal = text.bytes().all(|b| b.is_ascii_hexdigit());
+        if length < if is_hexadecimal { Self::LEAST_HEXADECIMAL } else { Self::LEAST } {
+            return Err(ReaderTokenError::Short { length });
+        }
+        if text.bytes().collect::<BTreeSet<u8>>().len() < Self::LEAST_DIFFERENT {
+            return Err(ReaderTokenError::Monotonous);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The token itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ReaderToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReaderToken(…)")
+    }
+}
+
+/// Reads the readers; `known`: the names that feeds and aggregates of the file bear.
+pub(super) fn read(
+    top: &mut Section<'_, '_, '_>,
+    known: &BTreeMap<FeedName, usize>,
+) -> Vec<ReaderConfig> {
+    let mut readers: Vec<ReaderConfig> = Vec::new();
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    let mut tokens: Vec<(SecretSource, usize)> = Vec::new();
+    top.tables("reader", &KEYS, READER_LIMIT, |section, table| {
+        section.demand_name();
+        let ReaderTable { name, token, feeds, all_private } = table;
+        let written = ["token", "token_file", "token_env"];
+        let mut written = written.into_iter().filter(|key| section.has(key));
+        let key = written.next();
+        if let Some(second) = written.next() {
+            section.fault(second, format!("stands beside {}; write one", key.unwrap_or("token")));
+        }
+        let key = key.unwrap_or("token");
+        section.demand(key, &format!("each [[reader]] has its own; {MAKE_ONE}"));
+        check_token(section, (key, token.as_ref()), &mut tokens);
+        if feeds.is_empty() && !all_private && !section.has("feeds") {
+            let said = "is missing; name the feeds that this reader may read, or write all_private = true";
+            section.fault("feeds", said.to_owned());
+        }
+        for (at, feed) in section.texts("feeds") {
+            if !known.keys().any(|name| name.as_str() == feed) {
+                let said = format!(
+                    "there is no feed {feed:?} in this file; it counts if the administration API adds one"
+                );
+                section.sheet().warn(at, "reader.feeds".to_owned(), said);
+            }
+        }
+        let Some(name) = name else { return };
+        if let Some(line) = lines.insert(name.clone(), section.line()) {
+            let said = format!("{name:?} is taken by line {line}; each needs its own");
+            return section.fault("name", said);
+        }
+        readers.push(ReaderConfig { name, token, feeds, all_private });
+    });
+    readers
+}
+
+/// Checks a token that is written here, and notes where it is otherwise.
+fn check_token(
+    section: &mut Section<'_, '_, '_>,
+    (key, token): (&'static str, Option<&SecretSource>),
+    seen: &mut Vec<(SecretSource, usize)>,
+) {
+    let Some(token) = token else { return };
+    match token {
+        SecretSource::Literal(text) => {
+            if let Err(error) = ReaderToken::new(text.reveal()) {
+                section.fault(key, error.to_string());
+            }
+        }
+        SecretSource::LeftOut => {
+            section.fault(key, "is not in the file: \"stored\" is for the API alone".to_owned());
+        }
+        SecretSource::File(_) | SecretSource::Env(_) => {
+            section.refer(key, External::ReaderToken(token.clone()));
+        }
+    }
+    match seen.iter().find(|(other, _)| other == token) {
+        Some((_, line)) => {
+            let said = format!("is that of line {line}; each reader has its own");
+            section.fault(key, said);
+        }
+        None => seen.push((token.clone(), section.line())),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    if !(1..=NAME_LIMIT).contains(&text.len()) || !text.bytes().all(is_plain) {
+        return Err(format!(
+            "is no name of a reader; write 1 to {NAME_LIMIT} letters, digits, -, _ and ."
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn path(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" => Err("is empty; name the file that holds the token"),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn variable(text: &str) -> Result<String, &'static str> {
+    match is_variable(text) {
+        true => Ok(text.to_owned()),
+        false => Err("is no name of a variable of the environment"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn read(text: &str) -> Result<crate::config::Checked, String> {
+        check("f", text).map_err(|faults| faults.to_string())
+    }
+
+    fn reader(lines: &str) -> String {
+        format!(
+            "[[feed]]\nname = \"a\"\nurl = \"https://example.org/\"\nprivate = true\n[[reader]]\n{lines}\n"
+        )
+    }
+
+    #[test]
+    fn readers_are_read_and_their_tokens_are_not_shown() {
+        let checked = read(&reader(&format!(
+            "name = \"ann\"\ntoken = \"{TOKEN}\"\nfeeds = [\"a\"]\n[[reader]]\nname = \"bot\"\n\
+             token_file = \"/t\"\nall_private = true\n[[reader]]\nname = \"c\"\ntoken_env = \"C\"\n\
+             feeds = [\"a\", \"later\"]"
+        )));
+        let checked = checked.unwrap();
+        let [ann, bot, c] = &checked.config.readers[..] else { panic!("three readers") };
+        assert_eq!((ann.name.as_str(), ann.feeds.len(), ann.all_private), ("ann", 1, false));
+        assert_eq!(bot.token, Some(SecretSource::File("/t".to_owned())));
+        assert!(bot.all_private && bot.feeds.is_empty());
+        assert_eq!(c.token, Some(SecretSource::Env("C".to_owned())));
+        assert!(!format!("{checked:?}").contains(TOKEN));
+        let [warning] = &checked.warnings[..] else { panic!("{:?}", checked.warnings) };
+        assert!(warning.to_string().contains("later"), "{warning}");
+        assert_eq!(checked.externals.len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_named_and_say_what_to_do() {
+        for (bad, said) in [
+            ("token = \"0123456789abcdef0123456789abcdef\"\nfeeds = []", "reader.name"),
+            ("name = \"ann\"\nfeeds = []", "reader.token: is missing"),
+            ("name = \"ann\"\ntoken = \"short\"\nfeeds = []", "openssl rand"),
+            ("name = \"ann\"\ntoken = \"0123456789abcdef01234567\"\nfeeds = []", "may be guessed"),
+            (
+                "name = \"ann\"\ntoken = \"0123456789/bcdef0123456789\"\nfeeds = []",
+                "a character other",
+            ),
+            (
+                "name = \"ann\"\ntoken = \"xyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxy\"\nfeeds = []",
+                "a few different",
+            ),
+            ("name = \"ann\"\ntoken_file = \"/a\"\ntoken_env = \"B\"\nfeeds = []", "write one"),
+            ("name = \"ann\"\ntoken_file = \"/a\"", "reader.feeds: is missing"),
+            ("name = \"a b\"\ntoken_file = \"/a\"\nfeeds = []", "no name of a reader"),
+            (
+                "name = \"a\"\ntoken_file = \"/a\"\nfeeds = []\n[[reader]]\nname = \"a\"\n\
+                 token_file = \"/b\"\nfeeds = []",
+                "is taken by line",
+            ),
+            (
+                "name = \"a\"\ntoken_file = \"/a\"\nfeeds = []\n[[reader]]\nname = \"b\"\n\
+                 token_file = \"/a\"\nfeeds = []",
+                "is that of line",
+            ),
+        ] {
+            let error = read(&reader(bad)).unwrap_err();
+            assert!(error.contains(said), "{bad}: {error}");
+            assert!(!error.contains("0123456789"), "no message repeats a token: {error}");
+        }
+    }
+
+    #[test]
+    fn an_aggregate_of_a_private_feed_is_private_too() {
+        let file = |private: &str| {
+            format!(
+                "[[feed]]\nname = \"a\"\nurl = \"https://example.org/\"\nprivate = true\n\
+                 [[aggregate]]\nname = \"all\"\nsources = [\"a\"]\n{private}\n\
+                 [[aggregate]]\nname = \"more\"\nsources = [\"all\"]\n{private}\n"
+            )
+        };
+        let error = read(&file("")).unwrap_err();
+        assert!(error.contains("f:7: aggregate.private: \"a\" is private"), "{error}");
+        assert!(!error.contains("f:11"), "what it gathers is public as it stands: {error}");
+        let checked = read(&file("private = true")).unwrap();
+        assert!(checked.config.aggregates.iter().all(|aggregate| aggregate.private));
+        assert!(checked.config.feeds[0].record().private);
+        assert!(checked.config.aggregates[0].record().private);
+    }
+
+    #[test]
+    fn tokens_are_long_enough() {
+        assert!(ReaderToken::new(TOKEN).is_ok());
+        assert!(ReaderToken::new("AbCdEfGhIjKlMnOpQrStUv").is_ok());
+        assert_eq!(
+            ReaderToken::new("AbCdEfGhIjKlMnOpQrStU"),
+            Err(ReaderTokenError::Short { length: 21 })
+        );
+        let long = "Aa1_Bb2-".repeat(17);
+        assert_eq!(ReaderToken::new(&long), Err(ReaderTokenError::Long { length: 136 }));
+        assert!(!format!("{:?}", ReaderToken::new(TOKEN)).contains(TOKEN));
+    }
+}

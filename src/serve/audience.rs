@@ -1,0 +1,460 @@
+//! Who asks: which feeds a request may see, and below which address they are.
+//!
+//! An *audience* is everybody, a reader below `/t/TOKEN`, a reader who sends the token as a password, or
+//! the operator. It is found here, in one place, before the request is routed;
+//! [`Directory`](super::directory::Directory) asks it which feeds there are, and documents take the
+//! addresses of its [`Site`].
+
+use super::address::Site;
+use super::auth;
+use super::client::Client;
+use super::problem::Problem;
+use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
+use super::session::sign_in_address;
+use super::{AppState, Listener, SharedState, address, negotiate};
+use crate::config::ReaderToken;
+use crate::model::{FeedName, FeedRecord};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use std::convert::Infallible;
+use std::ops::Deref;
+use std::sync::Arc;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// Below this the path of a request names a token.
+pub(super) const TOKEN_PATH: &str = "/t/";
+/// What stands in the place of such a path.
+pub(super) const MASKED_PATH: &str = "/t/***";
+/// The parameter of a feed's address that may name one.
+const TOKEN_PARAMETER: &str = "token";
+/// What is said of answers that are for one reader alone.
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+/// The challenge where readers are told that they may send a password (RFC 7617).
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"feeds\", charset=\"UTF-8\"");
+
+/// A audience.
+#[derive(Debug, Clone)]
+pub(super) struct Audience {
+    site: Arc<Site>,
+    sight: Sight,
+    /// Whether a person may sign in where the request came from.
+    may_sign_in: bool,
+}
+
+/// A token opens nothing, or nothing any more.
+pub(super) struct Revoked;
+
+#[derive(Debug, Clone)]
+enum Sight {
+    Public,
+    Operator,
+    Reader {
+        reader: Arc<KnownReader>,
+        /// Whether the token is in the path, and not a password.
+        is_path: bool,
+    },
+}
+
+/// What tells audiences apart in the keys of caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) enum AudienceKey {
+    /// What is written for everybody. A private feed that is read with a password, or by the operator, is
+    /// written as if it were public.
+    #[default]
+    Public,
+    Operator,
+    Reader(AccessMark),
+}
+
+impl Audience {
+    /// That of everybody.
+    pub(super) fn public(room: &AppState) -> Self {
+        let may_sign_in = !room.operators_apart;
+        Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in }
+    }
+
+    /// That of the operator.
+    pub(super) fn operator(room: &AppState) -> Self {
+        Self { sight: Sight::Operator, may_sign_in: true, ..Self::public(room) }
+    }
+
+    /// That of a reader below a path.
+    fn below(room: &AppState, token: &str, reader: Arc<KnownReader>) -> Self {
+        let site = room.site.below(&format!("{TOKEN_PATH}{token}"), &reader);
+        let sight = Sight::Reader { reader, is_path: true };
+        Self { site: Arc::new(site), sight, may_sign_in: false }
+    }
+
+    /// That in which an address is, with what follows of the address (`/feeds/…`); `None` where the
+    /// address is none of this site.
+    pub(super) fn of_address<'a>(
+        room: &AppState,
+        address: &'a str,
+    ) -> Option<Result<(Self, &'a str), Revoked>> {
+        let path = address.strip_prefix(&room.site.at(""))?;
+        Some(match token_in(path) {
+            None => Ok((Self::public(room), path)),
+            Some((token, rest)) => match room.readers.find(token) {
+                Some(reader) => Ok((Self::below(room, token, reader), rest)),
+                None => Err(Revoked),
+            },
+        })
+    }
+
+    /// The addresses that documents name.
+    pub(super) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// What tells it apart.
+    pub(super) fn key(&self) -> AudienceKey {
+        match &self.sight {
+            Sight::Public => AudienceKey::Public,
+            Sight::Operator => AudienceKey::Operator,
+            Sight::Reader { reader, .. } => AudienceKey::Reader(reader.mark),
+        }
+    }
+
+    /// Whether a feed is there.
+    pub(super) fn sees(&self, feed: &FeedName, is_private: bool) -> bool {
+        match &self.sight {
+            Sight::Public => !is_private,
+            Sight::Operator => true,
+            Sight::Reader { reader, is_path: true } => reader.opens(feed, is_private),
+            Sight::Reader { reader, is_path: false } => {
+                !is_private || reader.opens(feed, is_private)
+            }
+        }
+    }
+
+    /// Whether it is that of everybody.
+    pub(super) const fn is_public(&self) -> bool {
+        matches!(self.sight, Sight::Public)
+    }
+
+    /// Whether it is that of the operator.
+    pub(super) const fn is_operator(&self) -> bool {
+        matches!(self.sight, Sight::Operator)
+    }
+
+    /// The reader whose token is in the path.
+    pub(super) fn reader(&self) -> Option<&KnownReader> {
+        match &self.sight {
+            Sight::Reader { reader, is_path: true } => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Whether a person may sign in from here.
+    pub(super) const fn may_sign_in(&self) -> bool {
+        self.may_sign_in
+    }
+
+    /// Comes when the token is revoked, and never where there is none.
+    pub(super) fn ended(&self) -> WaitForCancellationFutureOwned {
+        match &self.sight {
+            Sight::Reader { reader, .. } => reader.revoked.clone().cancelled_owned(),
+            Sight::Public | Sight::Operator => CancellationToken::new().cancelled_owned(),
+        }
+    }
+}
+
+impl FromRequestParts<SharedState> for Audience {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self::public(room)))
+    }
+}
+
+/// A feed, as an audience has it.
+#[derive(Debug, Clone)]
+pub(super) struct ServedFeed {
+    record: Arc<FeedRecord>,
+    /// The addresses that its documents name.
+    pub(super) site: Arc<Site>,
+}
+
+impl ServedFeed {
+    /// A feed that an audience sees.
+    pub(super) fn new(record: &Arc<FeedRecord>, audience: &Audience) -> Self {
+        Self { record: Arc::clone(record), site: Arc::clone(audience.site()) }
+    }
+}
+
+impl Deref for ServedFeed {
+    type Target = FeedRecord;
+
+    fn deref(&self) -> &FeedRecord {
+        &self.record
+    }
+}
+
+/// The token of a path, and what follows it.
+fn token_in(path: &str) -> Option<(&str, &str)> {
+    let behind = path.strip_prefix(TOKEN_PATH)?;
+    let end = behind.find(['/', '?']).unwrap_or(behind.len());
+    behind.split_at_checked(end)
+}
+
+/// Whether a path below a token is one of its own: no administration is.
+fn is_for_readers(method: &Method, path: &str) -> bool {
+    let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    match path {
+        "/" | "/recent" | "/subscriptions.opml" | "/sup.json" | "/events" | "/changes" => is_read,
+        "/websub" | address::CLOUD_PATH => true,
+        path => is_read && (path.starts_with("/feeds/") || path.starts_with("/assets/")),
+    }
+}
+
+/// Finds the audience of a request, and takes the token off its path; what follows sees no token.
+pub(super) async fn enter(
+    State((room, listener)): State<(SharedState, Listener)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Some(leads) = with_token_parameter(request.uri()) {
+        return leads;
+    }
+    let client = request.extensions().get().copied().unwrap_or(Client::Own);
+    let (audience, is_wrong) = find(&room, listener, &mut request);
+    let is_feed = request.uri().path().starts_with("/feeds/");
+    request.extensions_mut().insert(audience.clone());
+    let mut response = next.run(request).await;
+    let is_unknown = response.status() == StatusCode::NOT_FOUND;
+    if is_wrong && is_unknown && !room.readers.hold_back(client).await {
+        return too_many_tokens().into_response();
+    }
+    // Of every feed that is not there, so that nobody learns which of them are private.
+    if room.challenge && is_feed && is_unknown && audience.is_public() && !room.readers.is_empty() {
+        return challenged();
+    }
+    close(response.headers_mut(), &audience);
+    response
+}
+
+/// The audience of a request, whose path has no token any more; and whether it brought one that opens nothing.
+fn find(room: &AppState, listener: Listener, request: &mut Request) -> (Audience, bool) {
+    let is_of_operators = listener != Listener::Readers;
+    let public = Audience { may_sign_in: is_of_operators, ..Audience::public(room) };
+    if let Some((token, path)) = token_in(request.uri().path()) {
+        let reader = room.readers.find(token);
+        let is_wrong = reader.is_none() && !room.readers.is_empty();
+        let path = if path.is_empty() { "/" } else { path };
+        let Some(reader) = reader.filter(|_| is_for_readers(request.method(), path)) else {
+            put_path(request.uri_mut(), MASKED_PATH);
+            return (public, is_wrong);
+        };
+        let (audience, path) = (Audience::below(room, token, reader), path.to_owned());
+        put_path(request.uri_mut(), &path);
+        return (audience, false);
+    }
+    if !request.headers().keys().any(may_identify) {
+        return (public, false);
+    }
+    let is_feed = request.uri().path().starts_with("/feeds/");
+    match identified(room, request.headers(), is_of_operators) {
+        Identified::As(audience) if audience.is_operator() || is_feed => (audience, false),
+        Identified::Wrong => (public, is_feed),
+        _ => (public, false),
+    }
+}
+
+/// What a client is told that guesses too fast.
+pub(super) fn too_many_tokens() -> Problem {
+    let said = "too many tokens were sent that open nothing; wait a little";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(WRONG_TOKEN_PAUSE)
+}
+
+/// What readers are answered that may send a password.
+fn challenged() -> Response {
+    let said = "there is no such feed for everybody; a reader's token is asked for as the password";
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, said).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
+}
+
+/// Whether a header may say who asks.
+fn may_identify(name: &HeaderName) -> bool {
+    *name == header::AUTHORIZATION || *name == header::COOKIE
+}
+
+/// Who a request says that it is from.
+enum Identified {
+    As(Audience),
+    /// It names a password that opens nothing.
+    Wrong,
+    Nobody,
+}
+
+fn identified(room: &AppState, headers: &HeaderMap, is_of_operators: bool) -> Identified {
+    if is_of_operators
+        && (room.settings.load().admin_token.admits(headers) || room.sessions.is_open(headers))
+    {
+        return Identified::As(Audience::operator(room));
+    }
+    let Some(password) = auth::password(headers) else { return Identified::Nobody };
+    match room.readers.find(&password) {
+        Some(reader) => {
+            let sight = Sight::Reader { reader, is_path: false };
+            Identified::As(Audience { sight, ..Audience::public(room) })
+        }
+        None if room.readers.is_empty() => Identified::Nobody,
+        None => Identified::Wrong,
+    }
+}
+
+/// Puts another path into an address, whose query stays.
+fn put_path(uri: &mut Uri, path: &str) {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    // A part of a path is one, and so is a mask.
+    let Ok(target) = PathAndQuery::try_from(format!("{path}{query}")) else { return };
+    *uri = Uri::from(target);
+}
+
+/// Where an address of a feed leads whose query names a token: to the same below that token.
+fn with_token_parameter(uri: &Uri) -> Option<Response> {
+    let query = uri.query().filter(|query| query.contains(TOKEN_PARAMETER))?;
+    let path = uri.path();
+    if !path.starts_with("/feeds/") {
+        return None;
+    }
+    let (mut token, mut others) = (None, url::form_urlencoded::Serializer::new(String::new()));
+    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        if key == TOKEN_PARAMETER {
+            token = Some(ReaderToken::new(&value).ok()?);
+        } else {
+            others.append_pair(&key, &value);
+        }
+    }
+    let token = token?;
+    let others = Some(others.finish()).filter(|others| !others.is_empty());
+    let others = others.map(|others| format!("?{others}")).unwrap_or_default();
+    // Relative, so that it is right behind a proxy that cuts off a prefix too.
+    let up = "../".repeat(path.matches('/').count().saturating_sub(1));
+    let to = format!("{up}t/{}{path}{others}", token.reveal());
+    let mut to = HeaderValue::from_str(&to).ok()?;
+    to.set_sensitive(true);
+    let mut response = (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    lock(headers);
+    Some(response)
+}
+
+/// What everything says that is for one reader: no cache shares it, nobody lists it, and no address leads on
+/// with a token in `Referer`.
+fn lock(headers: &mut HeaderMap) {
+    let fresh = headers.get(header::CACHE_CONTROL);
+    let is_unkept = fresh.is_some_and(|value| value.as_bytes().starts_with(b"no-store"));
+    if !is_unkept {
+        headers.insert(header::CACHE_CONTROL, PRIVATE);
+    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
+}
+
+/// What an answer in an audience says beside what it would say to everybody.
+fn close(headers: &mut HeaderMap, audience: &Audience) {
+    match &audience.sight {
+        Sight::Public => {}
+        Sight::Reader { is_path: true, .. } => lock(headers),
+        Sight::Reader { is_path: false, .. } => {
+            lock(headers);
+            headers.append(header::VARY, HeaderValue::from_static("Authorization"));
+        }
+        Sight::Operator => {
+            let fresh = headers.get(header::CACHE_CONTROL);
+            if fresh.is_some_and(|value| value.as_bytes().starts_with(b"public")) {
+                headers.insert(header::CACHE_CONTROL, PRIVATE);
+            }
+            headers.append(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
+        }
+    }
+}
+
+/// Around the pages that are for operators alone where the configuration says so (`server.pages`).
+pub(super) async fn pages(
+    State(room): State<SharedState>,
+    audience: Audience,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !room.pages_are_closed || !audience.is_public() || request.method() == Method::OPTIONS {
+        return next.run(request).await;
+    }
+    let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    if !audience.may_sign_in() {
+        return super::nothing_at(request.uri().path()).into_response();
+    }
+    if negotiate::prefers_html(request.headers()) {
+        let to = HeaderValue::from_str(&sign_in_address(path));
+        if let Ok(to) = to {
+            let leads = [(header::LOCATION, to), (header::CACHE_CONTROL, PRIVATE)];
+            return (StatusCode::SEE_OTHER, leads).into_response();
+        }
+    }
+    Problem::unauthorized().into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_the_first_step_below_its_path() {
+        for (path, found) in [
+            ("/t/abc/feeds/x", Some(("abc", "/feeds/x"))),
+            ("/t/abc", Some(("abc", ""))),
+            ("/t/abc?x=/y", Some(("abc", "?x=/y"))),
+            ("/t//feeds/x", Some(("", "/feeds/x"))),
+            ("/t", None),
+            ("/tt/abc", None),
+            ("/feeds/t/abc", None),
+        ] {
+            assert_eq!(token_in(path), found, "{path}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_administered_below_a_token() {
+        for (method, path, expected) in [
+            (Method::GET, "/feeds/x/about", true),
+            (Method::HEAD, "/feeds/x", true),
+            (Method::POST, "/feeds/x/about", false),
+            (Method::POST, "/websub", true),
+            (Method::GET, "/session", false),
+            (Method::GET, "/add", false),
+            (Method::GET, "/metrics", false),
+            (Method::GET, "/api/v1/feeds", false),
+            (Method::GET, "/t/other/feeds/x", false),
+        ] {
+            assert_eq!(is_for_readers(&method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_token_in_the_query_leads_to_the_path() {
+        const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+        let to = |address: &str| {
+            let leads = with_token_parameter(&address.parse().unwrap())?;
+            assert_eq!(leads.headers()[header::CACHE_CONTROL], "private, no-cache");
+            Some(leads.headers()[header::LOCATION].to_str().unwrap().to_owned())
+        };
+        let expected = format!("../t/{TOKEN}/feeds/x?as=rss&sx=sse");
+        assert_eq!(to(&format!("/feeds/x?as=rss&token={TOKEN}&sx=sse")), Some(expected));
+        let expected = format!("../../../t/{TOKEN}/feeds/x/archive/1");
+        assert_eq!(to(&format!("/feeds/x/archive/1?token={TOKEN}")), Some(expected));
+        for none in ["/feeds/x?token=short", "/feeds/x?as=rss", "/feeds/x"] {
+            assert_eq!(to(none), None, "{none}");
+        }
+        assert_eq!(to(&format!("/sup.json?token={TOKEN}")), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! Who may read private feeds. Each reader has a token, of which only its hash is kept.
+
+use super::SharedState;
+use super::client::Client;
+use super::shares::FairShares;
+use crate::model::FeedName;
+use arc_swap::ArcSwap;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
+
+/// How long the answer to a token that opens nothing is held back.
+pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
+/// How many such answers of one client are held back at a time; more are refused with 429.
+pub(super) const WRONG_TOKENS_AT_ONCE: u32 = 4;
+
+/// A reader's token, of which the hash is kept.
+#[derive(Clone, Copy)]
+pub struct ReaderKey([u8; 32]);
+
+impl ReaderKey {
+    /// The key of a token.
+    pub fn new(token: &str) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+}
+
+impl PartialEq for ReaderKey {
+    /// In constant time, so that the time tells nothing of how much was right.
+    fn eq(&self, other: &Self) -> bool {
+        bool::from(self.0.ct_eq(&other.0))
+    }
+}
+
+impl Eq for ReaderKey {}
+
+impl fmt::Debug for ReaderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReaderKey(…)")
+    }
+}
+
+/// A reader, and what the token opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReaderAccess {
+    /// What the operator calls the reader.
+    pub name: String,
+    /// The token's hash.
+    pub key: ReaderKey,
+    /// The feeds that it opens, private or not.
+    pub feeds: BTreeSet<FeedName>,
+    /// Whether it opens every private feed.
+    pub all_private: bool,
+}
+
+/// Names what one reader may see, in the keys of caches: another token or another list of feeds is another
+/// one, and nobody learns a token from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct AccessMark([u8; 16]);
+
+/// A reader whose token counts.
+#[derive(Debug)]
+pub(super) struct KnownReader {
+    access: ReaderAccess,
+    pub(super) mark: AccessMark,
+    /// Cancelled when the token is revoked, or opens other feeds.
+    pub(super) revoked: CancellationToken,
+}
+
+impl KnownReader {
+    fn new(access: ReaderAccess) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(access.key.0);
+        hash.update([u8::from(access.all_private)]);
+        for feed in &access.feeds {
+            // No name holds a NUL.
+            hash.update(feed.as_str());
+            hash.update([0]);
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        let mut mark = [0; 16];
+        mark.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        Self { access, mark: AccessMark(mark), revoked: CancellationToken::new() }
+    }
+
+    /// Whether the token opens a feed.
+    pub(super) fn opens(&self, feed: &FeedName, is_private: bool) -> bool {
+        self.access.feeds.contains(feed) || (self.access.all_private && is_private)
+    }
+
+    /// Whether the token opens a feed by its name, whatever it is.
+    pub(super) fn names(&self, feed: &FeedName) -> bool {
+        self.access.feeds.contains(feed)
+    }
+
+    /// What the operator calls the reader.
+    pub(super) fn name(&self) -> &str {
+        &self.access.name
+    }
+}
+
+/// The readers, and who guesses at their tokens.
+pub(super) struct KnownReaders {
+    all: ArcSwap<Vec<Arc<KnownReader>>>,
+    wrong: FairShares<Client>,
+}
+
+impl KnownReaders {
+    /// These.
+    pub(super) fn new(readers: Vec<ReaderAccess>) -> Self {
+        let all = readers.into_iter().map(|access| Arc::new(KnownReader::new(access))).collect();
+        Self { all: ArcSwap::from_pointee(all), wrong: FairShares::new(WRONG_TOKENS_AT_ONCE) }
+    }
+
+    /// The reader of a token. All are compared, so that the time does not tell which one it is.
+    pub(super) fn find(&self, token: &str) -> Option<Arc<KnownReader>> {
+        let all = self.all.load();
+        if all.is_empty() {
+            return None;
+        }
+        let key = ReaderKey::new(token);
+        let of = |found, reader: &Arc<KnownReader>| match reader.access.key == key {
+            true => Some(Arc::clone(reader)),
+            false => found,
+        };
+        all.iter().fold(None, of)
+    }
+
+    /// Whether there is any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.load().is_empty()
+    }
+
+    /// Takes these in the place of those before. What a reader has open ends whose token is not among
+    /// them, or opens other feeds now.
+    fn replace(&self, readers: Vec<ReaderAccess>) {
+        let before = self.all.load_full();
+        let kept = |access: &ReaderAccess| before.iter().find(|reader| reader.access == *access);
+        let new = readers.into_iter();
+        let all: Vec<Arc<KnownReader>> = new
+            .map(|access| {
+                kept(&access).map_or_else(|| Arc::new(KnownReader::new(access)), Arc::clone)
+            })
+            .collect();
+        for reader in before.iter() {
+            if !all.iter().any(|kept| Arc::ptr_eq(kept, reader)) {
+                reader.revoked.cancel();
+            }
+        }
+        self.all.store(Arc::new(all));
+    }
+
+    /// Holds back the answer to a token that opens nothing; false where the client guesses too fast.
+    pub(super) async fn hold_back(&self, client: Client) -> bool {
+        let Some(_share) = self.wrong.try_take(&client, 1) else { return false };
+        tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
+        true
+    }
+}
+
+/// The readers of a running site, for who reads the configuration again.
+#[derive(Clone)]
+pub struct SiteReaders(SharedState);
+
+impl SiteReaders {
+    pub(super) const fn new(room: SharedState) -> Self {
+        Self(room)
+    }
+
+    /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose
+    /// token is revoked. Which feeds are private is read anew as well.
+    pub fn replace(&self, readers: Vec<ReaderAccess>) {
+        self.0.readers.replace(readers);
+        self.0.directory.changed();
+        if let Some(hub) = &self.0.hub {
+            hub.check_topics();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
+        let feeds = feeds.iter().map(|feed| FeedName::new(feed).unwrap()).collect();
+        let (name, key) = (name.to_owned(), ReaderKey::new(token));
+        ReaderAccess { name, key, feeds, all_private: false }
+    }
+
+    #[test]
+    fn a_token_finds_its_reader_and_nothing_shows_it() {
+        let readers =
+            KnownReaders::new(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
+        let ann = readers.find(TOKEN).unwrap();
+        let name = |text: &str| FeedName::new(text).unwrap();
+        assert_eq!(ann.name(), "ann");
+        assert!(ann.opens(&name("a"), true) && ann.opens(&name("a"), false));
+        assert!(!ann.opens(&name("b"), true));
+        assert!(readers.find("").is_none() && readers.find(&TOKEN[1..]).is_none());
+        assert!(!format!("{ann:?}").contains("0123"));
+        let all =
+            KnownReader::new(ReaderAccess { all_private: true, ..access("all", "x", &["b"]) });
+        assert!(all.opens(&name("a"), true) && all.opens(&name("b"), false));
+        assert!(!all.opens(&name("a"), false), "what is public is not its own");
+        assert!(KnownReaders::new(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn who_keeps_the_token_keeps_what_is_open() {
+        let (ann, bob) = (access("ann", TOKEN, &["a"]), access("bob", "other", &["a"]));
+        let readers = KnownReaders::new(vec![ann.clone(), bob]);
+        let before = (readers.find(TOKEN).unwrap(), readers.find("other").unwrap());
+        readers.replace(vec![access("bob", "other", &["a", "b"]), ann]);
+        assert!(!before.0.revoked.is_cancelled() && before.1.revoked.is_cancelled());
+        assert_eq!(readers.find(TOKEN).unwrap().mark, before.0.mark);
+        assert_ne!(readers.find("other").unwrap().mark, before.1.mark, "it opens another feed");
+        readers.replace(Vec::new());
+        assert!(before.0.revoked.is_cancelled() && readers.find(TOKEN).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn guesses_are_slow() {
+        let readers = Arc::new(KnownReaders::new(vec![access("ann", TOKEN, &[])]));
+        let client = Client::at([192, 0, 2, 1].into());
+        let begun = tokio::time::Instant::now();
+        let held: Vec<_> = (0..WRONG_TOKENS_AT_ONCE)
+            .map(|_| {
+                let readers = Arc::clone(&readers);
+                tokio::spawn(async move { readers.hold_back(client).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert!(!readers.hold_back(client).await, "one too many");
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert!(readers.hold_back(Client::at([192, 0, 2, 2].into())).await, "another client");
+        for held in held {
+            assert!(held.await.unwrap());
+        }
+        assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
+    }
+}
