@@ -27,6 +27,7 @@ mod edit;
 mod error_page;
 mod event_streams;
 mod explain;
+mod feed_list;
 mod feeds;
 mod forms;
 mod html;
@@ -42,6 +43,7 @@ mod log;
 mod metrics;
 mod negotiate;
 mod observe;
+mod openapi;
 mod operator;
 mod opml;
 mod paging;
@@ -188,6 +190,7 @@ struct AppState {
     directory: Directory,
     admission: Arc<Admission>,
     about: about::FeedPages,
+    description: openapi::ApiDescription,
     shelf: Arc<RenditionCache>,
     keeping: Keeping,
     counted: Counted,
@@ -251,6 +254,7 @@ impl AppState {
             operator,
             hub,
             load,
+            description: openapi::ApiDescription::new(&site),
             site,
             proxies: Proxies::new(settings.trusted_proxies),
             unnamed_proxies: UnnamedProxies::default(),
@@ -299,7 +303,8 @@ fn routes(room: SharedState) -> Router {
         .layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
     let administration = Router::new()
         .merge(items)
-        .route("/feeds", get(admin::list))
+        .route("/feeds", get(feed_list::list).post(add::create))
+        .route("/preview", post(add::preview_address))
         .route("/subscriptions", get(hub::list))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
@@ -323,6 +328,7 @@ fn routes(room: SharedState) -> Router {
         .route("/sup.json", get(sup::document))
         .route("/events", get(event_streams::events))
         .route("/changes", get(event_streams::changes))
+        .route(openapi::ROUTE, get(openapi::document))
         .method_not_allowed_fallback(wrong_method)
         .route_layer(from_fn(request_rules::readable_anywhere));
     Router::new()

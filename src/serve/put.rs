@@ -7,7 +7,12 @@ use serde_json::{Map, Value};
 
 /// Reads a body; a mistake names its key.
 pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
-    let table = config::feed_settings(&object(body)?);
+    read_object(&object(body)?)
+}
+
+/// Reads the keys of a feed.
+pub(super) fn read_object(object: &Map<String, Value>) -> Result<PutFeed, Problem> {
+    let table = config::feed_settings(object);
     let FeedSettings { url, options, access, .. } =
         table.map_err(|(key, said)| Problem::parameter(&key, said))?;
     if url.is_none() && !options.sharing.local {

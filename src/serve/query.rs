@@ -73,6 +73,7 @@ pub(super) async fn known_only(request: Request, next: Next) -> Response {
         (&Method::POST, "/feeds/{name}/items") => &["noconflicts"],
         (&Method::GET, "/feeds/{name}/items") => &["q", "show", "page"],
         (_, "/feeds/{name}/conflicts") => &["after"],
+        (&Method::GET, "/feeds") => &["q", "show", "after", "limit"],
         (_, "/subscriptions") => &["feed"],
         _ => &[],
     };
