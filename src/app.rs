@@ -17,6 +17,7 @@ mod pull;
 mod reach;
 mod replay;
 mod retention;
+mod running;
 mod serve;
 mod space;
 mod sup;
@@ -27,7 +28,7 @@ mod translate;
 pub use compact::{CompactOptions, compact};
 pub use demo::{Demo, demo};
 pub use error::AppError;
-pub use export::{ExportOptions, export};
+pub use export::{ExportOptions, export, export_of};
 pub use gateway::{Gateway, Outside};
 pub use import::{
     ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
@@ -40,6 +41,7 @@ pub use options::{
 pub use options::{demand_public_url, public_url_of_environment};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
+pub use running::{GATEWAY_VARIABLE, GatewayOptions, RunningGateway};
 pub use serve::serve;
 pub use sup::sup;
 pub use translate::find_externals;

@@ -27,6 +27,7 @@ mod edit;
 mod error_page;
 mod event_streams;
 mod explain;
+mod export;
 mod feed_list;
 mod feeds;
 mod forms;
@@ -83,7 +84,8 @@ pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use operator::{
-    AddressPreview, FeedPreview, FoundFeed, Operator, OperatorError, Put, PutFeed, Redacted,
+    AddressPreview, ExportStream, FeedPreview, FoundFeed, Operator, OperatorError, Put, PutFeed,
+    Redacted,
 };
 
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
@@ -306,6 +308,7 @@ fn routes(room: SharedState) -> Router {
         .route("/feeds", get(feed_list::list).post(add::create))
         .route("/preview", post(add::preview_address))
         .route("/subscriptions", get(hub::list))
+        .route("/export", get(export::export))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))

@@ -2,6 +2,7 @@
 
 mod access;
 mod delete_missing;
+mod export;
 mod gather;
 mod gathered;
 mod hold;
@@ -24,7 +25,7 @@ use crate::model::{
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
-use crate::serve::{AddressPreview, Operator, OperatorError, Put, PutFeed, Redacted};
+use crate::serve::{AddressPreview, ExportStream, Operator, OperatorError, Put, PutFeed, Redacted};
 use crate::status::{
     FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
@@ -46,6 +47,8 @@ pub(super) struct AdminService {
     services: RwLock<Services>,
     /// One document of them is read at a time.
     previews: Semaphore,
+    /// One export at a time.
+    exporting: Arc<Semaphore>,
     /// Without its feeds.
     config: RwLock<Config>,
     public_url: String,
@@ -79,6 +82,7 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
+            exporting: Arc::new(Semaphore::new(1)),
             config,
             public_url,
             hub,
@@ -379,6 +383,10 @@ impl Operator for AdminService {
 
     async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         self.look_at(url).await
+    }
+
+    async fn export(&self) -> Result<ExportStream, OperatorError> {
+        self.begin_export()
     }
 
     async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {

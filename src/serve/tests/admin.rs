@@ -385,3 +385,13 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     }
     drop(held);
 }
+
+#[tokio::test]
+async fn a_key_of_a_query_is_known_to_every_method_that_reads_it() {
+    let site = Site::new();
+    assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
+    problem(site.call("HEAD", "/feeds?colour=1", "").await, 400).await;
+    for method in ["TRACE", "PATCH", "BREW"] {
+        problem(site.call(method, "/feeds?show=all", "").await, 405).await;
+    }
+}
