@@ -41,7 +41,7 @@ pub use options::{
 pub use options::{demand_public_url, public_url_of_environment};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
-pub use running::{GATEWAY_VARIABLE, GatewayOptions, RunningGateway};
+pub use running::{GatewayOptions, RunningGateway};
 pub use serve::serve;
 pub use sup::sup;
 pub use translate::find_externals;

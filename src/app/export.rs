@@ -35,7 +35,8 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
     let (file, path) = (options.file, on_disk(&config)?.path);
     if !path.is_dir() {
-        return Err(AppError::Input(format!("there is no data folder {}", path.display())));
+        let said = "of a gateway elsewhere, name its address with --gateway";
+        return Err(AppError::Input(format!("there is no data folder {}; {said}", path.display())));
     }
     if file.exists() {
         return Err(AppError::Input(format!("{} is there already; name another", file.display())));

@@ -15,12 +15,12 @@ const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 /// The longest answer that says what went wrong, in bytes.
 const PROBLEM_LIMIT: usize = 64 * 1024;
 /// The environment variable that has the address of the gateway.
-pub const GATEWAY_VARIABLE: &str = "TIDEGATE_URL";
+const VARIABLE: &str = "TIDEGATE_URL";
 
 /// Which gateway is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayOptions {
-    /// Its address; `None`: where the configuration says that it listens.
+    /// Its address; `None`: that of the environment, else where the configuration says that it listens.
     pub gateway: Option<String>,
     /// The file with the token of administration.
     pub token_file: Option<PathBuf>,
@@ -37,7 +37,9 @@ pub struct RunningGateway {
 impl RunningGateway {
     /// The gateway that the options name. Nothing is asked yet.
     pub fn find(options: &GatewayOptions) -> Result<Self, AppError> {
-        let named = options.gateway.as_deref().map(base).transpose()?;
+        let of_environment = || std::env::var(VARIABLE).ok().filter(|address| !address.is_empty());
+        let named = options.gateway.clone().or_else(of_environment);
+        let named = named.as_deref().map(base).transpose()?;
         let given = options.token_file.as_deref().map(token::read).transpose()?;
         let given = given.or_else(token::of_environment);
         if let (Some(base), Some(token)) = (&named, &given) {

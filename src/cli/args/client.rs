@@ -1,7 +1,7 @@
 //! What can be typed to a gateway that runs.
 
 use super::file;
-use crate::app::{ConfigSource, GATEWAY_VARIABLE, GatewayOptions};
+use crate::app::{ConfigSource, GatewayOptions};
 use crate::config::Overrides;
 use crate::model::FeedName;
 use clap::{Args, ValueEnum};
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The gateway")]
 pub struct GatewayArgs {
-    /// Its address [default: where the configuration says that it listens]
-    #[arg(long, value_name = "URL", env = GATEWAY_VARIABLE)]
+    /// Its address [default: TIDEGATE_URL, else where the configuration says that it listens]
+    #[arg(long, value_name = "URL")]
     pub gateway: Option<String>,
     /// A file with its admin token [default: as the gateway finds it]
     #[arg(long, value_name = "FILE")]
@@ -31,7 +31,7 @@ impl GatewayArgs {
         let path = file(self.config.as_deref());
         let overrides = Overrides { data: self.data.clone(), ..Overrides::default() };
         GatewayOptions {
-            gateway: self.gateway.clone().filter(|address| !address.is_empty()),
+            gateway: self.gateway.clone(),
             token_file: self.token_file.clone(),
             settings: ConfigSource::File { path, overrides },
         }
