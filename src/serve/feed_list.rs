@@ -70,14 +70,14 @@ impl FeedListQuery {
 
 /// The names on a page of feeds.
 #[derive(Debug, PartialEq, Eq)]
-struct FeedNames {
+struct FeedNamePage {
     names: Vec<FeedName>,
     /// How many all pages have together.
     matches: usize,
     has_more: bool,
 }
 
-impl FeedNames {
+impl FeedNamePage {
     /// Those of the names, which are in order, that are behind `after`, at most `limit`.
     fn cut(all: Vec<FeedName>, query: &FeedListQuery) -> Self {
         let matches = all.len();
@@ -129,7 +129,7 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Prob
         true => dashboard::find(room, &query.search, query.filter).await?,
         false => listing.keys().cloned().collect(),
     };
-    let page = FeedNames::cut(all, query);
+    let page = FeedNamePage::cut(all, query);
     let mut feeds = Vec::with_capacity(page.names.len());
     for status in statuses(room, query, &page).await? {
         let state = room.store.state(&status.name).await?;
@@ -147,7 +147,7 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Prob
 async fn statuses(
     room: &SharedState,
     query: &FeedListQuery,
-    page: &FeedNames,
+    page: &FeedNamePage,
 ) -> Result<Vec<FeedStatus>, Problem> {
     if *query == FeedListQuery::default() {
         return Ok(room.operator.list().await?);
@@ -172,11 +172,11 @@ mod tests {
         let name = |name: &str| FeedName::new(name).unwrap();
         let all = || ["a", "b", "c", "d"].map(name).to_vec();
         let query = FeedListQuery::read("limit=2").unwrap();
-        let first = FeedNames::cut(all(), &query);
+        let first = FeedNamePage::cut(all(), &query);
         assert_eq!((first.names.len(), first.matches, first.has_more), (2, 4, true));
         // The feed that a page ended with may be gone by then.
         let query = FeedListQuery::read("limit=2&after=b2").unwrap();
-        let rest = FeedNames::cut(all(), &query);
+        let rest = FeedNamePage::cut(all(), &query);
         assert_eq!((rest.names, rest.has_more), (["c", "d"].map(name).to_vec(), false));
         let query = FeedListQuery::read("q=X%26&show=held&limit=3").unwrap();
         let next = "/api/v1/feeds?q=x%26&show=held&limit=3&after=a";
