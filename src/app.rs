@@ -19,6 +19,7 @@ mod reach;
 mod readers;
 mod replay;
 mod retention;
+mod running;
 mod serve;
 mod service;
 mod space;
@@ -31,7 +32,7 @@ mod translate;
 pub use compact::{CompactOptions, compact};
 pub use demo::{Demo, demo};
 pub use error::AppError;
-pub use export::{ExportOptions, export};
+pub use export::{ExportOptions, export, export_of};
 pub use gateway::{Gateway, Outside};
 pub use health::{HealthOptions, health};
 pub use import::{
@@ -45,6 +46,7 @@ pub use options::{
 pub use options::{demand_public_url, public_url_of_environment};
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
+pub use running::{GatewayOptions, RunningGateway};
 pub use serve::serve;
 pub use sup::sup;
 pub use translate::find_externals;

@@ -2,12 +2,15 @@
 
 mod args;
 mod check;
+mod client;
 mod compact;
+mod documents;
 mod import;
 mod logs;
 pub mod merge;
 mod outline;
 mod pull;
+mod table;
 
 pub use args::{Cli, Command};
 pub use check::check;
@@ -65,7 +68,7 @@ fn run(command: Command) -> Result<(), AppError> {
         Command::Export(args) => {
             let options = args.export();
             let (file, is_move) = (options.file.clone(), options.is_move);
-            let carried = blocking(app::export(options))??;
+            let carried = blocking(app::export_of(options, &args.gateway.options()))??;
             import::print_export(&carried, (&file, is_move), &mut std::io::stdout().lock())
         }
         Command::Compact(args) => {
@@ -73,6 +76,20 @@ fn run(command: Command) -> Result<(), AppError> {
             compact::print(&compacted, &mut std::io::stdout().lock())
         }
         Command::Sup(args) => blocking(app::sup(args.options()))?,
+        Command::Feeds(args) => blocking(client::feeds(args))?,
+        Command::Show(args) => blocking(client::show(args))?,
+        Command::Add(args) => blocking(client::add(args))?,
+        Command::Remove(args) => blocking(client::remove(args))?,
+        Command::Poll(args) => blocking(client::poll(args))?,
+        Command::Pause(args) => blocking(client::pause(args, "pause"))?,
+        Command::Resume(args) => blocking(client::pause(args, "resume"))?,
+        Command::Hold(args) => blocking(client::hold(args))?,
+        Command::Items(args) => blocking(client::items(args))?,
+        Command::Conflicts(args) => blocking(client::conflicts(args))?,
+        Command::Completions(args) => {
+            documents::completions(args.shell, &mut std::io::stdout().lock())
+        }
+        Command::Man(args) => documents::man(args.into.as_deref(), &mut std::io::stdout().lock()),
         Command::Merge(args) => {
             let merged = merge::merge(&args.local, &args.incoming, &mut std::io::stdout().lock());
             merged.map_err(|error| match error {

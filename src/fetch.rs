@@ -1,6 +1,6 @@
 //! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
 //! one asks whether a page is there, from [`AskRequest`] to [`PageAnswer`]; a third calls hubs and
-//! callbacks, from [`CallRequest`] to [`Called`].
+//! callbacks, from [`CallRequest`] to [`Called`]. [`ApiClient`] asks the API of a gateway that runs.
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
 //! checked, names are resolved to admitted addresses only, and those are what is connected to.
@@ -9,6 +9,7 @@
 
 mod access;
 mod address;
+mod api;
 mod ask;
 mod body;
 mod call;
@@ -28,6 +29,7 @@ mod resolver;
 
 pub use access::{RequestAccess, find_secret};
 pub use address::NonPublicKind;
+pub use api::{ApiAnswer, ApiClient, ApiRequest};
 pub use ask::{AskRequest, PageAnswer};
 pub use call::{CallBody, CallRequest, Called};
 pub use challenge::ChallengeService;

@@ -30,7 +30,9 @@ mod edit;
 mod error_page;
 mod event_streams;
 mod explain;
+mod export;
 mod feed_form;
+mod feed_list;
 mod feeds;
 mod forms;
 mod html;
@@ -47,6 +49,7 @@ mod log;
 mod metrics;
 mod negotiate;
 mod observe;
+mod openapi;
 mod operator;
 mod opml;
 mod paging;
@@ -90,8 +93,8 @@ pub use hub::{HubError, HubService, HubTotals};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use operator::{
-    AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, Operator,
-    OperatorError, Put, PutFeed, Redacted,
+    AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
+    Operator, OperatorError, Put, PutFeed, Redacted,
 };
 
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
@@ -226,6 +229,7 @@ struct AppState {
     directory: Arc<Directory>,
     admission: Arc<Admission>,
     about: about::FeedPages,
+    description: openapi::ApiDescription,
     shelf: Arc<RenditionCache>,
     counted: Counted,
     contested: Contested,
@@ -298,6 +302,7 @@ impl AppState {
             operator,
             hub,
             load,
+            description: openapi::ApiDescription::new(&site),
             site,
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
@@ -348,9 +353,11 @@ fn administration(room: &SharedState) -> Router<SharedState> {
         .layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
     let administration = Router::new()
         .merge(items)
-        .route("/feeds", get(admin::list))
+        .route("/feeds", get(feed_list::list).post(add::create))
+        .route("/preview", post(add::preview_address))
         .route("/subscriptions", get(hub::list))
         .route("/import", post(import_list::post).layer(DefaultBodyLimit::max(LIST_LIMIT)))
+        .route("/export", get(export::export))
         .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
@@ -418,6 +425,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .route("/sup.json", get(sup::document))
         .route("/events", get(event_streams::events))
         .route("/changes", get(event_streams::changes))
+        .route(openapi::ROUTE, get(openapi::document))
         .method_not_allowed_fallback(wrong_method)
         .route_layer(from_fn(request_rules::readable_anywhere));
     let site = Router::new()

@@ -21,6 +21,13 @@ pub enum AppError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The gateway that runs does not do it; in its words.
+    #[error("{said}")]
+    Refused {
+        /// The status of its answer.
+        status: u16,
+        said: String,
+    },
     /// Whoever read what it prints reads no further, as `head` does: there is nothing to tell.
     #[error("standard output was closed")]
     OutputClosed,
@@ -49,7 +56,8 @@ impl AppError {
         match self {
             Self::OutputClosed => 0,
             Self::Config(_) | Self::Input(_) => 2,
-            Self::Run { .. } | Self::NotBuilt { .. } => 1,
+            Self::Refused { status, .. } if is_input(*status) => 2,
+            Self::Refused { .. } | Self::Run { .. } | Self::NotBuilt { .. } => 1,
         }
     }
 
@@ -71,6 +79,11 @@ impl AppError {
     }
 }
 
+/// Whether a status blames what was typed or configured, and not how things are just now.
+const fn is_input(status: u16) -> bool {
+    matches!(status, 400 | 401 | 403 | 404 | 405 | 413 | 415 | 422)
+}
+
 /// The most causes behind an error that are shown.
 const CAUSES_SHOWN: usize = 8;
 
@@ -89,6 +102,8 @@ mod tests {
         assert_eq!(closed.exit_status(), 0);
         assert_eq!(AppError::output(io::Error::other("full")).exit_status(), 1);
         assert_eq!(AppError::run("x", io::Error::other("y")).exit_status(), 1);
+        let refused = |status| AppError::Refused { status, said: "no".into() }.exit_status();
+        assert_eq!([400, 401, 404, 409, 503].map(refused), [2, 2, 2, 1, 1]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! `tidegate export FILE`: the whole state of a gateway in one file.
+//! `tidegate export FILE`: the whole state of a gateway in one file, whether it runs or not.
 
 use super::import::{ImportedState, LeftOutCredentials, on_disk, open_to_copy};
-use super::{AppError, ConfigSource};
+use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
 use crate::clock::{Clock, SystemClock};
-use crate::store::portable::{ExportHead, ExportWriter, PortableError};
-use crate::store::{CommitError, MovedAway, Store};
+use crate::store::portable::{ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError};
+use crate::store::{CommitError, MovedAway, Store, StoreError};
+use http::Method;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -34,12 +35,20 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
     let (file, path) = (options.file, on_disk(&config)?.path);
     if !path.is_dir() {
-        return Err(AppError::Input(format!("there is no data folder {}", path.display())));
+        let said = "of a gateway elsewhere, name its address with --gateway";
+        return Err(AppError::Input(format!("there is no data folder {}; {said}", path.display())));
     }
     if file.exists() {
         return Err(AppError::Input(format!("{} is there already; name another", file.display())));
     }
-    let store = open_to_copy(&config, !options.is_move).await?;
+    let opened = open_to_copy(&config, !options.is_move).await;
+    let store = opened.map_err(|error| match options.is_move && is_in_use(&error) {
+        true => AppError::run(
+            "a gateway is running with this store; stop it first, for what it does after a move would be lost",
+            error,
+        ),
+        false => error,
+    })?;
     let written = write_named(store.as_ref(), &file, options.is_move).await;
     let sealed = match written {
         Ok(carried) if options.is_move => seal(store.as_ref(), &file).await.map(|()| carried),
@@ -121,28 +130,131 @@ fn create(path: &Path) -> std::io::Result<File> {
 }
 
 async fn write(store: &dyn Store, file: &Path, is_move: bool) -> Result<ImportedState, AppError> {
-    let failed = |error: PortableError| AppError::run("the state could not be written", error);
-    let to = create(file).map_err(|error| failed(error.into()))?;
+    let to = create(file).map_err(|error| unwritten(error.into()))?;
+    let written = write_to(store, BufWriter::new(to), is_move).await?;
+    let (totals, left_out) = (written.totals, written.left_out);
+    let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
+    let synced = synced.and_then(|to| to.sync_all().and_then(|()| to.metadata()));
+    let bytes = synced.map_err(|error| unwritten(error.into()))?.len();
+    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
+}
+
+fn unwritten(error: PortableError) -> AppError {
+    AppError::run("the state could not be written", error)
+}
+
+/// What was written, and where to.
+pub(super) struct WrittenState<W> {
+    totals: ExportTotals,
+    left_out: LeftOutCredentials,
+    to: W,
+}
+
+/// Writes everything that a store keeps, without the credentials of feeds. The store goes on meanwhile.
+pub(super) async fn write_to<W: Write + Send + 'static>(
+    store: &dyn Store,
+    to: W,
+    is_move: bool,
+) -> Result<WrittenState<W>, AppError> {
     let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
     let head = ExportHead { endpoint, sup_ids, is_move };
     let (sender, mut pieces) = mpsc::channel(WAITING);
     let writing = tokio::task::spawn_blocking(move || {
-        let mut writer = ExportWriter::new(BufWriter::new(to), head)?;
+        let mut writer = ExportWriter::new(to, head)?;
         let mut left_out = LeftOutCredentials::default();
         while let Some(mut piece) = pieces.blocking_recv() {
             left_out.note(&mut piece);
             writer.put(piece)?;
         }
-        let (totals, to) = writer.finish()?;
-        let to = to.into_inner().map_err(|error| PortableError::Io(error.into_error()))?;
-        to.sync_all()?;
-        Ok::<_, PortableError>((totals, to.metadata()?.len(), left_out))
+        Ok::<_, PortableError>((writer, left_out))
     });
     let carried = store.export(sender).await;
     let written = writing.await;
     carried.map_err(|error| AppError::run("the state could not be read", error))?;
     let written =
         written.map_err(|error| AppError::run("the state could not be written", error))?;
-    let (totals, bytes, left_out) = written.map_err(failed)?;
-    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
+    let (writer, left_out) = written.map_err(unwritten)?;
+    // Only what was handed over whole gets its end.
+    let finishing = tokio::task::spawn_blocking(move || writer.finish()).await;
+    let finished =
+        finishing.map_err(|error| AppError::run("the state could not be written", error));
+    let (totals, to) = finished?.map_err(unwritten)?;
+    Ok(WrittenState { totals, left_out, to })
+}
+
+/// Writes the state of the store in the folder; where a gateway that runs has it, that gateway is asked, and also
+/// where one is named.
+pub async fn export_of(
+    options: ExportOptions,
+    gateway: &GatewayOptions,
+) -> Result<ImportedState, AppError> {
+    if options.is_move {
+        return export(options).await;
+    }
+    if gateway.gateway.is_some() {
+        return export_running(&options.file, gateway).await;
+    }
+    match export(options.clone()).await {
+        Err(error) if is_in_use(&error) => {
+            let asked = export_running(&options.file, gateway).await;
+            asked.map_err(|error| {
+                AppError::run("the gateway that runs with this store was asked for it", error)
+            })
+        }
+        done => done,
+    }
+}
+
+/// Whether the store is another process's.
+fn is_in_use(error: &AppError) -> bool {
+    let AppError::Run { source, .. } = error else { return false };
+    matches!(source.downcast_ref(), Some(StoreError::InUse { .. }))
+}
+
+/// Has a gateway that runs hand its state over. The file gets its name once it is proved whole.
+async fn export_running(file: &Path, gateway: &GatewayOptions) -> Result<ImportedState, AppError> {
+    if file.exists() {
+        return Err(AppError::Input(format!("{} is there already; name another", file.display())));
+    }
+    let gateway = RunningGateway::find(gateway)?;
+    let mut answer = gateway.open(Method::GET, ("/export", &[]), None).await?;
+    let new = beside(file);
+    let taking = async {
+        let mut to = create(&new).map_err(|error| unwritten(error.into()))?;
+        while let Some(chunk) = answer.chunk().await.map_err(|error| gateway.unreached(error))? {
+            to.write_all(&chunk).map_err(|error| unwritten(error.into()))?;
+        }
+        to.sync_all().map_err(|error| unwritten(error.into()))?;
+        let whole = prove(new.clone()).await?;
+        std::fs::rename(&new, file)
+            .map_err(|error| AppError::run("the file could not be given its name", error))?;
+        Ok::<_, AppError>(whole)
+    };
+    let taken = taking.await.inspect_err(|_| drop(std::fs::remove_file(&new)))?;
+    // That the name is durable as well cannot be had everywhere.
+    let _ = sync_folder(file);
+    Ok(taken)
+}
+
+/// Reads a file from beginning to end, and says what is in it.
+async fn prove(file: PathBuf) -> Result<ImportedState, AppError> {
+    let failed = "the file is not whole";
+    let reading = tokio::task::spawn_blocking(move || {
+        let from = File::open(file)?;
+        let bytes = from.metadata()?.len();
+        let mut reader = ExportReader::open(from)?;
+        let mut left_out = LeftOutCredentials::default();
+        while let Some(mut piece) = reader.next_piece()? {
+            left_out.note(&mut piece);
+        }
+        let totals = reader.totals();
+        Ok::<_, PortableError>(ImportedState {
+            feeds: totals.feeds,
+            items: totals.items,
+            bytes,
+            left_out,
+        })
+    });
+    let read = reading.await.map_err(|error| AppError::run(failed, error))?;
+    read.map_err(|error| AppError::run(failed, error))
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod delete_missing;
+mod export;
 mod gather;
 mod gathered;
 mod hold;
@@ -26,7 +27,9 @@ use crate::model::{
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
-use crate::serve::{AddressPreview, ImportedList, Operator, OperatorError, Put, PutFeed, Redacted};
+use crate::serve::{
+    AddressPreview, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed, Redacted,
+};
 use crate::status::{
     FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
@@ -48,6 +51,8 @@ pub(super) struct AdminService {
     services: RwLock<Services>,
     /// One document of them is read at a time.
     previews: Semaphore,
+    /// One export at a time.
+    exporting: Arc<Semaphore>,
     /// Without its feeds.
     config: RwLock<Config>,
     public_url: String,
@@ -81,6 +86,7 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
+            exporting: Arc::new(Semaphore::new(1)),
             config,
             public_url,
             hub,
@@ -341,6 +347,10 @@ impl Operator for AdminService {
         rearrange: bool,
     ) -> Result<ImportedList, OperatorError> {
         self.add_list(list, rearrange).await
+    }
+
+    async fn export(&self) -> Result<ExportStream, OperatorError> {
+        self.begin_export()
     }
 
     async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {

@@ -86,10 +86,8 @@ impl PublisherLink {
     fn new(given: &Url) -> Result<Self, AppError> {
         // The operator named this host and port, so that links to it are followed wherever it is;
         // all others pass the guard as anybody's.
-        let host = given.host_str().unwrap_or_default().to_owned();
-        let port = given.port_or_known_default().unwrap_or_default();
         let settings = FetchSettings {
-            allow_private: AllowPrivate::Only([(host, port)].into()),
+            allow_private: AllowPrivate::host_of(given),
             ..FetchSettings::default()
         };
         let fetch = fetch::services(settings)

@@ -14,7 +14,6 @@ use crate::poll::{Question, SupError};
 use crate::sup::{Follower, FollowerStatus, SupDocument};
 use names::FeedNames;
 use serde_json::json;
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 use url::Url;
@@ -71,11 +70,8 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
 
 /// The client: any address that it is given, and elsewhere public ones only (CONTRACT, Command line).
 fn client(url: &Url) -> Result<Fetch, AppError> {
-    let given = url.host_str().zip(url.port_or_known_default());
-    let given: BTreeSet<_> =
-        given.map(|(host, port)| (host.to_owned(), port)).into_iter().collect();
     let settings =
-        FetchSettings { allow_private: AllowPrivate::Only(given), ..FetchSettings::default() };
+        FetchSettings { allow_private: AllowPrivate::host_of(url), ..FetchSettings::default() };
     fetch::services(settings)
         .map(|services| services.fetch)
         .map_err(|error| AppError::run("the HTTP client could not be made", error))

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The environment variable that has the token where the file has none.
-const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
+pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 /// The file in the data folder that a random token is written to.
 const FILE: &str = "admin-token";
 /// Random bytes of a token that is made here.
@@ -52,8 +52,25 @@ pub(super) fn changed(
     admin_token(setting, &now.store.path, keeps).map(Some)
 }
 
+/// The token of a gateway that runs, for who asks it; `None` where nothing says it. Nothing is made.
+pub(super) fn known_token(
+    configured: &AdminTokenSetting,
+    data: &Path,
+) -> Result<Option<String>, AppError> {
+    match configured {
+        AdminTokenSetting::Here(token) => Ok(Some(token.reveal().to_owned())),
+        AdminTokenSetting::File(path) => read(path).map(Some),
+        AdminTokenSetting::Unset => match of_environment() {
+            Some(token) => Ok(Some(token)),
+            None => {
+                Some(data.join(FILE)).filter(|path| path.exists()).map(|p| read(&p)).transpose()
+            }
+        },
+    }
+}
+
 /// The token of the environment; an empty one is none.
-fn of_environment() -> Option<String> {
+pub(super) fn of_environment() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|token| !token.is_empty())
 }
 
@@ -106,7 +123,8 @@ fn random_token(bytes: usize) -> Result<String, AppError> {
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
-fn read(path: &Path) -> Result<String, AppError> {
+/// The token in a file.
+pub(super) fn read(path: &Path) -> Result<String, AppError> {
     let wrong = |error| {
         AppError::run(
             format!("the administration token cannot be read from {}", path.display()),

@@ -1,5 +1,7 @@
 //! What can be typed.
 
+pub mod client;
+
 use crate::app::{
     CompactOptions, ConfigSource, DemoOptions, ExportOptions, HealthOptions, ImportOptions,
     PullOptions, ReplayOptions, ServeOptions, SupOptions, rule_names,
@@ -8,6 +10,10 @@ use crate::config::{Overrides, WebError, duration, feed_address, public_address}
 use crate::model::Without;
 use crate::pull::PullLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use client::{
+    AddArgs, FeedArgs, FeedsArgs, GatewayArgs, HoldArgs, ItemsArgs, NamesArgs, RemoveArgs,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,12 +54,36 @@ pub enum Command {
     Sup(SupArgs),
     /// Add the feeds of a subscription list, or bring in the state of a gateway; none may be running
     Import(ImportArgs),
-    /// Write the whole state of a gateway that is not running to one file
+    /// Write the whole state of a gateway to one file, whether it runs or not
     Export(ExportArgs),
     /// Write the store of a gateway that is not running anew, without what was redacted or pruned
     Compact(CompactArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
+    /// List the feeds of the gateway that runs, and how they stand
+    Feeds(FeedsArgs),
+    /// Say all that is known of a feed
+    Show(FeedArgs),
+    /// Add a feed by the address of its site or its own
+    Add(AddArgs),
+    /// Remove a feed: its address answers 410 from then on
+    Remove(RemoveArgs),
+    /// Poll feeds now
+    Poll(NamesArgs),
+    /// Stop polling feeds, which are served as they are
+    Pause(NamesArgs),
+    /// Go on polling feeds that were paused
+    Resume(NamesArgs),
+    /// Decide about a held document
+    Hold(HoldArgs),
+    /// List the items of a feed, the newest first
+    Items(ItemsArgs),
+    /// List the items of a feed that have unresolved conflicts
+    Conflicts(FeedArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands
+    Man(ManArgs),
 }
 
 /// How logs are written.
@@ -276,8 +306,11 @@ impl SupArgs {
 /// `tidegate import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
+    /// The file with the state, or a subscription list (OPML)
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
     #[command(flatten)]
-    store: StoreArgs,
+    folder: FolderArgs,
     /// Of a subscription list: let it say the folder, name and order of its feeds, also of those that
     /// have a place already
     #[arg(long)]
@@ -287,16 +320,19 @@ pub struct ImportArgs {
 impl ImportArgs {
     /// What an import is asked to do.
     pub fn import(self) -> ImportOptions {
-        let (file, settings) = self.store.parts();
-        ImportOptions { file, settings, rearrange: self.rearrange }
+        let settings = self.folder.settings();
+        ImportOptions { file: self.file, settings, rearrange: self.rearrange }
     }
 }
 
 /// `tidegate export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
+    /// The file; there must be none of that name
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
     #[command(flatten)]
-    store: StoreArgs,
+    pub gateway: GatewayArgs,
     /// Move the state: the data folder is sealed, and the gateway goes on where the file is imported, as
     /// if it had never stopped
     #[arg(long = "move")]
@@ -305,25 +341,9 @@ pub struct ExportArgs {
 
 impl ExportArgs {
     /// What an export is asked to do.
-    pub fn export(self) -> ExportOptions {
-        let (file, settings) = self.store.parts();
-        ExportOptions { file, settings, is_move: self.is_move }
-    }
-}
-
-/// What is the same of `tidegate export` and `tidegate import`.
-#[derive(Debug, Args)]
-pub struct StoreArgs {
-    /// The file with the state; for an import a subscription list (OPML) as well
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    #[command(flatten)]
-    folder: FolderArgs,
-}
-
-impl StoreArgs {
-    fn parts(self) -> (PathBuf, ConfigSource) {
-        (self.file, self.folder.settings())
+    pub fn export(&self) -> ExportOptions {
+        let settings = self.gateway.options().settings;
+        ExportOptions { file: self.file.clone(), settings, is_move: self.is_move }
     }
 }
 
@@ -358,6 +378,22 @@ impl FolderArgs {
         let overrides = Overrides { data: self.data, ..Overrides::default() };
         ConfigSource::File { path, overrides }
     }
+}
+
+/// `tidegate completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// `tidegate man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write a page for each command to this folder
+    #[arg(long, value_name = "DIR")]
+    pub into: Option<PathBuf>,
 }
 
 /// `tidegate merge`.

@@ -1,6 +1,7 @@
 //! What `tidegate import` and `tidegate export` print: what could not be taken, by line, and a
 //! summary.
 
+use super::table::plain;
 use crate::app::{AppError, Imported, ImportedState, LeftOutCredentials};
 use crate::model::{ListPlace, counted};
 use std::io::Write;
@@ -120,11 +121,6 @@ fn left_out_words(left_out: &LeftOutCredentials, todo: &str) -> String {
 fn write(words: &str, out: &mut dyn Write) -> Result<(), AppError> {
     let written = out.write_all(words.as_bytes()).and_then(|()| out.flush());
     written.map_err(AppError::output)
-}
-
-/// A line fit for a terminal: no control characters.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(super) struct ClientForRequest {
 }
 
 impl Core {
-    fn new(settings: FetchSettings) -> Result<Self, FetchError> {
+    pub(super) fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         // Whoever was first wins; any provider does.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let maker = ClientMaker::new(&settings)?;

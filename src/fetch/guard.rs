@@ -104,6 +104,12 @@ impl Refusal {
 }
 
 impl AllowPrivate {
+    /// Allows the host of an address that a person gave.
+    pub fn host_of(url: &Url) -> Self {
+        let given = url.host_str().map(plain).zip(url.port_or_known_default());
+        Self::Only(given.into_iter().collect())
+    }
+
     /// Allows the hosts of a list of `host:port`.
     pub fn only<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, Refusal> {
         let mut hosts = BTreeSet::new();

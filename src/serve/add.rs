@@ -1,18 +1,21 @@
-//! `/add`: a feed is added by the address of its site or its own, after a look at what it would be.
+//! `/add`: a feed is added by the address of its site or its own, after a look at what it would be. The same
+//! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
 use super::address::shown;
+use super::edit::whole;
 use super::forms::{self, SentForm};
 use super::operator::{AddressPreview, FeedPreview, FoundFeed, PutFeed};
 use super::problem::Problem;
 use super::session::sign_in_address;
-use super::{REQUEST_BODY_LIMIT, SharedState, admin, html};
+use super::{REQUEST_BODY_LIMIT, SharedState, admin, html, put};
 use crate::model::{FeedAccess, FeedName, FeedOptions};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
+use serde_json::{Value, json};
 
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
@@ -76,7 +79,20 @@ fn completed(typed: &str) -> String {
     if has_scheme { rest.to_owned() } else { format!("https://{rest}") }
 }
 
+/// What is at an address; of a feed, also the name that it gets where nobody chooses one.
+enum SeenAddress {
+    Page(Vec<FoundFeed>),
+    Feed(Box<FeedPreview>, FeedName),
+}
+
 async fn look(room: &SharedState, address: &str) -> Result<Markup, Problem> {
+    Ok(match look_at(room, address).await? {
+        SeenAddress::Page(found) => choose(address, &found),
+        SeenAddress::Feed(feed, name) => preview(&feed, &name),
+    })
+}
+
+async fn look_at(room: &SharedState, address: &str) -> Result<SeenAddress, Problem> {
     if address.len() > ADDRESS_LIMIT {
         return Err(Problem::parameter(
             "url",
@@ -84,19 +100,15 @@ async fn look(room: &SharedState, address: &str) -> Result<Markup, Problem> {
         ));
     }
     Ok(match room.operator.preview(address).await? {
-        AddressPreview::Page(found) => choose(address, &found),
+        AddressPreview::Page(found) => SeenAddress::Page(found),
         AddressPreview::Feed(feed) => {
             let name = room.operator.name_for(&feed.url).await?;
-            preview(&feed, &name)
+            SeenAddress::Feed(Box::new(feed), name)
         }
     })
 }
 
 async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, Problem> {
-    let name = match name {
-        "" => room.operator.name_for(address).await?,
-        name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
-    };
     let put = PutFeed {
         url: address.to_owned(),
         options: FeedOptions::default(),
@@ -105,8 +117,76 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         access: FeedAccess::default(),
         private: None,
     };
+    add_new(room, put, name).await
+}
+
+/// Adds a feed under a new name, one made of its address where none is chosen.
+async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedName, Problem> {
+    let name = match name {
+        "" => room.operator.name_for(&put.url).await?,
+        name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
+    };
+    let put = PutFeed { must_be_new: true, ..put };
     admin::put_feed(room, &name, put).await?;
     Ok(name)
+}
+
+/// `POST /api/v1/feeds`: adds a feed under a name of its own, with the keys of a `PUT` and perhaps a `name`.
+pub(super) async fn create(
+    State(room): State<SharedState>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let mut object = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
+    let name = text(object.remove("name"), "name")?;
+    let name = add_new(&room, put::settings(&object)?, &name).await?;
+    admin::created(&room, &name).await
+}
+
+/// `POST /api/v1/preview`: what is at the `url` in the body. Nothing is added.
+pub(super) async fn preview_address(
+    State(room): State<SharedState>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let mut object = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
+    let typed = text(object.remove("url"), "url")?;
+    if let Some(key) = object.keys().next() {
+        return Err(put::unknown_key(key));
+    }
+    if typed.is_empty() {
+        return Err(Problem::parameter("url", "url, the address to look at, is missing"));
+    }
+    let address = completed(&typed);
+    let described = match look_at(&room, &address).await? {
+        SeenAddress::Page(found) => {
+            let found = found.iter().map(|feed| json!({ "url": feed.url, "title": feed.title }));
+            let found: Vec<Value> = found.collect();
+            json!({ "kind": "page", "url": address, "feeds": found })
+        }
+        SeenAddress::Feed(feed, name) => {
+            let entries = feed.titles.iter();
+            let first = entries.map(|(title, time)| json!({ "title": title, "time": time }));
+            json!({
+                "kind": "feed",
+                "url": feed.url,
+                "name": name,
+                "format": feed.format,
+                "title": feed.title,
+                "entries": feed.entries,
+                "first_entries": first.collect::<Vec<_>>(),
+                "remarks": feed.remarks,
+            })
+        }
+    };
+    Ok(admin::answer(StatusCode::OK, described))
+}
+
+/// The text of a key; empty where it is absent.
+fn text(value: Option<Value>, key: &str) -> Result<String, Problem> {
+    match value {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(Problem::parameter(key, format!("{key} is a text"))),
+    }
 }
 
 fn address_form(typed: &str, is_first: bool) -> Markup {

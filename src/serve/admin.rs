@@ -28,9 +28,6 @@ use std::sync::Arc;
 /// How many events of a feed or an item are shown.
 pub(super) const EVENTS_SHOWN: usize = 100;
 
-/// What a feed takes that is listed, in bytes.
-const ROW: u64 = 4 * 1024;
-
 /// The longest reason for a redaction, in bytes.
 const REASON_LIMIT: usize = 500;
 
@@ -41,49 +38,8 @@ const REDACTION_LEAVES: &str = "what is served and kept has the text no more; it
 
 pub(super) type RequestJson = Result<Bytes, BytesRejection>;
 
-/// `GET /api/v1/feeds`.
-pub(super) async fn list(
-    State(room): State<SharedState>,
-    client: Client,
-) -> Result<Response, Problem> {
-    let cost = list_cost(&room).await?;
-    let telling = Arc::clone(&room);
-    let work = Work::of_all(WorkKind::Standing);
-    let listed = async move { listed(&telling).await };
-    Ok(answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
-}
-
-/// What telling how all feeds stand takes: a row of each, and the largest of the ledgers that something waits
-/// in, which are read one after the other.
-async fn list_cost(room: &SharedState) -> Result<u64, Problem> {
-    let (mut rows, mut ledger) = (0_u64, 0_u64);
-    for record in room.directory.listing().await?.values() {
-        rows = rows.saturating_add(ROW);
-        let Some(state) = room.store.state(&record.name).await? else { continue };
-        if state.next_decision_at.is_some() {
-            let items = u64::from(state.living) + u64::from(state.tombstones);
-            let work = Work::new(&record.name, WorkKind::Ledger);
-            ledger = ledger.max(room.admission.cost_of(&work, items));
-        }
-    }
-    Ok(rows.saturating_add(ledger))
-}
-
-async fn listed(room: &SharedState) -> Result<Value, Problem> {
-    let mut feeds = Vec::new();
-    let listing = room.directory.listing().await?;
-    for status in room.operator.list().await? {
-        let state = room.store.state(&status.name).await?;
-        let contested = room.contested.count(&status.name).await?;
-        let record = listing.get(&status.name).map(|record| &**record);
-        let told = json::feed(&status, record, state.as_ref(), contested);
-        feeds.push(json::with(told, tick_lead(room, state.as_ref())));
-    }
-    Ok(json!({ "feeds": feeds }))
-}
-
 /// By how many seconds a feed's tick is ahead of the clock, where that is much.
-fn tick_lead(room: &SharedState, state: Option<&FeedState>) -> Value {
+pub(super) fn tick_lead(room: &SharedState, state: Option<&FeedState>) -> Value {
     let lead = status::tick_lead(state.and_then(|state| state.tick), room.clock.now());
     json!({ "tick_lead": lead.map(|lead| lead.as_secs()) })
 }
@@ -196,15 +152,17 @@ pub(super) async fn put(
     let name = name.map_err(unreadable)?.0;
     let name = FeedName::new(&name).map_err(|e| Problem::parameter("name", e.to_string()))?;
     let wanted = put::read(&whole(body, REQUEST_BODY_LIMIT)?)?;
-    let status = match put_feed(&room, &name, wanted).await? {
-        Put::Created => StatusCode::CREATED,
-        Put::Changed => StatusCode::OK,
-    };
-    let mut response = answer(status, feed_json(&room, &name).await?);
-    if status == StatusCode::CREATED {
-        let at = room.site.at(&format!("{API}/feeds/{name}"));
-        add(response.headers_mut(), header::LOCATION, &at);
+    match put_feed(&room, &name, wanted).await? {
+        Put::Created => created(&room, &name).await,
+        Put::Changed => Ok(answer(StatusCode::OK, feed_json(&room, &name).await?)),
     }
+}
+
+/// The answer about a feed that was just added.
+pub(super) async fn created(room: &SharedState, name: &FeedName) -> Result<Response, Problem> {
+    let mut response = answer(StatusCode::CREATED, feed_json(room, name).await?);
+    let at = room.site.at(&format!("{API}/feeds/{name}"));
+    add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
 }
 

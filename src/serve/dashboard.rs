@@ -7,6 +7,7 @@ mod recent;
 mod spark;
 mod table;
 
+pub(super) use list::FeedFilter;
 pub(super) use recent::{pill, recent};
 
 use self::list::{DashboardQuery, ListTotals, OverviewFeed, PAGE};
@@ -19,7 +20,7 @@ use super::probes::ticks_ahead;
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session};
-use crate::model::{Event, FeedStanding};
+use crate::model::{Event, FeedName, FeedStanding};
 use crate::store::StoreStop;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -123,6 +124,22 @@ async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed
     }
     placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)
+}
+
+/// The names of the feeds that are looked for, in their order; without a filter also those that were deleted.
+pub(super) async fn find(
+    room: &AppState,
+    search: &str,
+    filter: Option<FeedFilter>,
+) -> Result<Vec<FeedName>, Problem> {
+    let feeds = listed(room, &Audience::operator(room)).await?;
+    let is_found = |feed: &&OverviewFeed| {
+        filter.is_none_or(|filter| filter.admits(feed)) && feed.contains(search)
+    };
+    let mut names: Vec<FeedName> =
+        feeds.iter().filter(is_found).map(|feed| feed.name.clone()).collect();
+    names.sort();
+    Ok(names)
 }
 
 async fn made(

@@ -135,7 +135,7 @@ pub(super) fn whole(
     asked: &HeaderMap,
     media_type: &'static str,
     cache_control: &'static str,
-    document: &'static str,
+    document: impl Into<Bytes>,
 ) -> Response {
     let body = &EncodedBody::new(document, None);
     let mut headers = HeaderMap::new();

@@ -8,6 +8,8 @@ use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::io;
+use tokio::sync::mpsc;
 
 /// What administration asks of the side that polls. A double stands in for it in tests.
 #[async_trait]
@@ -79,6 +81,9 @@ pub trait Operator: Send + Sync + 'static {
     /// Stops polling a feed, which is served as it is, or goes on with it. Durable on return.
     async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError>;
 
+    /// Begins to hand over the whole state of the gateway, which goes on meanwhile; one at a time.
+    async fn export(&self) -> Result<ExportStream, OperatorError>;
+
     /// Decides about a held document.
     async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError>;
 
@@ -96,6 +101,9 @@ pub trait Operator: Send + Sync + 'static {
     /// Takes in a push of a hub, with the value of `X-Hub-Signature`.
     async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult;
 }
+
+/// The bytes of a file with the state of the gateway, piece by piece. It is whole where it ends without an error.
+pub type ExportStream = mpsc::Receiver<io::Result<Bytes>>;
 
 /// Why an administration action was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -68,11 +68,18 @@ impl<'q> Query<'q> {
 pub(super) async fn known_only(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let path = route.and_then(|route| route.strip_prefix(super::API)).unwrap_or_default();
-    let known: &[&str] = match (request.method(), path) {
+    let method = match request.method() {
+        &Method::HEAD => &Method::GET,
+        method @ (&Method::GET | &Method::POST | &Method::PUT | &Method::DELETE) => method,
+        // Nothing is there for it, which is said first.
+        _ => return next.run(request).await,
+    };
+    let known: &[&str] = match (method, path) {
         (&Method::DELETE, "/feeds/{name}") => &["purge"],
         (&Method::POST, "/feeds/{name}/items") => &["noconflicts"],
         (&Method::GET, "/feeds/{name}/items") => &["q", "show", "page"],
         (_, "/feeds/{name}/conflicts") => &["after"],
+        (&Method::GET, "/feeds") => &["q", "show", "after", "limit"],
         (_, "/subscriptions") => &["feed"],
         (_, "/import") => &["rearrange"],
         _ => &[],

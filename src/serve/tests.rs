@@ -14,6 +14,7 @@ mod golden;
 mod headers;
 mod large;
 mod metrics;
+mod openapi;
 mod pages;
 mod people;
 mod ready;

@@ -48,7 +48,9 @@ use self::committer::{CommitGroup, Committer};
 use self::published::Published;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
+use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
+use super::portable::ExportRecord;
 use super::{Epoch, FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
@@ -140,6 +142,34 @@ impl StorePlace for Nowhere {
 }
 
 impl EmbeddedStore {
+    /// Hands a feed over at one revision; whether its pieces are still taken. An error where it was purged, since
+    /// what was handed over of it lacks its end.
+    async fn export_feed(
+        &self,
+        name: &FeedName,
+        to: &mpsc::Sender<ExportRecord>,
+    ) -> Result<bool, StoreError> {
+        let (taker, blocks) = (to.clone(), self.inner.blocks);
+        let handed = self.inner.of_feed(name, move |records, feed, state| {
+            let mut waiting = Vec::new();
+            let told = transfer::feed(records, feed, state, &mut |piece| {
+                if blocks {
+                    return taker.blocking_send(piece).map_err(|_| ExportAbandoned);
+                }
+                // Nobody blocks the thread of others.
+                waiting.push(piece);
+                Ok(())
+            })?;
+            Ok(Some((waiting, told.is_err())))
+        });
+        let handed = handed.await?;
+        let (waiting, mut is_abandoned) = handed.ok_or_else(|| transfer::purged(name))?;
+        for piece in waiting {
+            is_abandoned |= to.send(piece).await.is_err();
+        }
+        Ok(!is_abandoned)
+    }
+
     /// An empty store that keeps everything in memory, and forgets it when it ends. `endpoint`: as
     /// configured; one without chooses its own at random.
     pub fn in_memory(

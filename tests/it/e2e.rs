@@ -9,6 +9,7 @@
 mod access;
 mod aging;
 mod announced;
+mod api;
 mod backfill;
 mod brake;
 mod change_feed;

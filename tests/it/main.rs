@@ -9,6 +9,7 @@ mod as_of;
 mod catch_up;
 mod chain;
 mod cli;
+mod client;
 mod clock_jumps;
 mod compact;
 mod conformance_merge;

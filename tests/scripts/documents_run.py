@@ -17,6 +17,8 @@ import tempfile
 import time
 import urllib.request
 
+import stage
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Which documents are read beside which gateway: the demonstration, one that was started with nothing
 # else, and none.
@@ -25,6 +27,10 @@ BY_SERVE = ["docs/api.md", "docs/operators/install.md", "docs/operators/metrics.
 BY_NONE = ["docs/operators/backup.md", "docs/operators/configuration.md"]
 # Its commands are of all three kinds.
 COMMANDS = "docs/cli.md"
+# What example.org publishes.
+FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><id>urn:news</id>
+<updated>2026-01-01T00:00:00Z</updated><entry><title>One</title><id>urn:1</id><updated>2026-01-01T00:00:00Z</updated>
+<content>One.</content></entry></feed>"""
 # How often the publisher of the demonstration changes, and how long the documents' pauses are then.
 EVERY, PAUSE = "1s", 4
 # How long a document may take, and the demonstration until it has what the documents speak of.
@@ -56,7 +62,12 @@ def is_server(line):
 
 
 def is_offline(line):
-    return re.match(r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import)\b", line) is not None
+    words = r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import|completions|man)\b"
+    return re.match(words, line) is not None
+
+
+def is_client(line):
+    return re.match(r"tidegate (feeds|show|items|conflicts|add|remove|poll|pause|resume|hold)\b", line) is not None
 
 
 def typed(line):
@@ -70,15 +81,18 @@ def typed(line):
     return f'{line}\n: "${{{assigned.group(1)}:?is empty}}"' if assigned else line
 
 
-def run(program, document, wanted, folder, base):
-    """Runs the lines of a document that are wanted; how many there were."""
+def run(program, document, wanted, folder, base, upstream=None):
+    """Runs the lines of a document that are wanted; how many there were. `upstream`: what stands in for
+    https://example.org."""
     chosen = [line for line in lines(document) if wanted(line)]
-    port = base.rsplit(":", 1)[-1]
+    port = base.rsplit(":", 1)[-1] or "0"
     script = PRELUDE + "set -v\n" + "\n".join(typed(line) for line in chosen)
     script = script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")
+    if upstream:
+        script = script.replace("https://example.org/", f"{upstream}/")
     script += "\n[ ! -e failed ] || { cat failed; exit 1; }\n"
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env={**os.environ, "TIDEGATE": program},
+        ["bash", "-c", script], cwd=folder, env={**os.environ, "TIDEGATE": program, "TIDEGATE_URL": base},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DOCUMENT_WAIT,
     )
     if done.returncode != 0:
@@ -154,7 +168,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         shutil.copytree(ROOT / "config", folder / "config")
-        online = lambda line: not is_server(line) and not is_offline(line)
+        online = lambda line: not (is_server(line) or is_offline(line) or is_client(line))
         demo = [program, "demo", "--listen", "127.0.0.1:0", "--every", EVERY]
         with Gateway(folder, demo) as gateway:
             wait_for(gateway.base, "", b'updates="2"')
@@ -168,13 +182,22 @@ def main():
         with Gateway(alone, [program, "serve", "--listen", "127.0.0.1:0"]) as gateway:
             for document in BY_SERVE:
                 count += run(program, document, online, alone, gateway.base)
+        site = stage.Site()
+        site.documents["/atom.xml"] = FEED
+        allowing = [program, "serve", "--listen", "127.0.0.1:0", "--allow-private"]
+        with Gateway(alone, allowing) as gateway:
+            gateway_of = lambda document: run(program, document, is_client, alone, gateway.base, site.base)
+            count += sum(gateway_of(document) for document in [COMMANDS, "README.md"])
+            # A backup is made while it runs, too.
+            online_copy = [program, "export", "online.tg", "--gateway", gateway.base]
+            subprocess.run(online_copy, cwd=alone, check=True, stdout=subprocess.DEVNULL)
         for document in [*BY_NONE, COMMANDS, "README.md", "docs/operators/install.md"]:
             # What a document exports, moves and imports is not the next one's.
             for left in ["tidegate-data", "another-folder"]:
                 shutil.rmtree(folder / left, ignore_errors=True)
             (folder / "gateway.tg").unlink(missing_ok=True)
             shutil.copytree(alone / "tidegate-data", folder / "tidegate-data")
-            count += run(program, document, is_offline, folder, ":0")
+            count += run(program, document, is_offline, folder, "")
     documents = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")} | {"README.md"}
     unread = {name for name in documents - {*BY_DEMO, *BY_SERVE, *BY_NONE, COMMANDS} if lines(name)}
     if unread:

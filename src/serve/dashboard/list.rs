@@ -46,7 +46,7 @@ impl DashboardQuery {
 
 /// Which feeds are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) enum FeedFilter {
+pub(in crate::serve) enum FeedFilter {
     /// All that are served.
     #[default]
     All,
@@ -63,7 +63,7 @@ pub(super) enum FeedFilter {
 }
 
 impl FeedFilter {
-    pub(super) const ALL: [Self; 8] = [
+    pub(in crate::serve) const ALL: [Self; 8] = [
         Self::All,
         Self::Problems,
         Self::Failing,
@@ -75,7 +75,7 @@ impl FeedFilter {
     ];
 
     /// Its value in an address.
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::serve) const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Problems => "problems",
@@ -234,7 +234,7 @@ impl OverviewFeed {
     }
 
     /// Whether a text in lower case is found in what it is called.
-    fn contains(&self, text: &str) -> bool {
+    pub(super) fn contains(&self, text: &str) -> bool {
         let texts = [self.name.as_str(), &self.title, &self.address, &self.folder];
         text.is_empty() || texts.iter().any(|in_it| in_it.to_lowercase().contains(text))
     }

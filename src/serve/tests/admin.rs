@@ -385,3 +385,30 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     }
     drop(held);
 }
+
+#[tokio::test]
+async fn a_key_of_a_query_is_known_to_every_method_that_reads_it() {
+    let site = Site::new();
+    assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
+    assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
+    for method in ["TRACE", "PATCH", "BREW"] {
+        problem(site.call(method, "/feeds?show=all", "").await, 405).await;
+    }
+}
+
+#[tokio::test]
+async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
+    let site = Site::new();
+    let answer = site.call("GET", "/export", "").await;
+    assert_eq!(header(&answer, "content-type"), "application/vnd.tidegate.export");
+    assert_eq!(text(answer).await, "tidegate");
+    site.operator.idle.store(true, Ordering::SeqCst);
+    let answer = site.call("GET", "/export", "").await;
+    assert_eq!(answer.status(), 200);
+    assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
+    // A gateway that ends lets go of who takes it.
+    site.operator.idle.store(false, Ordering::SeqCst);
+    site.closing.cancel();
+    let answer = site.call("GET", "/export", "").await;
+    assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
+}

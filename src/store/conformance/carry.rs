@@ -20,6 +20,8 @@ on_every_store! {
     what_contradicts_itself_is_refused
     no_item_of_a_ledger_has_left_it
     nobody_need_take_it_all
+    what_is_committed_meanwhile_leaves_every_feed_whole
+    a_feed_that_is_purged_meanwhile_ends_it
 }
 
 /// All pieces of a store.
@@ -364,4 +366,98 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
         let refused = bring(&InMemory::new(), wrong).await;
         assert!(matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. }))));
     }
+}
+
+/// Writers go on while a store is handed over. Each feed comes at one of its revisions, and the log is never
+/// ahead of it.
+async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) {
+    const FEEDS: [&str; 3] = ["a", "b", "c"];
+    let (store, claim) = (bench.store(), bench.claim().await);
+    let mut seconds = 0;
+    for name in FEEDS {
+        store.put_feed(&record(name)).await.unwrap();
+        for _ in 0..4 {
+            seconds += 1;
+            let change = Draft::on(&*store, name, seconds).await.item("i", "I").item("j", "J");
+            store.commit(&claim, change.order(&["i", "j"]).done()).await.unwrap();
+        }
+    }
+    let (sender, mut receiver) = mpsc::channel(1);
+    let taking = async {
+        let mut pieces = Vec::new();
+        while let Some(piece) = receiver.recv().await {
+            pieces.push(piece);
+            let name = FEEDS[pieces.len() % FEEDS.len()];
+            seconds += 1;
+            let change = Draft::on(&*store, name, seconds).await.item("i", "again").done();
+            store.commit(&claim, change).await.unwrap();
+            // A feed that comes meanwhile is for the next export.
+            if pieces.len() == 2 {
+                store.put_feed(&record("late")).await.unwrap();
+                let change = Draft::on(&*store, "late", 1).await.item("i", "I").done();
+                store.commit(&claim, change).await.unwrap();
+            }
+        }
+        pieces
+    };
+    let (carried, pieces) = tokio::join!(store.export(sender), taking);
+    carried.unwrap();
+    let mut logged = std::collections::BTreeMap::new();
+    for piece in &pieces {
+        match piece {
+            ExportRecord::Log(closed) => {
+                logged
+                    .extend(closed.changes.iter().map(|c| (c.feed.clone(), (c.tick, c.revision))));
+            }
+            ExportRecord::State(name, state) => {
+                let (tick, revision) = logged[name];
+                assert!(Some(tick) <= state.tick && revision <= state.revision, "{name}");
+            }
+            ExportRecord::Item(name, item) => {
+                let newest = item.versions.first().map(|version| version.note.tick);
+                assert_eq!(
+                    newest,
+                    Some(item.known.tick),
+                    "the versions of {name} are of one moment"
+                );
+            }
+            _ => {}
+        }
+    }
+    let copied = InMemory::new();
+    bring(&copied, pieces).await.unwrap();
+    for name in FEEDS {
+        let view = copied.store().view(&feed(name), Select::All).await.unwrap().unwrap();
+        assert_eq!(view.items.len(), 2, "{name}");
+        let ticks = view.items.iter().map(|item| item.tick).max();
+        assert_eq!(ticks, view.state.tick, "{name} has what its state says");
+    }
+    assert!(copied.store().state(&feed("late")).await.unwrap().is_none());
+    let other = copy::<OnDisk<Sled>>(&*store).await;
+    assert!(other.store().state(&feed("late")).await.unwrap().is_some());
+}
+
+async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
+    let (store, claim) = (bench.store(), bench.claim().await);
+    for name in ["a", "z"] {
+        store.put_feed(&record(name)).await.unwrap();
+        let change = Draft::on(&*store, name, 1).await.item("i", "I").order(&["i"]).done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    let (sender, mut receiver) = mpsc::channel(1);
+    let taking = async {
+        while let Some(piece) = receiver.recv().await {
+            if matches!(&piece, ExportRecord::Item(name, _) if name.as_str() == "a") {
+                store.purge_feed(&feed("z")).await.unwrap();
+            }
+        }
+    };
+    let (carried, ()) = tokio::join!(store.export(sender), taking);
+    let said = carried.unwrap_err();
+    let said = format!("{said}: {}", std::error::Error::source(&said).unwrap());
+    assert!(said.contains("the feed z was purged meanwhile"), "{said}");
+    // What is there now can be handed over.
+    assert!(
+        pieces(&*store).await.iter().all(|piece| piece.feed().is_none_or(|f| f.as_str() == "a"))
+    );
 }

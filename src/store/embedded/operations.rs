@@ -2,7 +2,7 @@
 
 use super::reader::EmbeddedReader;
 use super::request::Touches;
-use super::transfer::ExportAbandoned;
+use super::transfer::ExportStart;
 use super::{CommitGroup, Committer, EmbeddedStore, READS};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::model::{
@@ -275,31 +275,27 @@ impl Store for EmbeddedStore {
     }
 
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        let lists = self.inner.read(|records, shared| transfer::lists(records, shared)).await?;
-        for piece in lists {
+        let start = self.inner.read(|records, shared| transfer::start(records, shared)).await?;
+        let ExportStart { pieces, newest, names } = start;
+        for piece in pieces {
             if to.send(piece).await.is_err() {
                 return Ok(());
             }
         }
-        for name in self.inner.shared.names() {
-            let (taker, blocks) = (to.clone(), self.inner.blocks);
-            let handed = self.inner.of_feed(&name, move |records, feed, state| {
-                let mut waiting = Vec::new();
-                let told = transfer::feed(records, feed, state, &mut |piece| {
-                    if blocks {
-                        return taker.blocking_send(piece).map_err(|_| ExportAbandoned);
-                    }
-                    // Nobody blocks the thread of others.
-                    waiting.push(piece);
-                    Ok(())
-                })?;
-                Ok((waiting, told.is_err()))
-            });
-            let (waiting, mut is_abandoned) = handed.await?;
-            for piece in waiting {
-                is_abandoned |= to.send(piece).await.is_err();
+        let mut after = Epoch(0);
+        loop {
+            let read = move |records: &_| transfer::epochs(records, after, newest);
+            let epochs = self.inner.of_all(read).await?;
+            let Some(last) = epochs.last() else { break };
+            after = last.epoch;
+            for closed in epochs {
+                if to.send(ExportRecord::Log(closed)).await.is_err() {
+                    return Ok(());
+                }
             }
-            if is_abandoned {
+        }
+        for name in names {
+            if !self.export_feed(&name, &to).await? {
                 break;
             }
         }

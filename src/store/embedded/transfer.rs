@@ -13,7 +13,7 @@ use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord,
 };
-use crate::store::{Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::store::{ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 
 /// How many pieces stand behind one barrier while they are taken in.
@@ -26,13 +26,20 @@ const EPOCHS: usize = 1000;
 /// Nobody takes the pieces any more; not an error of the store.
 pub(super) struct ExportAbandoned;
 
-/// What is read over all feeds, to be handed over.
-pub(super) fn lists(
-    records: &Records,
-    shared: &StoreShared,
-) -> Result<Vec<ExportRecord>, StoreError> {
-    let newest = *shared.sealed.borrow();
-    let mut all = shared.listing(|| {
+/// What is handed over first, all as of one moment.
+pub(super) struct ExportStart {
+    /// What is read over all feeds, but the change log.
+    pub(super) pieces: Vec<ExportRecord>,
+    /// The last epoch that is handed over: known before any feed is read, so that the log is never ahead of one.
+    pub(super) newest: Epoch,
+    /// The feeds that anything was committed to.
+    pub(super) names: Vec<FeedName>,
+}
+
+/// Reads what is handed over first.
+pub(super) fn start(records: &Records, shared: &StoreShared) -> Result<ExportStart, StoreError> {
+    shared.listing(|| {
+        let newest = *shared.sealed.borrow();
         let mut pieces: Vec<ExportRecord> = Vec::new();
         let origin = open::origin(records, newest)?;
         pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
@@ -48,16 +55,25 @@ pub(super) fn lists(
             let name = open::name(records, Class::Floors, &key)?;
             pieces.push(ExportRecord::Floor(name, record.floor));
         }
-        Ok(pieces)
-    })?;
-    let mut after = Epoch(0);
-    loop {
-        let epochs = shared.listing(|| read::epochs_after(records, after, newest, EPOCHS))?;
-        let Some(last) = epochs.last() else { break };
-        after = last.epoch;
-        all.extend(epochs.into_iter().map(ExportRecord::Log));
-    }
-    Ok(all)
+        Ok(ExportStart { pieces, newest, names: shared.names() })
+    })
+}
+
+/// Epochs to be handed over, a bounded number.
+pub(super) fn epochs(
+    records: &Records,
+    after: Epoch,
+    newest: Epoch,
+) -> Result<Vec<ClosedEpoch>, StoreError> {
+    read::epochs_after(records, after, newest, EPOCHS)
+}
+
+/// A feed that is not there any more when it is its turn, or whose end is missing: what was handed over of it
+/// is of no use.
+pub(super) fn purged(feed: &FeedName) -> StoreError {
+    let source =
+        std::io::Error::other(format!("the feed {feed} was purged meanwhile; export anew"));
+    StoreError::Io { doing: "hand over all feeds", source }
 }
 
 /// Takes a piece.

@@ -60,6 +60,9 @@ impl Operator for Nobody {
     async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
         never()
     }
+    async fn export(&self) -> Result<tidegate::serve::ExportStream, OperatorError> {
+        never()
+    }
     async fn pause(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
         never()
     }

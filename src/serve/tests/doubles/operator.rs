@@ -261,6 +261,17 @@ impl Operator for TestOperator {
             ..ImportedList::default()
         })
     }
+    async fn export(&self) -> Result<ExportStream, OperatorError> {
+        self.note("export".to_owned());
+        let (sender, stream) = tokio::sync::mpsc::channel(4);
+        for piece in ["tide", "gate"] {
+            sender.try_send(Ok(piece.into())).unwrap();
+        }
+        if self.idle.load(Ordering::SeqCst) {
+            sender.try_send(Err(std::io::Error::other("the disk failed"))).unwrap();
+        }
+        Ok(stream)
+    }
     async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
         Ok(name("fresh"))
     }

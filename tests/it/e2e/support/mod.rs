@@ -1,5 +1,6 @@
 //! A publisher, a gateway and those who read it, all in one process.
 
+pub mod described;
 mod follower;
 mod hub;
 mod net;

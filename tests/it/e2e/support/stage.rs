@@ -3,9 +3,9 @@
 //! After every poll a feed reader and two subscribers read the gateway, and both subscribers must
 //! know exactly what the gateway knows. A third sleeps until the end, and a fourth comes then.
 
-use super::net::{Net, PUBLIC};
+use super::net::{Net, PUBLIC, header};
 use super::subscriber::{Sync, sync};
-use super::{Answer, Followers, Format, Post, Publisher, Reader, Subscriber};
+use super::{Answer, Followers, Format, Post, Publisher, Reader, Subscriber, described};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -262,18 +262,21 @@ impl Stage {
         panic!("asking for missing items does not end");
     }
 
-    /// Calls the administration API.
+    /// Calls the administration API, whose answer must be as it is described.
     pub async fn admin(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
-        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let mut request = self.net.request(method, &format!("{PUBLIC}/api/v1{path}"));
+        let verb = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut request = self.net.request(verb, &format!("{PUBLIC}/api/v1{path}"));
         request = request.bearer_auth(TOKEN);
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
+        let kind = header(&answer, "content-type").unwrap_or_default();
         let text = answer.text().await.unwrap();
-        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+        let value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        described::check_answer(method, &format!("/api/v1{path}"), (status, &kind), &value);
+        (status, value)
     }
 
     /// What the gateway knows of each item; nothing before the first document.

@@ -1,0 +1,240 @@
+//! The gateway that runs: where it is, with which token it is asked, and calls of its API.
+
+use super::{AppError, ConfigSource, token};
+use crate::config::{self, Config};
+use crate::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
+use http::Method;
+use serde_json::Value;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use url::{Host, Url};
+
+/// The longest answer that is read into memory, in bytes.
+const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
+/// The longest answer that says what went wrong, in bytes.
+const PROBLEM_LIMIT: usize = 64 * 1024;
+/// The environment variable that has the address of the gateway.
+const VARIABLE: &str = "TIDEGATE_URL";
+
+/// Which gateway is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayOptions {
+    /// Its address; `None`: that of the environment, else where the configuration says that it listens.
+    pub gateway: Option<String>,
+    /// The file with the token of administration.
+    pub token_file: Option<PathBuf>,
+    /// The configuration of the gateway.
+    pub settings: ConfigSource,
+}
+
+/// A gateway that runs.
+pub struct RunningGateway {
+    base: Url,
+    client: ApiClient,
+}
+
+impl RunningGateway {
+    /// The gateway that the options name. Nothing is asked yet.
+    pub fn find(options: &GatewayOptions) -> Result<Self, AppError> {
+        let of_environment = || std::env::var(VARIABLE).ok().filter(|address| !address.is_empty());
+        let named = options.gateway.clone().or_else(of_environment);
+        let named = named.as_deref().map(base).transpose()?;
+        let given = options.token_file.as_deref().map(token::read).transpose()?;
+        let given = given.or_else(token::of_environment);
+        if let (Some(base), Some(token)) = (&named, &given) {
+            return Self::at(base.clone(), Some(token), None);
+        }
+        let config = options.settings.load()?.config;
+        Self::configured(&config, named, given)
+    }
+
+    /// The gateway of a configuration, or another one that is named.
+    pub(super) fn configured(
+        config: &Config,
+        named: Option<Url>,
+        given: Option<String>,
+    ) -> Result<Self, AppError> {
+        let is_own = named.as_ref().is_none_or(|named| is_own(named, config));
+        let token = match given {
+            Some(token) => Some(token),
+            // A stranger does not get this gateway's token.
+            None if is_own => token::known_token(&config.server.admin_token, &config.store.path)?,
+            None => None,
+        };
+        let base = named.map_or_else(|| listening(config.server.listen), Ok)?;
+        Self::at(base, token.as_deref(), config.polling.ca_file.clone())
+    }
+
+    fn at(base: Url, token: Option<&str>, ca_file: Option<PathBuf>) -> Result<Self, AppError> {
+        let client = ApiClient::new(&base, token, ca_file)
+            .map_err(|error| AppError::run("the HTTP client could not be made", error))?;
+        Ok(Self { base, client })
+    }
+
+    /// Its address, as it may be shown.
+    pub fn shown(&self) -> String {
+        fetch::shown(&self.base).trim_end_matches('/').to_owned()
+    }
+
+    /// Asks its API; `path` begins with what comes behind `/api/v1`. What it refuses is an error in its words.
+    pub async fn open(
+        &self,
+        method: Method,
+        (path, query): (&str, &[(&str, &str)]),
+        body: Option<&Value>,
+    ) -> Result<ApiAnswer, AppError> {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/api/v1{path}", self.base.path().trim_end_matches('/')));
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let body = body.map(|body| body.to_string().into());
+        let sent = self.client.send(ApiRequest { method, url, body }).await;
+        let answer = sent.map_err(|error| self.unreached(error))?;
+        match answer.status {
+            200..=299 => Ok(answer),
+            status => Err(self.refused(status, answer).await),
+        }
+    }
+
+    /// The same; the answer as a value, null where it has no body.
+    pub async fn call(
+        &self,
+        method: Method,
+        to: (&str, &[(&str, &str)]),
+        body: Option<&Value>,
+    ) -> Result<Value, AppError> {
+        let answer = self.open(method, to, body).await?;
+        let body = answer.whole(ANSWER_LIMIT).await.map_err(|error| self.unreached(error))?;
+        if body.is_empty() {
+            return Ok(Value::Null);
+        }
+        let wrong = |error| AppError::run(format!("{} is no gateway", self.shown()), error);
+        serde_json::from_slice(&body).map_err(wrong)
+    }
+
+    /// Reads, and writes the answer as it comes.
+    pub async fn copy(
+        &self,
+        to: (&str, &[(&str, &str)]),
+        out: &mut dyn Write,
+    ) -> Result<(), AppError> {
+        let mut answer = self.open(Method::GET, to, None).await?;
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.unreached(error))? {
+            out.write_all(&chunk).map_err(AppError::output)?;
+        }
+        out.write_all(b"\n").and_then(|()| out.flush()).map_err(AppError::output)
+    }
+
+    /// The gateway did not answer, or not to the end.
+    pub(super) fn unreached(&self, error: FetchError) -> AppError {
+        let what = match &error {
+            FetchError::Connect { .. } => {
+                "no gateway answers at GATEWAY; start one, or name another with --gateway or \
+                 TIDEGATE_URL"
+            }
+            _ => "the gateway at GATEWAY did not answer",
+        };
+        AppError::run(what.replace("GATEWAY", &self.shown()), error)
+    }
+
+    async fn refused(&self, status: u16, answer: ApiAnswer) -> AppError {
+        if status == 401 {
+            let said = format!(
+                "the gateway at {} does not take this admin token, or needs one; name it with \
+                 --token-file or {}",
+                self.shown(),
+                token::VARIABLE
+            );
+            return AppError::Refused { status, said };
+        }
+        let body = answer.whole(PROBLEM_LIMIT).await.unwrap_or_default();
+        let problem: Option<Value> = serde_json::from_slice(&body).ok();
+        let detail = problem.as_ref().and_then(|problem| problem.get("detail")?.as_str());
+        let said = match detail {
+            Some(detail) => detail.to_owned(),
+            None => format!("{} answered {status} and is no gateway", self.shown()),
+        };
+        AppError::Refused { status, said }
+    }
+}
+
+/// The address of a gateway that is named; what is not an address is the caller's mistake.
+fn base(text: &str) -> Result<Url, AppError> {
+    let wrong = |why: String| AppError::Input(format!("the address of the gateway is none: {why}"));
+    let text = config::public_address(text).map_err(|why| wrong(why.to_string()))?;
+    Url::parse(&text).map_err(|why| wrong(why.to_string()))
+}
+
+/// Whether it is a gateway of this configuration: on this machine, or at its public address.
+fn is_own(named: &Url, config: &Config) -> bool {
+    let is_here = match named.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback() || config.server.listen.ip() == address,
+        Some(Host::Ipv6(address)) => address.is_loopback() || config.server.listen.ip() == address,
+        None => false,
+    };
+    let public = config.server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
+    is_here || public.is_some_and(|public| public.origin() == named.origin())
+}
+
+/// Where a gateway that listens there is reached from this machine.
+fn listening(listen: SocketAddr) -> Result<Url, AppError> {
+    if listen.port() == 0 {
+        let said = "server.listen has port 0, so the gateway is at a port that only its output names; \
+                    name its address with --gateway or TIDEGATE_URL";
+        return Err(AppError::Input(said.to_owned()));
+    }
+    let address = match listen.ip() {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    };
+    base(&format!("http://{}", SocketAddr::new(address, listen.port())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Overrides;
+
+    #[test]
+    fn a_gateway_is_found_where_it_listens() {
+        for (listen, address) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
+            ("0.0.0.0:80", "http://127.0.0.1/"),
+            ("[::]:81", "http://[::1]:81/"),
+            ("192.0.2.7:82", "http://192.0.2.7:82/"),
+        ] {
+            assert_eq!(listening(listen.parse().unwrap()).unwrap().as_str(), address);
+        }
+        assert!(listening("127.0.0.1:0".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_token_goes_to_no_stranger() {
+        let mut config = Config::default();
+        config.server.public_url = Some("https://feeds.example.org/below".to_owned());
+        for (address, own) in [
+            ("http://localhost:9/", true),
+            ("http://127.0.0.2:9/", true),
+            ("http://[::1]/", true),
+            ("https://feeds.example.org/", true),
+            ("http://feeds.example.org/", false),
+            ("https://feeds.example.org.evil.example/", false),
+            ("http://192.0.2.1/", false),
+        ] {
+            assert_eq!(is_own(&Url::parse(address).unwrap(), &config), own, "{address}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_the_callers_mistake() {
+        let settings = ConfigSource::File { path: None, overrides: Overrides::default() };
+        let gateway = Some("gateway".to_owned());
+        let options = GatewayOptions { gateway, token_file: None, settings };
+        let found = RunningGateway::find(&options).map(|_| ());
+        assert_eq!(found.map_err(|error| error.exit_status()), Err(2));
+    }
+}

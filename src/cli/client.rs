@@ -1,0 +1,208 @@
+//! What a gateway that runs is asked and told: `tidegate feeds`, `show`, `add`, `remove`, `poll`, `pause`,
+//! `resume`, `hold`, `items`, `conflicts`.
+
+mod shown;
+
+use super::args::client::{
+    AddArgs, FeedArgs, FeedsArgs, GatewayArgs, HoldArgs, ItemsArgs, NamesArgs, RemoveArgs, word,
+};
+use crate::app::{AppError, RunningGateway};
+use crate::model::FeedName;
+use http::Method;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+
+/// How many feeds are asked for at once.
+const PAGE: &str = "500";
+/// The most pages that are listed.
+const PAGES: usize = 1000;
+/// The longest answer to a question, in bytes.
+const TYPED: usize = 200;
+
+type Pairs<'a> = [(&'a str, &'a str)];
+
+fn find(args: &GatewayArgs) -> Result<RunningGateway, AppError> {
+    RunningGateway::find(&args.options())
+}
+
+fn print(text: &str) -> Result<(), AppError> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(AppError::output)
+}
+
+/// Reads, and prints the answer itself or what it says.
+async fn read(
+    args: &GatewayArgs,
+    is_json: bool,
+    to: (&str, &Pairs<'_>),
+    said: impl FnOnce(&Value) -> String,
+) -> Result<(), AppError> {
+    let gateway = find(args)?;
+    if is_json {
+        return gateway.copy(to, &mut std::io::stdout().lock()).await;
+    }
+    print(&said(&gateway.call(Method::GET, to, None).await?))
+}
+
+fn path(name: &FeedName, below: &str) -> String {
+    format!("/feeds/{name}{below}")
+}
+
+/// `tidegate feeds`.
+pub(super) async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let show = args.show.map(word);
+    let limit = args.limit.map(|limit| limit.to_string());
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    pairs.extend(show.as_deref().map(|show| ("show", show)));
+    pairs.extend(args.search.as_deref().map(|text| ("q", text)));
+    if args.json {
+        pairs.extend(limit.as_deref().map(|limit| ("limit", limit)));
+        return gateway.copy(("/feeds", &pairs), &mut std::io::stdout().lock()).await;
+    }
+    pairs.push(("limit", limit.as_deref().unwrap_or(PAGE)));
+    let (mut rows, mut last) = (Vec::new(), None::<String>);
+    for _ in 0..PAGES {
+        let mut pairs = pairs.clone();
+        pairs.extend(last.as_deref().map(|last| ("after", last)));
+        let page = gateway.call(Method::GET, ("/feeds", &pairs), None).await?;
+        let feeds = shown::list(&page, "feeds");
+        rows.extend(feeds.iter().map(shown::feed_row));
+        let next = feeds.last().map(|feed| shown::text(feed, "/name").to_owned());
+        last = next.filter(|_| limit.is_none() && !page["next"].is_null());
+        if last.is_none() {
+            break;
+        }
+    }
+    print(&shown::feeds(&rows))
+}
+
+/// `tidegate show`.
+pub(super) async fn show(args: FeedArgs) -> Result<(), AppError> {
+    read(&args.gateway, args.json, (&path(&args.name, ""), &[]), shown::feed).await
+}
+
+/// `tidegate items`.
+pub(super) async fn items(args: ItemsArgs) -> Result<(), AppError> {
+    let (show, page) = (args.show.map(word), args.page.to_string());
+    let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
+    pairs.extend(show.as_deref().map(|show| ("show", show)));
+    pairs.extend(args.search.as_deref().map(|text| ("q", text)));
+    read(&args.gateway, args.json, (&path(&args.name, "/items"), &pairs), shown::items).await
+}
+
+/// `tidegate conflicts`.
+pub(super) async fn conflicts(args: FeedArgs) -> Result<(), AppError> {
+    let to = path(&args.name, "/conflicts");
+    read(&args.gateway, args.json, (&to, &[]), shown::conflicts).await
+}
+
+/// `tidegate add`: of a page with one feed that feed; where it has more, they are named and none is added.
+pub(super) async fn add(args: AddArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let look = |url: String| {
+        let gateway = &gateway;
+        async move { gateway.call(Method::POST, ("/preview", &[]), Some(&json!({ "url": url }))).await }
+    };
+    let mut seen = look(args.url.clone()).await?;
+    if seen["kind"] == "page" && !args.look {
+        seen = match shown::list(&seen, "feeds") {
+            [] => return Err(AppError::Input(shown::page(&seen))),
+            [one] => look(shown::text(one, "/url").to_owned()).await?,
+            _ => {
+                let said = shown::page(&seen);
+                return Err(AppError::Input(format!("name one of them\n{}", said.trim_end())));
+            }
+        };
+    }
+    if args.look {
+        return print(&if args.json { format!("{seen}\n") } else { shown::preview(&seen) });
+    }
+    let wanted = json!({ "url": seen["url"], "name": args.name });
+    let feed = gateway.call(Method::POST, ("/feeds", &[]), Some(&wanted)).await?;
+    print(&if args.json { format!("{feed}\n") } else { shown::added(&feed) })
+}
+
+/// `tidegate remove`.
+pub(super) async fn remove(args: RemoveArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let name = args.name.as_str();
+    if !args.yes {
+        confirm(name, args.purge)?;
+    }
+    let purge: &Pairs<'_> = if args.purge { &[("purge", "true")] } else { &[] };
+    gateway.call(Method::DELETE, (&path(&args.name, ""), purge), None).await?;
+    print(&match args.purge {
+        true => format!("the feed {name} and all that was kept of it were removed\n"),
+        false => format!("the feed {name} was removed: its address answers 410 from now on\n"),
+    })
+}
+
+/// Asks on a terminal; elsewhere nothing is removed that `--yes` does not say.
+fn confirm(name: &str, purge: bool) -> Result<(), AppError> {
+    if !std::io::stdin().is_terminal() {
+        let said = "nobody can be asked here, so nothing was removed; say --yes";
+        return Err(AppError::Input(said.to_owned()));
+    }
+    let what = if purge { "with all that is kept of it " } else { "" };
+    let mut err = std::io::stderr();
+    let asked = write!(err, "Remove the feed {name} {what}for good? Type its name: ");
+    asked.and_then(|()| err.flush()).map_err(AppError::output)?;
+    let mut typed = String::new();
+    let read = std::io::Read::take(std::io::stdin(), u64::try_from(TYPED).unwrap_or(u64::MAX));
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(read), &mut typed)
+        .map_err(|error| AppError::run("standard input cannot be read", error))?;
+    match typed.trim() == name {
+        true => Ok(()),
+        false => Err(AppError::Input("that is not its name; nothing was removed".to_owned())),
+    }
+}
+
+/// `tidegate poll`; a poll that failed is a failure, once all were made.
+pub(super) async fn poll(args: NamesArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let mut failed = Vec::new();
+    for name in &args.names {
+        let came = gateway.call(Method::POST, (&path(name, "/poll"), &[]), None).await?;
+        print(&if args.json { format!("{came}\n") } else { shown::poll(name, &came) })?;
+        if came["outcome"] == "failed" {
+            failed.push(name.to_string());
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => {
+            let said = format!("the poll of {} failed", failed.join(", "));
+            Err(AppError::run(said, "see above"))
+        }
+    }
+}
+
+/// `tidegate pause` and `tidegate resume`.
+pub(super) async fn pause(args: NamesArgs, action: &str) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    for name in &args.names {
+        let wanted = json!({ "action": action });
+        let feed = gateway.call(Method::POST, (&path(name, "/pause"), &[]), Some(&wanted)).await?;
+        print(&match (args.json, action) {
+            (true, _) => format!("{feed}\n"),
+            (false, "pause") => format!("{name} is served as it is, and not polled\n"),
+            (false, _) => format!("{name} is polled again\n"),
+        })?;
+    }
+    Ok(())
+}
+
+/// `tidegate hold`.
+pub(super) async fn hold(args: HoldArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let action = word(args.action);
+    let wanted = json!({ "action": action });
+    let to = path(&args.name, "/hold");
+    let feed = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
+    print(&match (args.json, action.as_str()) {
+        (true, _) => format!("{feed}\n"),
+        (false, "release") => format!("{}: the held document is published\n", args.name),
+        (false, _) => format!("{}: the held document was dropped\n", args.name),
+    })
+}

@@ -1,0 +1,200 @@
+//! `GET /api/v1/feeds`: all feeds, or those that are looked for, page by page. What is looked for is what the
+//! overview looks for.
+
+use super::admission::{Work, WorkKind};
+use super::client::Client;
+use super::dashboard::{self, FeedFilter};
+use super::operator::OperatorError;
+use super::paging;
+use super::problem::Problem;
+use super::query::Query;
+use super::{API, SharedState, admin, json};
+use crate::model::FeedName;
+use crate::status::FeedStatus;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The most feeds of an answer, where a number is asked for.
+const LIMIT: usize = 1000;
+/// What a feed takes that is listed, and one that is looked at, in bytes.
+const ROW: u64 = 4 * 1024;
+const LOOK: u64 = 1024;
+
+/// Which feeds are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct FeedListQuery {
+    /// What a title, a name, an address or a folder contains, in lower case.
+    search: String,
+    /// `None`: also those that were deleted.
+    filter: Option<FeedFilter>,
+    /// Only those behind this one.
+    after: Option<FeedName>,
+    limit: Option<usize>,
+}
+
+impl FeedListQuery {
+    /// Reads `?q=`, `?show=`, `?after=` and `?limit=`.
+    fn read(query: &str) -> Result<Self, Problem> {
+        let query = Query::read(query)?;
+        let filter = paging::choice(&query, "show", (FeedFilter::ALL, FeedFilter::name))?;
+        let within = |value: &str| value.parse().ok().filter(|limit| (1..=LIMIT).contains(limit));
+        Ok(Self {
+            search: paging::search(&query)?,
+            filter: query.get("show")?.map(|_| filter),
+            after: query
+                .parse("after", "after is the name of a feed", |name| FeedName::new(name).ok())?,
+            limit: query.parse("limit", &format!("limit is a number from 1 to {LIMIT}"), within)?,
+        })
+    }
+
+    /// Whether feeds have to be looked at to know which are asked for.
+    const fn is_selective(&self) -> bool {
+        self.filter.is_some() || !self.search.is_empty()
+    }
+
+    /// The address of the feeds behind one.
+    fn address_after(&self, last: &FeedName) -> String {
+        let limit = self.limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let pairs = [
+            ("q", self.search.as_str()),
+            ("show", self.filter.map(FeedFilter::name).unwrap_or_default()),
+            ("limit", &limit),
+            ("after", last.as_str()),
+        ];
+        paging::address(&format!("{API}/feeds"), &pairs, 1)
+    }
+}
+
+/// The names on a page of feeds.
+#[derive(Debug, PartialEq, Eq)]
+struct FeedNamePage {
+    names: Vec<FeedName>,
+    /// How many all pages have together.
+    matches: usize,
+    has_more: bool,
+}
+
+impl FeedNamePage {
+    /// Those of the names, which are in order, that are behind `after`, at most `limit`.
+    fn cut(all: Vec<FeedName>, query: &FeedListQuery) -> Self {
+        let matches = all.len();
+        let is_behind = |name: &FeedName| query.after.as_ref().is_none_or(|after| name > after);
+        let mut names: Vec<FeedName> = all.into_iter().filter(is_behind).collect();
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let has_more = names.len() > limit;
+        names.truncate(limit);
+        Self { names, matches, has_more }
+    }
+}
+
+/// `GET /api/v1/feeds`.
+pub(super) async fn list(
+    State(room): State<SharedState>,
+    client: Client,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let query = FeedListQuery::read(query.as_deref().unwrap_or_default())?;
+    let cost = cost(&room, &query).await?;
+    let telling = Arc::clone(&room);
+    let work = Work::of_all(WorkKind::Standing);
+    let listed = async move { listed(&telling, &query).await };
+    Ok(admin::answer(StatusCode::OK, room.admission.run(client, &work, cost, listed).await?))
+}
+
+/// What telling how feeds stand takes: a row of each, and the largest of the ledgers that something waits
+/// in, which are read one after the other.
+async fn cost(room: &SharedState, query: &FeedListQuery) -> Result<u64, Problem> {
+    let (mut looks, mut rows, mut ledger) = (0_u64, 0_u64, 0_u64);
+    let most = query.limit.and_then(|limit| u64::try_from(limit).ok());
+    let most = most.map_or(u64::MAX, |limit| limit.saturating_mul(ROW));
+    for record in room.directory.listing().await?.values() {
+        looks = looks.saturating_add(if query.is_selective() { LOOK } else { 0 });
+        rows = rows.saturating_add(ROW).min(most);
+        let Some(state) = room.store.state(&record.name).await? else { continue };
+        if state.next_decision_at.is_some() {
+            let items = u64::from(state.living) + u64::from(state.tombstones);
+            let work = Work::new(&record.name, WorkKind::Ledger);
+            ledger = ledger.max(room.admission.cost_of(&work, items));
+        }
+    }
+    Ok(looks.saturating_add(rows).saturating_add(ledger))
+}
+
+async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Problem> {
+    let listing = room.directory.listing().await?;
+    let all = match query.is_selective() {
+        true => dashboard::find(room, &query.search, query.filter).await?,
+        false => listing.keys().cloned().collect(),
+    };
+    let page = FeedNamePage::cut(all, query);
+    let mut feeds = Vec::with_capacity(page.names.len());
+    for status in statuses(room, query, &page).await? {
+        let state = room.store.state(&status.name).await?;
+        let contested = room.contested.count(&status.name).await?;
+        let record = listing.get(&status.name).map(|record| &**record);
+        let told = json::feed(&status, record, state.as_ref(), contested);
+        feeds.push(json::with(told, admin::tick_lead(room, state.as_ref())));
+    }
+    let next = page.names.last().filter(|_| page.has_more);
+    let next = next.map(|last| room.site.at(&query.address_after(last)));
+    Ok(json!({ "feeds": feeds, "matches": page.matches, "next": next }))
+}
+
+/// How the feeds of a page stand; one that was purged meanwhile is left out.
+async fn statuses(
+    room: &SharedState,
+    query: &FeedListQuery,
+    page: &FeedNamePage,
+) -> Result<Vec<FeedStatus>, Problem> {
+    if *query == FeedListQuery::default() {
+        return Ok(room.operator.list().await?);
+    }
+    let mut all = Vec::with_capacity(page.names.len());
+    for name in &page.names {
+        match room.operator.status(name).await {
+            Ok(status) => all.push(status),
+            Err(OperatorError::UnknownFeed(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_goes_on_behind_the_last_one() {
+        let name = |name: &str| FeedName::new(name).unwrap();
+        let all = || ["a", "b", "c", "d"].map(name).to_vec();
+        let query = FeedListQuery::read("limit=2").unwrap();
+        let first = FeedNamePage::cut(all(), &query);
+        assert_eq!((first.names.len(), first.matches, first.has_more), (2, 4, true));
+        // The feed that a page ended with may be gone by then.
+        let query = FeedListQuery::read("limit=2&after=b2").unwrap();
+        let rest = FeedNamePage::cut(all(), &query);
+        assert_eq!((rest.names, rest.has_more), (["c", "d"].map(name).to_vec(), false));
+        let query = FeedListQuery::read("q=X%26&show=held&limit=3").unwrap();
+        let next = "/api/v1/feeds?q=x%26&show=held&limit=3&after=a";
+        assert_eq!(query.address_after(&name("a")), next);
+    }
+
+    #[test]
+    fn mistakes_name_their_key() {
+        for (query, key) in [
+            ("limit=0", "limit"),
+            ("limit=1001", "limit"),
+            ("limit=x", "limit"),
+            ("after=A%20B", "after"),
+            ("show=broken", "show"),
+            ("q=a&q=b", "q"),
+        ] {
+            let problem = serde_json::to_value(FeedListQuery::read(query).unwrap_err()).unwrap();
+            assert_eq!((&problem["parameter"], &problem["status"]), (&key.into(), &400.into()));
+        }
+    }
+}

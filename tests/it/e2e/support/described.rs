@@ -1,0 +1,102 @@
+//! The API's description, against which every answer is checked that a scenario gets of administration.
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock};
+
+fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/openapi.json");
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    })
+}
+
+/// The operation at an address, without its query.
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let path = path.split('?').next().unwrap();
+    let steps: Vec<&str> = path.split('/').collect();
+    let fits = |template: &str| {
+        let template: Vec<&str> = template.split('/').collect();
+        let pairs = template.iter().zip(&steps);
+        template.len() == steps.len()
+            && pairs.into_iter().all(|(is, step)| is.starts_with('{') || is == step)
+    };
+    let paths = document()["paths"].as_object().unwrap();
+    // A path without variables goes before one with them.
+    let exact = paths.get(path);
+    let item = exact.or_else(|| paths.iter().find(|(path, _)| fits(path)).map(|(_, item)| item))?;
+    item.get(method.to_lowercase())
+}
+
+/// What an operation says of an answer.
+fn response(operation: &'static Value, status: u16) -> &'static Value {
+    let responses = &operation["responses"];
+    let said = responses.get(status.to_string()).unwrap_or(&responses["default"]);
+    match said["$ref"].as_str() {
+        Some(to) => document().pointer(to.trim_start_matches('#')).unwrap(),
+        None => said,
+    }
+}
+
+/// Checks a value against a schema of the document.
+pub fn check(schema: &Value, value: &Value, what: &str) {
+    static KNOWN: OnceLock<Mutex<HashMap<String, Validator>>> = OnceLock::new();
+    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(|e| e.into_inner());
+    let validator = known.entry(schema.to_string()).or_insert_with(|| {
+        let whole = json!({ "allOf": [schema], "components": document()["components"] });
+        jsonschema::options().should_validate_formats(true).build(&whole).unwrap()
+    });
+    let faults = validator.iter_errors(value).map(|fault| {
+        format!(
+            "{}: {}",
+            fault.instance_path(),
+            fault.to_string().chars().take(400).collect::<String>()
+        )
+    });
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "{what}: {}", faults.join("\n"));
+}
+
+/// Checks an answer.
+pub fn check_answer(method: &str, path: &str, (status, kind): (u16, &str), value: &Value) {
+    let what = format!("{method} {path} {status}");
+    let Some(operation) = operation(method, path) else {
+        // Nothing is there, and just that is said.
+        let problem = &json!({ "$ref": "#/components/schemas/Problem" });
+        assert!(matches!(status, 404 | 405), "{what} is not described");
+        return check(problem, value, &what);
+    };
+    let said = response(operation, status);
+    let Some(content) = said["content"].as_object() else {
+        return assert_eq!(value, &Value::Null, "{what} has no body");
+    };
+    let kind = kind.split(';').next().unwrap();
+    let content = content.get(kind).unwrap_or_else(|| panic!("{what} is {kind}"));
+    check(&content["schema"], value, &what);
+}
+
+/// Checks a value against a schema by its name.
+pub fn check_named(schema: &str, value: &Value) {
+    check(&json!({ "$ref": format!("#/components/schemas/{schema}") }), value, schema);
+}
+
+#[test]
+fn an_answer_that_is_not_as_described_is_noticed() {
+    let check = |path: &str, status, kind: &'static str, value: Value| {
+        let path = path.to_owned();
+        std::panic::catch_unwind(move || check_answer("GET", &path, (status, kind), &value)).is_ok()
+    };
+    let problem = json!({ "title": "Not Found", "status": 404, "detail": "there is no feed x" });
+    let path = "/api/v1/feeds/x";
+    assert!(check(path, 404, "application/problem+json", problem.clone()));
+    assert!(!check(path, 404, "application/json", problem.clone()));
+    assert!(!check(path, 200, "application/json", problem));
+    let list = json!({ "feeds": [], "matches": 0, "next": null });
+    assert!(check("/api/v1/feeds?q=x", 200, "application/json", list.clone()));
+    let mut more = list.clone();
+    more["more"] = json!(1);
+    assert!(!check("/api/v1/feeds", 200, "application/json", more));
+    assert!(!check("/api/v1/nothing", 200, "application/json", list));
+}

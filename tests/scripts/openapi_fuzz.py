@@ -1,0 +1,110 @@
+"""Runs schemathesis against a gateway in front of a small publisher."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import stage
+
+# The longest that all requests together may take, in seconds.
+MOST = 120
+# What is read of feeds; of an unknown one, and of one that is gone, only that it is answered.
+FEEDS = ["news", "notes", "gone", "nobody"]
+CHECKS = [
+    "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
+    "response_schema_conformance", "unsupported_method", "ignored_auth",
+]
+# What comes with Retry-After is said on purpose.
+SETTINGS = """
+[checks.not_a_server_error]
+expected-statuses = [200, 201, 202, 204, 226, 304, "4xx", 503]
+"""
+CONFIGURATION = """
+[polling]
+allow_private = ["{host}"]
+[websub]
+hub = true
+[[feed]]
+name = "news"
+url = "{base}/news.xml"
+"""
+ENTRY = "<item><guid>{n}</guid><title>Post {n}</title><link>{base}/{n}</link><description>{n}</description></item>"
+
+
+def rss(base, numbers):
+    entries = "".join(ENTRY.format(n=n, base=base) for n in numbers)
+    return (
+        f'<rss version="2.0"><channel><title>News</title><link>{base}/</link><description>All</description>'
+        f"{entries}</channel></rss>"
+    ).encode()
+
+
+def fill(gateway, site):
+    """Feeds with something of everything; the sync ids of their items."""
+    for numbers in [range(1, 8), range(2, 9)]:
+        site.documents["/news.xml"] = rss(site.base, numbers)
+        gateway.poll("news")
+    gateway.feed("notes", method="PUT", body={"local": True, "title": "Notes"})
+    for number in range(3):
+        gateway.feed("notes", "/items", "POST", {"title": f"Note {number}", "content": "text"})
+    gateway.feed("gone", method="PUT", body={"url": f"{site.base}/news.xml"})
+    gateway.ask("/api/v1/feeds/gone", "DELETE")
+    ids = []
+    for feed in ["news", "notes"]:
+        ids += [item["sync_id"] for item in gateway.feed(feed, "/items")["items"]]
+    return ids
+
+
+def narrowed(document, ids):
+    """The description with the feeds and items that are there, and without what never ends."""
+    known = {"name": FEEDS, "id": [*ids[:2], *ids[-3:], "unknown"]}
+    for name, values in known.items():
+        document["components"]["parameters"][name]["schema"] = {"type": "string", "enum": values}
+    for parameter in document["paths"]["/changes"]["get"]["parameters"]:
+        if parameter.get("name") == "wait":
+            parameter["schema"] = {"enum": [0]}
+            parameter["required"] = True
+    del document["paths"]["/events"]
+    # A page with a form, which is for people and not described.
+    del document["paths"]["/feeds/{name}/conflicts"]
+    return document
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    options = parser.parse_args()
+    site = stage.Site()
+    with tempfile.TemporaryDirectory() as folder:
+        host = site.base.removeprefix("http://")
+        configuration = CONFIGURATION.format(base=site.base, host=host)
+        gateway = stage.Gateway(options.bin, folder, configuration)
+        try:
+            ids = fill(gateway, site)
+            (pathlib.Path(folder) / "schemathesis.toml").write_text(SETTINGS)
+            path = pathlib.Path(folder) / "openapi.json"
+            described = json.loads(gateway.ask("/api/v1/openapi.json"))
+            path.write_text(json.dumps(narrowed(described, ids)))
+            run = subprocess.run(
+                [
+                    pathlib.Path(sys.executable).parent / "schemathesis", "run", path, "--url", gateway.base,
+                    "--header", f"Authorization: Bearer {stage.TOKEN}", "--checks", ",".join(CHECKS),
+                    "--phases", "examples,coverage,fuzzing", "--max-time", str(MOST), "--seed", "1",
+                    "--max-examples", os.environ.get("TIDEGATE_OPENAPI_EXAMPLES", "20"),
+                    "--request-timeout", "60", "--warnings", "off", "--no-color", "--continue-on-failure",
+                    "--generation-database", "none",
+                ],
+                cwd=folder,
+            )
+            if gateway.process.poll() is not None:
+                return stage.status(["the gateway ended"])
+        finally:
+            gateway.end()
+    return run.returncode
+
+
+sys.exit(main())
