@@ -51,7 +51,7 @@ fn path(name: &FeedName, below: &str) -> String {
 /// `tidegate feeds`.
 pub(super) async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
-    let show = args.show.map(word);
+    let show = args.show.as_ref().map(word);
     let limit = args.limit.map(|limit| limit.to_string());
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     pairs.extend(show.as_deref().map(|show| ("show", show)));
@@ -69,7 +69,7 @@ pub(super) async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
         let feeds = shown::list(&page, "feeds");
         rows.extend(feeds.iter().map(shown::feed_row));
         let next = feeds.last().map(|feed| shown::text(feed, "/name").to_owned());
-        last = next.filter(|_| limit.is_none() && !page["next"].is_null());
+        last = next.filter(|_| limit.is_none() && !shown::text(&page, "/next").is_empty());
         if last.is_none() {
             break;
         }
@@ -84,7 +84,7 @@ pub(super) async fn show(args: FeedArgs) -> Result<(), AppError> {
 
 /// `tidegate items`.
 pub(super) async fn items(args: ItemsArgs) -> Result<(), AppError> {
-    let (show, page) = (args.show.map(word), args.page.to_string());
+    let (show, page) = (args.show.as_ref().map(word), args.page.to_string());
     let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
     pairs.extend(show.as_deref().map(|show| ("show", show)));
     pairs.extend(args.search.as_deref().map(|text| ("q", text)));
@@ -105,7 +105,7 @@ pub(super) async fn add(args: AddArgs) -> Result<(), AppError> {
         async move { gateway.call(Method::POST, ("/preview", &[]), Some(&json!({ "url": url }))).await }
     };
     let mut seen = look(args.url.clone()).await?;
-    if seen["kind"] == "page" && !args.look {
+    if shown::text(&seen, "/kind") == "page" && !args.look {
         seen = match shown::list(&seen, "feeds") {
             [] => return Err(AppError::Input(shown::page(&seen))),
             [one] => look(shown::text(one, "/url").to_owned()).await?,
@@ -118,7 +118,7 @@ pub(super) async fn add(args: AddArgs) -> Result<(), AppError> {
     if args.look {
         return print(&if args.json { format!("{seen}\n") } else { shown::preview(&seen) });
     }
-    let wanted = json!({ "url": seen["url"], "name": args.name });
+    let wanted = json!({ "url": shown::text(&seen, "/url"), "name": args.name });
     let feed = gateway.call(Method::POST, ("/feeds", &[]), Some(&wanted)).await?;
     print(&if args.json { format!("{feed}\n") } else { shown::added(&feed) })
 }
@@ -165,7 +165,7 @@ pub(super) async fn poll(args: NamesArgs) -> Result<(), AppError> {
     for name in &args.names {
         let came = gateway.call(Method::POST, (&path(name, "/poll"), &[]), None).await?;
         print(&if args.json { format!("{came}\n") } else { shown::poll(name, &came) })?;
-        if came["outcome"] == "failed" {
+        if shown::text(&came, "/outcome") == "failed" {
             failed.push(name.to_string());
         }
     }
@@ -196,7 +196,7 @@ pub(super) async fn pause(args: NamesArgs, action: &str) -> Result<(), AppError>
 /// `tidegate hold`.
 pub(super) async fn hold(args: HoldArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
-    let action = word(args.action);
+    let action = word(&args.action);
     let wanted = json!({ "action": action });
     let to = path(&args.name, "/hold");
     let feed = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;

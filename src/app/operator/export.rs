@@ -68,7 +68,7 @@ impl Write for PieceWriter {
         }
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
         let sending = tokio::time::timeout(self.within, self.to.send(Ok(piece.into())));
-        match self.runtime.block_on(async { sending.await }) {
+        match self.runtime.block_on(sending) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(io::Error::new(ErrorKind::BrokenPipe, "nobody takes it any more")),
             Err(_) => {

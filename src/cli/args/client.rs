@@ -190,7 +190,7 @@ pub enum ShownItems {
 }
 
 /// The word of a choice.
-pub(in crate::cli) fn word(choice: impl ValueEnum) -> String {
+pub(in crate::cli) fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
