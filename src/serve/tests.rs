@@ -16,6 +16,7 @@ mod large;
 mod metrics;
 mod pages;
 mod people;
+mod private;
 mod ready;
 mod shares;
 mod sockets;
