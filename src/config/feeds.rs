@@ -163,7 +163,7 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
         Words("its name", "\"What we read\"");
     /// The feeds here that may change its items, and whose items it may change.
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
-    /// Only a reader with a token may read it ([private feeds](private.md)).
+    /// Only a reader with a token may read it.
     ///
     /// It is in no public list, stream, document or page, and its public address answers 404, as that
     /// of a feed which does not exist.
@@ -191,12 +191,12 @@ pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
     /// As of a feed.
     webhook => webhook: Maybe(Webhook),
         Words("none", "{ url = \"https://example.org/hook\", secret = { env = \"ALL_HOOK\" } }");
-    /// As of a feed; required where a source is private.
-    private => private: Maybe(Flag), Preset("false");
     /// As of a feed.
     shares_with => options.sharing.shares_with: SHARES, Preset("[]");
     conflicts => options.sharing.conflicts:
         Parsed("", <ConflictPolicy as FromStr>::from_str), Preset("\"keep\"");
+    /// As of a feed; required where a source is private.
+    private => private: Maybe(Flag), Preset("false");
 };
 
 /// Reads the settings of a feed as the administration API has them: the keys of `[[feed]]` in JSON,

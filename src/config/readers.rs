@@ -60,7 +60,7 @@ pub(super) const KEYS: KeyTable<ReaderTable> = keys! {
         Words("", "\"ANN_TOKEN\"");
     /// The feeds that it opens, private or not.
     feeds => feeds: List { limit: READER_FEEDS_LIMIT, wanted: "a list of feed names", read: FeedName::new },
-        Preset("[]");
+        Words("required, unless `all_private`", "[\"news\"]");
     /// It opens all private feeds, those that are added later as well.
     all_private => all_private: Flag, Preset("false");
 };

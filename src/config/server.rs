@@ -46,7 +46,7 @@ section! {
         /// Who may look at pages: `"public"` (everybody), `"operators"` (who is signed in).
         ///
         /// Meant are the overview, /recent, and the pages about feeds, items and conflicts. Feeds
-        /// themselves, lists and streams are for everybody, but for [private ones](private.md).
+        /// themselves, lists and streams are for everybody, but for private ones.
         pages: PageAudience = OneOf(&[
             ("public", PageAudience::Public),
             ("operators", PageAudience::Operators),

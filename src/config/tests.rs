@@ -53,6 +53,11 @@ fn the_annotated_file_shows_every_key() {
     let commented = [
         "public_url =",
         "admin_token_file =",
+        "admin_listen =",
+        "private =",
+        "token_file =",
+        "feeds =",
+        "all_private =",
         "user_agent =",
         "subscribe =",
         "endpoint =",
@@ -90,6 +95,7 @@ fn the_annotated_file_shows_every_key() {
         .collect();
     let config = good(&in_force.join("\n"));
     assert_eq!((config.aggregates.len(), config.hosts.len()), (1, 1));
+    assert_eq!(config.readers[0].feeds, [FeedName::new("news").unwrap()]);
     let options = &config.feeds[0].options;
     assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
     let sharing =
@@ -452,7 +458,7 @@ proptest! {
     #[test]
     fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..TABLES.len()) {
         let (name, _) = TABLES[table];
-        let head = if matches!(name, "feed" | "aggregate" | "host") { format!("[[{name}]]") } else { format!("[{name}]") };
+        let head = if matches!(name, "feed" | "aggregate" | "host" | "reader") { format!("[[{name}]]") } else { format!("[{name}]") };
         let said = faults(&format!("{head}\n{key} = 1\n"));
         let place = format!("tidegate.toml:2: {name}.{key}: unknown key");
         prop_assert!(said.contains(&place), "{}", said);

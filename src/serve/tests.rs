@@ -17,6 +17,7 @@ mod metrics;
 mod openapi;
 mod pages;
 mod people;
+mod private;
 mod ready;
 mod shares;
 mod sockets;

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 ";
 
 /// What stands over the tables that may be repeated, which are commented out.
-const REPEATED: [(&str, &str); 3] = [
+const REPEATED: [(&str, &str); 4] = [
     (
         "host",
         "A pace for a host and the names below it, instead of polling.host_spacing and one request \
@@ -26,6 +26,7 @@ const REPEATED: [(&str, &str); 3] = [
     ),
     ("feed", "One table for each feed; name and url are the two keys without a default."),
     ("aggregate", "Several feeds as one."),
+    ("reader", "One table for each person or program that may read private feeds."),
 ];
 
 /// The annotated file, `config/tidegate.toml`: every key with its words and its default.

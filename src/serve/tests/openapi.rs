@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 
 /// What the description leaves to others: pages for people, what pages are made of, and what specifications
 /// of their own say.
-const LEFT_OUT: [&str; 14] = [
+const LEFT_OUT: [&str; 16] = [
     "/",
     "/recent",
     "/add",
+    "/add/list",
+    "/feeds/{name}/edit",
     "/session",
     "/session/end",
     "/assets/style.css",

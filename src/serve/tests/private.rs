@@ -1,0 +1,507 @@
+//! Private feeds: nobody learns of them who may not, and who may is led on below his own path.
+
+use super::doubles::{feed, name, record};
+use super::sockets::{PATIENT, raw, serving};
+use super::*;
+use crate::model::{FeedStanding, Format};
+use crate::serve::audience::Audience;
+use crate::serve::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
+use crate::serve::{SiteReaders, SiteTopics};
+use data_encoding::BASE64;
+
+/// The private feed. Nothing else is called so.
+const SECRET: &str = "hidden-diary";
+/// A token of a reader of it, and one of a reader of another feed.
+const ANN: &str = "0123456789abcdef0123456789abcdef";
+const BOB: &str = "AbCdEfGhIjKlMnOpQrStUvWx";
+/// The paths of a feed.
+const BELOW: [&str; 9] = [
+    "",
+    "/sync",
+    "/complete",
+    "/archive/1",
+    "/items",
+    "/items/one",
+    "/conflicts",
+    "/about",
+    "?as=html",
+];
+
+fn access(reader: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
+    let feeds = feeds.iter().map(|feed| name(feed)).collect();
+    ReaderAccess { name: reader.to_owned(), key: ReaderKey::new(token), feeds, all_private: false }
+}
+
+fn readers() -> Vec<ReaderAccess> {
+    vec![access("ann", ANN, &[SECRET, "news"]), access("bob", BOB, &["other-secret"])]
+}
+
+/// A site with public feeds, two private ones, and one that was private and deleted.
+fn store() -> TestStore {
+    let store = TestStore::with_news();
+    let mut records = store.records.lock().unwrap();
+    for (text, standing) in [
+        (SECRET, FeedStanding::Active),
+        ("other-secret", FeedStanding::Active),
+        ("buried-secret", FeedStanding::Gone),
+    ] {
+        let mut private = record(text, standing);
+        private.private = true;
+        records.push(private);
+        store.feeds.lock().unwrap().insert(name(text), feed(Format::Atom10));
+    }
+    drop(records);
+    store.log.close(-30, &["news", SECRET]);
+    store.log.close(-20, &[SECRET]);
+    store.log.close(-10, &["other-secret", "news"]);
+    store
+}
+
+fn announcing() -> ServeSettings {
+    ServeSettings { periods: vec![60, 300], readers: readers(), hub: true, ..settings() }
+}
+
+fn site() -> Site {
+    Site::with(store(), announcing())
+}
+
+/// Headers and body as one text.
+async fn whole(answer: Response<Body>) -> String {
+    let mut said = format!("{} ", answer.status());
+    for (name, value) in answer.headers() {
+        said.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+    }
+    said + &String::from_utf8_lossy(&bytes(answer).await)
+}
+
+/// The SUP id of a feed.
+fn sup_id(site: &Site, feed: &str) -> String {
+    site.room.site.sup_id(&name(feed)).unwrap().to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_public_names_a_private_feed() {
+    let site = site();
+    let secrets = [SECRET, "other-secret", "buried-secret", ANN, BOB].map(str::to_owned);
+    let ids = [SECRET, "other-secret"].map(|feed| sup_id(&site, feed));
+    let html = [("accept", "text/html"), ("sec-fetch-dest", "document")];
+    for path in [
+        "/",
+        "/?q=hidden&sort=name",
+        "/?show=failing",
+        "/recent",
+        "/subscriptions.opml",
+        "/subscriptions.opml?upstream=1",
+        "/sup.json",
+        "/sup.json?seconds=300",
+        "/changes?after=0&wait=0",
+        "/changes",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/add",
+        "/session",
+        "/api/v1/feeds",
+        "/feeds/news",
+        "/feeds/news/about",
+        "/feeds/news/items",
+        "/feeds/nothing",
+        "/nothing",
+        "/t/",
+        "/t/x/feeds/news",
+    ] {
+        for headers in [&[][..], &html[..]] {
+            let said = whole(site.get_with(path, headers).await).await;
+            for secret in secrets.iter().chain(&ids) {
+                assert!(!said.contains(secret), "{path} names {secret}: {said}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
+    for challenge in [false, true] {
+        let site = Site::with(store(), ServeSettings { challenge, ..announcing() });
+        let conditions = [("if-none-match", "*"), ("accept", "text/html"), ("a-im", "feed")];
+        let bob = format!("Basic {}", BASE64.encode(format!("bob:{BOB}").as_bytes()));
+        let asks: [&[(&str, &str)]; 4] = [
+            &[],
+            &conditions,
+            &[("origin", "https://x.example"), ("access-control-request-method", "GET")],
+            &[("authorization", &bob)],
+        ];
+        for (below, headers, method) in BELOW.iter().flat_map(|below| {
+            asks.iter().flat_map(move |asked| {
+                ["GET", "HEAD", "OPTIONS", "POST", "DELETE"].map(|method| (*below, *asked, method))
+            })
+        }) {
+            let ask = |feed: &str| {
+                let path = format!("/feeds/{feed}{below}");
+                site.ask(request(method, &path, headers, ""))
+            };
+            let unknown = whole(ask("unknown-name").await).await;
+            for feed in [SECRET, "buried-secret"] {
+                let private = whole(ask(feed).await).await;
+                assert_eq!(private, unknown, "{method} {feed}{below} {headers:?}");
+            }
+            let is_read =
+                method == "GET" && !headers.iter().any(|(key, _)| *key == "authorization");
+            if is_read {
+                let expected = if challenge { "401" } else { "404" };
+                assert!(unknown.starts_with(expected), "{below}: {unknown}");
+                assert_eq!(unknown.contains("www-authenticate: Basic"), challenge, "{unknown}");
+            }
+        }
+        problem(site.get(&format!("/events?feed={SECRET}")).await, 404).await;
+        problem(site.get(&format!("/changes?feed={SECRET}")).await, 404).await;
+    }
+}
+
+#[tokio::test]
+async fn everything_below_a_token_leads_on_below_it() {
+    let site = site();
+    let base = format!("https://feeds.example.org/t/{ANN}");
+    let at = |path: &str| format!("/t/{ANN}{path}");
+    for path in ["/feeds/hidden-diary", "/feeds/hidden-diary/sync", "/feeds/hidden-diary/complete"]
+    {
+        let answer = site.get(&at(path)).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        for (key, value) in [
+            ("cache-control", "private, no-cache"),
+            ("referrer-policy", "no-referrer"),
+            ("x-robots-tag", "noindex"),
+        ] {
+            assert_eq!(header(&answer, key), value, "{path}");
+        }
+        assert_eq!(
+            header(&answer, "x-sup-id"),
+            format!("{base}/sup.json#{}", sup_id(&site, SECRET))
+        );
+        let links = header(&answer, "link").to_owned();
+        for rel in ["self", "hub"] {
+            assert!(links.contains(&format!("rel=\"{rel}\"")), "{links}");
+        }
+        let tag = header(&answer, "etag").to_owned();
+        let said = whole(answer).await;
+        assert_all_below(&said, &base);
+        let again = site.get_with(&at(path), &[("if-none-match", &tag)]).await;
+        assert_eq!(
+            (again.status().as_u16(), header(&again, "cache-control")),
+            (304, "private, no-cache")
+        );
+        assert_all_below(&whole(again).await, &base);
+    }
+    let html = [("accept", "text/html"), ("sec-fetch-dest", "document")];
+    for path in ["/", "/recent", "/feeds/news/about", "/feeds/hidden-diary/items", "/feeds/news"] {
+        let answer = site.get_with(&at(path), &html).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        assert_eq!(header(&answer, "referrer-policy"), "no-referrer", "{path}");
+        let page = text(answer).await;
+        for attribute in [" href=\"/", " action=\"/"] {
+            let mut all =
+                page.match_indices(attribute).map(|(at, _)| &page[at + attribute.len() - 1..]);
+            let below = format!("/t/{ANN}/");
+            assert!(all.all(|address| address.starts_with(&below)), "{path}: {page}");
+        }
+        for none in ["/session", "/add", "/metrics", "<form method=\"post\""] {
+            assert!(!page.contains(none), "{path} leads to {none}: {page}");
+        }
+        assert_all_below(&page, &base);
+    }
+    let opml = text(site.get(&at("/subscriptions.opml")).await).await;
+    assert!(opml.contains(&format!("{base}/feeds/{SECRET}")), "{opml}");
+    assert!(opml.contains(&format!("{base}/feeds/news")) && !opml.contains("radio"), "{opml}");
+    assert_all_below(&opml, &base);
+    let sup = text(site.get(&at("/sup.json")).await).await;
+    assert!(sup.contains(&sup_id(&site, SECRET)) && sup.contains(&sup_id(&site, "news")), "{sup}");
+    assert!(!sup.contains(&sup_id(&site, "other-secret")), "{sup}");
+    assert_all_below(&sup, &base);
+    let changes = text(site.get(&at("/changes?after=0&wait=0")).await).await;
+    assert_eq!(
+        changes.matches(&format!("\"url\":\"{base}/feeds/{SECRET}\"")).count(),
+        2,
+        "{changes}"
+    );
+    assert!(!changes.contains("other-secret"), "{changes}");
+    assert_all_below(&changes, &base);
+}
+
+/// Checks that every address of the gateway in a text is below the base.
+fn assert_all_below(said: &str, base: &str) {
+    for (at, own) in said.match_indices("https://feeds.example.org") {
+        let address = &said[at..];
+        assert!(address.starts_with(base), "{}", address.get(..own.len() + 60).unwrap_or(address));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_opens_its_own_feeds_and_no_administration() {
+    let site = site();
+    for path in [
+        "/feeds/other-secret",
+        "/feeds/radio",
+        "/feeds/nothing",
+        "/session",
+        "/add",
+        "/metrics",
+        "/api/v1/feeds",
+        "/readyz",
+        "/t/AbCdEfGhIjKlMnOpQrStUvWx/feeds/other-secret",
+        "/nothing",
+    ] {
+        problem(site.get(&format!("/t/{ANN}{path}")).await, 404).await;
+    }
+    let about = format!("/t/{ANN}/feeds/{SECRET}/about");
+    problem(site.ask(request("POST", &about, &[], "do=poll")).await, 404).await;
+    // As an unknown path, and slowly.
+    let begun = tokio::time::Instant::now();
+    let wrong =
+        problem(site.get("/t/0123456789abcdef0123456789abcdee/feeds/news").await, 404).await;
+    assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
+    assert_eq!(wrong["detail"], "there is nothing at /t/***");
+    // What a reader may see does not depend on the bearer of another token.
+    let other = site.get(&format!("/t/{BOB}/feeds/other-secret")).await;
+    assert_eq!(other.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_password_opens_the_plain_address() {
+    let site = site();
+    let basic =
+        |password: &str| format!("Basic {}", BASE64.encode(format!("ann:{password}").as_bytes()));
+    let path = format!("/feeds/{SECRET}");
+    let ann = basic(ANN);
+    let answer = site.get_with(&path, &[("authorization", &ann)]).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "cache-control"), "private, no-cache");
+    let vary =
+        answer.headers().get_all("vary").iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>();
+    assert!(vary.contains(&"Authorization"), "{vary:?}");
+    let said = whole(answer).await;
+    assert!(said.contains(&format!("https://feeds.example.org/feeds/{SECRET}")), "{said}");
+    assert!(!said.contains(ANN) && !said.contains("/t/"), "{said}");
+    for wrong in [basic(BOB), basic("wrong"), "Basic %%%".to_owned(), format!("Bearer {ANN}")] {
+        problem(site.get_with(&path, &[("authorization", &wrong)]).await, 404).await;
+    }
+    // Whoever sends a password of something else still reads what is for everybody, at once.
+    let begun = tokio::time::Instant::now();
+    let news = site.get_with("/feeds/news", &[("authorization", &basic("of a proxy"))]).await;
+    assert_eq!((news.status().as_u16(), header(&news, "cache-control")), (200, "public, no-cache"));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // Without a password it is not there, whatever was read before.
+    problem(site.get(&path).await, 404).await;
+}
+
+#[tokio::test]
+async fn a_token_in_the_query_leads_to_its_path() {
+    let site = site();
+    let leads = site.get(&format!("/feeds/{SECRET}?token={ANN}&as=rss")).await;
+    assert_eq!(leads.status(), 308);
+    assert_eq!(header(&leads, "location"), format!("../t/{ANN}/feeds/{SECRET}?as=rss"));
+    assert_eq!(header(&leads, "cache-control"), "private, no-cache");
+    // Whatever the name and the token are.
+    let unknown = site.get(&format!("/feeds/unknown?token={ANN}x")).await;
+    assert_eq!(unknown.status(), 308);
+}
+
+#[tokio::test]
+async fn the_operator_sees_all() {
+    let site = site();
+    let bearer = [("authorization", "Bearer correct-horse")];
+    assert_eq!(TOKEN, "correct-horse");
+    assert_eq!(site.call("GET", "/feeds", "").await.status(), 200);
+    let page = text(site.get_with("/", &bearer).await).await;
+    assert!(page.contains(SECRET), "{page}");
+    let answer = site.get_with(&format!("/feeds/{SECRET}"), &bearer).await;
+    assert_eq!(
+        (answer.status().as_u16(), header(&answer, "cache-control")),
+        (200, "private, no-cache")
+    );
+    let opml = text(site.get_with("/subscriptions.opml", &bearer).await).await;
+    assert!(opml.contains(SECRET));
+    // And nobody is given what was made for the operator.
+    assert!(!text(site.get("/").await).await.contains(SECRET));
+    assert!(!text(site.get("/subscriptions.opml").await).await.contains(SECRET));
+    problem(site.get(&format!("/feeds/{SECRET}")).await, 404).await;
+}
+
+#[tokio::test]
+async fn what_is_kept_is_never_given_to_another() {
+    let site = site();
+    let paths = ["/feeds/news", "/feeds/news/sync", "/feeds/news?as=rss"];
+    for (path, round) in paths.into_iter().flat_map(|path| [(path, 0), (path, 1), (path, 2)]) {
+        // Each is asked for over the connection, so that what is ready is kept.
+        let host = [("host", "here")];
+        let ask = async |path: &str| {
+            let mut answer = site.ask(request("GET", path, &host, "")).await;
+            site.room.ready.keep(&mut answer);
+            whole(answer).await
+        };
+        let public = ask(path).await;
+        let ann = ask(&format!("/t/{ANN}{path}")).await;
+        assert!(public.starts_with("200") && ann.starts_with("200"), "{path} {round}");
+        assert!(!public.contains(ANN) && !public.contains("/t/"), "{path} {round}");
+        assert_all_below(&ann, &format!("https://feeds.example.org/t/{ANN}"));
+        assert_ne!(public, ann);
+    }
+    let hidden = format!("/t/{ANN}/feeds/{SECRET}");
+    let mut answer = site.ask(request("GET", &hidden, &[("host", "here")], "")).await;
+    site.room.ready.keep(&mut answer);
+    let (at, server) = serving(&site, PATIENT).await;
+    for path in [format!("/feeds/{SECRET}"), "/feeds/news".to_owned()] {
+        let asked = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let (_, said) = raw(at, &asked).await;
+        let expected = if path.ends_with("news") { "HTTP/1.1 200" } else { "HTTP/1.1 404" };
+        assert!(said.starts_with(expected) && !said.contains(ANN), "{said}");
+    }
+    site.closing.cancel();
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_becomes_private_is_gone_at_once() {
+    let site = site();
+    let radio = sup_id(&site, "radio");
+    site.store.log.close(-1, &["radio"]);
+    let sup = text(site.get("/sup.json").await).await;
+    assert!(sup.contains(&radio), "{sup}");
+    assert_eq!(site.get("/feeds/radio").await.status(), 200);
+    site.store.edit_record("radio", |record| record.private = true);
+    SiteReaders::new(site.room.clone()).replace(readers());
+    problem(site.get("/feeds/radio").await, 404).await;
+    let sup = text(site.get("/sup.json").await).await;
+    assert!(!sup.contains(&radio), "{sup}");
+    assert!(!text(site.get("/changes?after=0&wait=0").await).await.contains("radio"));
+    // An aggregate that is paused and has items of it goes with it.
+    site.store.edit_record("still", |record| {
+        record.options.sharing.sources = vec![name("radio")];
+    });
+    site.room.directory.changed();
+    problem(site.get("/feeds/still").await, 404).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_token_ends_what_is_open() {
+    let site = site();
+    let stream = site.get(&format!("/t/{ANN}/events")).await;
+    assert_eq!(stream.status(), 200);
+    let bobs = site.get(&format!("/t/{BOB}/events")).await;
+    let waits = format!("/t/{ANN}/changes?after=3&wait=20");
+    let begun = tokio::time::Instant::now();
+    let revoking = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        SiteReaders::new(site.room.clone()).replace(vec![readers().remove(1)]);
+    };
+    let (poll, (), said) = tokio::join!(site.get(&waits), revoking, text(stream));
+    assert_eq!(begun.elapsed(), Duration::from_secs(3));
+    problem(poll, 404).await;
+    assert!(said.starts_with("retry:"), "{said}");
+    problem(site.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
+    // Who keeps the token keeps the stream.
+    site.store.log.close(0, &["other-secret", SECRET]);
+    let (mut body, mut said) = (bobs.into_body(), String::new());
+    while !said.contains("event: change") {
+        let frame = body.frame().await.unwrap().unwrap();
+        said.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
+    }
+    assert!(
+        said.contains(&format!("/t/{BOB}/feeds/other-secret")) && !said.contains(SECRET),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_hub_knows_a_private_topic_by_its_token_alone() {
+    let site = site();
+    let topics = SiteTopics::new(site.room.clone());
+    let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
+    assert!(topics.stands(&at("")).await.is_err());
+    let own = at(&format!("/t/{ANN}"));
+    assert_eq!(topics.stands(&own).await, Ok(()));
+    let document = topics.document(&own).await.unwrap();
+    let said = String::from_utf8_lossy(&document.body).into_owned();
+    assert!(said.contains(&format!("/t/{ANN}/feeds/{SECRET}/complete")), "{said}");
+    let links = document.headers["link"].to_str().unwrap().to_owned();
+    assert_all_below(&links, &format!("https://feeds.example.org/t/{ANN}"));
+    for wrong in [at(&format!("/t/{BOB}")), at("/t/0123456789abcdef0123456789abcdee")] {
+        let missing = topics.stands(&wrong).await.unwrap_err();
+        assert!(matches!(missing, crate::serve::NoTopic::Gone(_)), "{missing:?}");
+    }
+    SiteReaders::new(site.room.clone()).replace(Vec::new());
+    let missing = topics.document(&own).await.unwrap_err();
+    assert!(matches!(missing, crate::serve::NoTopic::Gone(_)), "{missing:?}");
+}
+
+#[tokio::test]
+async fn operators_may_have_their_own_listener() {
+    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let readers = routes(site.room.clone(), Listener::Readers);
+    let operators = routes(site.room.clone(), Listener::Operators);
+    let bearer = [("authorization", "Bearer correct-horse")];
+    let ask = |router: &Router, method: &str, path: &str| {
+        router.clone().oneshot(request(method, path, &bearer, ""))
+    };
+    for (method, path) in [
+        ("GET", "/api/v1/feeds"),
+        ("GET", "/metrics"),
+        ("GET", "/session"),
+        ("POST", "/session"),
+        ("POST", "/session/end"),
+        ("GET", "/add"),
+        ("POST", "/feeds/news/about"),
+        ("POST", "/feeds/news/conflicts"),
+    ] {
+        assert_eq!(ask(&readers, method, path).await.unwrap().status(), 404, "{method} {path}");
+        let there = ask(&operators, method, path).await.unwrap().status();
+        assert_ne!(there, 404, "{method} {path}");
+    }
+    // The token of the operator opens nothing where readers ask.
+    assert_eq!(ask(&readers, "GET", "/feeds/hidden-diary").await.unwrap().status(), 404);
+    assert_eq!(ask(&operators, "GET", "/feeds/hidden-diary").await.unwrap().status(), 200);
+    for router in [&readers, &operators] {
+        for path in ["/", "/recent", "/feeds/news", "/feeds/news/about", "/readyz"] {
+            assert_eq!(ask(router, "GET", path).await.unwrap().status(), 200, "{path}");
+        }
+    }
+    for path in ["/", "/feeds/news/about", "/feeds/news/conflicts"] {
+        let page = text(ask(&readers, "GET", path).await.unwrap()).await;
+        for none in ["/session", "/add\"", "/metrics"] {
+            assert!(!page.contains(none), "{path} leads to {none}: {page}");
+        }
+    }
+    let page = text(ask(&operators, "GET", "/").await.unwrap()).await;
+    assert!(page.contains("href=\"/add\""));
+}
+
+#[tokio::test]
+async fn pages_may_be_for_operators_alone() {
+    let closed = ServeSettings { pages_are_closed: true, ..announcing() };
+    let site = Site::with(store(), closed);
+    let browser = [("accept", "text/html")];
+    for path in ["/", "/recent", "/feeds/news/about", "/feeds/news/items", "/feeds/unknown/items"] {
+        problem(site.get(path).await, 401).await;
+        let leads = site.get_with(path, &browser).await;
+        assert_eq!(leads.status(), 303, "{path}");
+        assert!(header(&leads, "location").starts_with("/session?to=%2F"), "{path}");
+    }
+    let bearer = [("authorization", "Bearer correct-horse")];
+    assert_eq!(site.get_with("/recent", &bearer).await.status(), 200);
+    // Feeds are for everybody all the same, and a reader's pages for the reader.
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    assert_eq!(site.get(&format!("/t/{ANN}/feeds/news/about")).await.status(), 200);
+}
+
+#[tokio::test]
+async fn an_audience_is_what_it_sees() {
+    let site = site();
+    let (everybody, operator) = (Audience::public(&site.room), Audience::operator(&site.room));
+    assert!(everybody.is_public() && operator.is_operator());
+    assert!(everybody.sees(&name("news"), false) && !everybody.sees(&name(SECRET), true));
+    assert!(operator.sees(&name(SECRET), true));
+    assert_ne!(everybody.key(), operator.key());
+    assert_eq!(everybody.site().key(), operator.site().key(), "documents are the same");
+    let listing = site.room.directory.listing().await.unwrap();
+    assert!(!listing.is_seen(&name("nowhere"), &operator));
+    assert_eq!(listing.private().len(), 3);
+}
