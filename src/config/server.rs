@@ -54,8 +54,8 @@ section! {
         /// A feed that is not there is answered with 401 and asks for a password.
         ///
         /// This is for readers that send the token of a private feed as a password only when they are
-        /// asked for it. All names that are unknown or private are answered so, and only where there is a
-        /// `[[reader]]`. Otherwise they are answered with 404.
+        /// asked for it. All names that are unknown or private are answered so where any
+        /// reader is configured, and otherwise with 404.
         challenge: bool = Flag, Preset("false"), at restart;
         /// Addresses and networks of the proxies in front.
         ///
