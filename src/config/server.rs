@@ -53,8 +53,8 @@ section! {
         /// A feed that is not there is answered with 401 and asks for a password.
         ///
         /// This is for readers that send the token of a private feed as a password only when they are
-        /// asked for it. All names that are unknown or private are answered so, and only where there is a
-        /// `[[reader]]`. Otherwise they are answered with 404.
+        /// asked for it. All names that are unknown or private are answered so, and only where there is
+        /// a reader. Otherwise they are answered with 404.
         challenge: bool = Flag, Preset("false");
         /// Addresses and networks of the proxies in front.
         ///

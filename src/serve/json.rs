@@ -67,8 +67,9 @@ pub(super) fn feed(
     contested: u32,
 ) -> Value {
     let walk = status.polling.backfill.as_ref();
+    let options = with(options(&status.options), access::shown(status.access.as_deref()));
     let more = json!({
-        "options": with(options(&status.options), access::shown(status.access.as_deref())),
+        "options": with(options, json!({ "private": status.private })),
         "backfill": walk.map(|walk| backfill(walk, status.options.secret)),
         "listed": record.map(listed),
         "state": state.map(feed_state),
