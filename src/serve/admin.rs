@@ -177,6 +177,10 @@ pub(super) async fn put_feed(
         let done = acting.operator.put(&feed, wanted).await;
         // Even what failed may have been stored.
         acting.directory.changed();
+        // One that became private is no topic for everybody any more.
+        if let Some(hub) = &acting.hub {
+            hub.check_topics();
+        }
         done
     });
     done.await

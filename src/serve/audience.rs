@@ -231,7 +231,9 @@ pub(super) async fn enter(
         return too_many_tokens().into_response();
     }
     // Of every feed that is not there, so that nobody learns which of them are private.
-    if room.challenge && is_feed && is_unknown && audience.is_public() && !room.readers.is_empty() {
+    let problem = response.extensions().get::<Problem>();
+    let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
+    if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
         return challenged();
     }
     close(response.headers_mut(), &audience);

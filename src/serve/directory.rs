@@ -216,11 +216,10 @@ impl Directory {
         name: &str,
         audience: &Audience,
     ) -> Result<ServedFeed, Problem> {
-        let unknown = || Problem::not_found("no feed of that name is published here");
-        let name = FeedName::new(name).map_err(|_| unknown())?;
+        let name = FeedName::new(name).map_err(|_| Problem::unknown_feed())?;
         let listing = self.listing().await?;
         let seen = listing.is_seen(&name, audience);
-        let record = listing.get(&name).filter(|_| seen).ok_or_else(unknown)?;
+        let record = listing.get(&name).filter(|_| seen).ok_or_else(Problem::unknown_feed)?;
         match record.standing {
             FeedStanding::Active | FeedStanding::Paused => Ok(ServedFeed::new(record, audience)),
             FeedStanding::Gone => Err(Problem::new(

@@ -26,7 +26,11 @@ pub(super) async fn show(request: Request, next: Next) -> Response {
     parts.headers.remove(header::CONTENT_LENGTH);
     let html = HeaderValue::from_static("text/html; charset=utf-8");
     parts.headers.insert(header::CONTENT_TYPE, html);
-    (parts.status, parts.headers, html::document(title, &content)).into_response()
+    let page = html::document(title, &content);
+    let mut response = (parts.status, parts.headers, page).into_response();
+    // What it is about is known outside still.
+    response.extensions_mut().extend(parts.extensions);
+    response
 }
 
 /// What happened, in the words of who sees it.

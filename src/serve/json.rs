@@ -61,7 +61,8 @@ fn options(options: &FeedOptions) -> Value {
 
 /// What the operator says of a feed, as `PUT` takes it back.
 pub(super) fn feed_options(status: &FeedStatus) -> Value {
-    with(options(&status.options), access::shown(status.access.as_deref()))
+    let options = with(options(&status.options), access::shown(status.access.as_deref()));
+    with(options, json!({ "private": status.private }))
 }
 
 /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it.

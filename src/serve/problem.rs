@@ -35,6 +35,8 @@ pub(super) struct Problem {
     retry_after: Option<Duration>,
     #[serde(skip)]
     challenge: bool,
+    #[serde(skip)]
+    is_unknown_feed: bool,
 }
 
 fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
@@ -52,6 +54,7 @@ impl Problem {
             members: BTreeMap::new(),
             retry_after: None,
             challenge: false,
+            is_unknown_feed: false,
         }
     }
 
@@ -63,6 +66,17 @@ impl Problem {
     /// 404.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 404 of a name of which there is no feed for who asks.
+    pub(super) fn unknown_feed() -> Self {
+        let said = "no feed of that name is published here";
+        Self { is_unknown_feed: true, ..Self::not_found(said) }
+    }
+
+    /// Whether it is that there is no feed of a name for who asks.
+    pub(super) const fn is_unknown_feed(&self) -> bool {
+        self.is_unknown_feed
     }
 
     /// 503 with `Retry-After`.

@@ -36,6 +36,7 @@ mod opml_corpus;
 mod parse_corpus;
 mod parse_formats;
 mod parse_hostile;
+mod private;
 mod publishers;
 mod pull;
 mod redaction;

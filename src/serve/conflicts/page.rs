@@ -126,7 +126,7 @@ fn one(contests: &Contests, contest: &Contest) -> Markup {
                     None => {},
                 }
             }
-            (choices(contests, contest))
+            @if contests.may_decide { (choices(contests, contest)) }
         }
     }
 }
