@@ -42,12 +42,10 @@ pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
         return Err(AppError::Input(format!("{} is there already; name another", file.display())));
     }
     let opened = open_to_copy(&config, !options.is_move).await;
-    let store = opened.map_err(|error| match options.is_move && is_in_use(&error) {
-        true => AppError::run(
-            "a gateway is running with this store; stop it first, for what it does after a move would be lost",
-            error,
-        ),
-        false => error,
+    let moving = "a gateway is running with this store; stop it first, for what it does after a move would be lost";
+    let store = opened.map_err(|error| match (options.is_move && is_in_use(&error), error) {
+        (true, AppError::Run { source, .. }) => AppError::run(moving, source),
+        (_, error) => error,
     })?;
     let written = write_named(store.as_ref(), &file, options.is_move).await;
     let sealed = match written {

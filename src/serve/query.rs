@@ -79,6 +79,9 @@ pub(super) async fn known_only(request: Request, next: Next) -> Response {
         (&Method::POST, "/feeds/{name}/items") => &["noconflicts"],
         (&Method::GET, "/feeds/{name}/items") => &["q", "show", "page"],
         (_, "/feeds/{name}/conflicts") => &["after"],
+        // Likewise.
+        (&Method::PUT | &Method::DELETE, "/feeds" | "/feeds/{name}/items")
+        | (&Method::POST, "/feeds/{name}") => return next.run(request).await,
         (&Method::GET, "/feeds") => &["q", "show", "after", "limit"],
         (_, "/subscriptions") => &["feed"],
         (_, "/import") => &["rearrange"],

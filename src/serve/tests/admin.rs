@@ -391,9 +391,12 @@ async fn a_key_of_a_query_is_known_to_every_method_that_reads_it() {
     let site = Site::new();
     assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
     assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
-    for method in ["TRACE", "PATCH", "BREW"] {
+    for method in ["TRACE", "PATCH", "BREW", "PUT"] {
         problem(site.call(method, "/feeds?show=all", "").await, 405).await;
     }
+    problem(site.call("PUT", "/feeds/news/items?q=x", "{}").await, 405).await;
+    problem(site.call("POST", "/feeds/news?purge=true", "{}").await, 405).await;
+    problem(site.call("PUT", "/feeds/news?purge=true", "{}").await, 400).await;
 }
 
 #[tokio::test]
