@@ -8,6 +8,7 @@
 use super::address::Site;
 use super::auth;
 use super::client::Client;
+use super::observe::guard;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
 use super::session::sign_in_address;
@@ -219,7 +220,7 @@ pub(super) async fn enter(
     next: Next,
 ) -> Response {
     if let Some(leads) = with_token_parameter(request.uri()) {
-        return leads;
+        return guarded(leads);
     }
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let (audience, is_wrong) = find(&room, listener, &mut request);
@@ -228,15 +229,21 @@ pub(super) async fn enter(
     let mut response = next.run(request).await;
     let is_unknown = response.status() == StatusCode::NOT_FOUND;
     if is_wrong && is_unknown && !room.readers.hold_back(client).await {
-        return too_many_tokens().into_response();
+        return guarded(too_many_tokens().into_response());
     }
     // Of every feed that is not there, so that nobody learns which of them are private.
     let problem = response.extensions().get::<Problem>();
     let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
     if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
-        return challenged();
+        return guarded(challenged());
     }
     close(response.headers_mut(), &audience);
+    response
+}
+
+/// An answer that the layers inside have not seen, with the headers that they give to every other.
+fn guarded(mut response: Response) -> Response {
+    guard(response.headers_mut());
     response
 }
 

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 /// is that the key is not there.
 type FormChoice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-const CHOICES: [FormChoice; 5] = [
+const CHOICES: [FormChoice; 6] = [
     (
         "deletions",
         "When a missing item is deleted",
@@ -61,6 +61,11 @@ const CHOICES: [FormChoice; 5] = [
         "secret",
         "Whether the publisher's address is shown",
         &[("", "by its looks"), ("false", "yes"), ("true", "no, it is a secret")],
+    ),
+    (
+        "private",
+        "Who may read the feed",
+        &[("false", "everybody"), ("true", "readers with a token")],
     ),
 ];
 

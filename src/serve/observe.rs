@@ -78,7 +78,8 @@ pub(super) async fn time_limit(request: Request, next: Next) -> Response {
     }
 }
 
-fn guard(headers: &mut HeaderMap) {
+/// The headers that every answer has.
+pub(super) fn guard(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

@@ -1,6 +1,7 @@
 //! The site as its visitors see it, over doubles of the store and of the side that polls.
 
 mod admin;
+mod apart;
 mod archives;
 mod callback;
 mod conflicts;

@@ -154,6 +154,22 @@ impl Stage {
         assert_ne!(polled["outcome"], "failed", "{polled}");
     }
 
+    /// Makes a feed private.
+    pub async fn hides(&self, name: &str) {
+        let at = self.at(&format!("/api/v1/feeds/{name}"));
+        let shown = self.client.get(&at).bearer_auth(TOKEN).send().await.unwrap();
+        let shown: Value = serde_json::from_str(&shown.text().await.unwrap()).unwrap();
+        let put = serde_json::json!({ "url": shown["url"], "private": true });
+        let put = self.client.put(&at).bearer_auth(TOKEN).body(put.to_string());
+        assert_eq!(put.send().await.unwrap().status(), 200);
+    }
+
+    /// Reads the configuration again, without its readers.
+    pub async fn revokes(&mut self) {
+        self.config.readers.clear();
+        self.gateway.as_ref().unwrap().reload(&self.config).await.unwrap();
+    }
+
     pub async fn delete(&self, name: &str) {
         let call = self.client.delete(self.at(&format!("/api/v1/feeds/{name}")));
         assert_eq!(call.bearer_auth(TOKEN).send().await.unwrap().status(), 204);

@@ -1,0 +1,81 @@
+//! Administration with a listener of its own, and pages that are for operators alone.
+
+use super::private::{ANN, announcing, store};
+use super::*;
+
+#[tokio::test]
+async fn operators_may_have_their_own_listener() {
+    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let readers = routes(site.room.clone(), Listener::Readers);
+    let operators = routes(site.room.clone(), Listener::Operators);
+    let bearer = [("authorization", "Bearer correct-horse")];
+    let ask = |router: &Router, method: &str, path: &str| {
+        router.clone().oneshot(request(method, path, &bearer, ""))
+    };
+    for (method, path) in [
+        ("GET", "/api/v1/feeds"),
+        ("GET", "/metrics"),
+        ("GET", "/session"),
+        ("POST", "/session"),
+        ("POST", "/session/end"),
+        ("GET", "/add"),
+        ("POST", "/feeds/news/about"),
+        ("POST", "/feeds/news/conflicts"),
+    ] {
+        assert_eq!(ask(&readers, method, path).await.unwrap().status(), 404, "{method} {path}");
+        let there = ask(&operators, method, path).await.unwrap().status();
+        assert_ne!(there, 404, "{method} {path}");
+    }
+    // The token of the operator opens nothing where readers ask.
+    assert_eq!(ask(&readers, "GET", "/feeds/hidden-diary").await.unwrap().status(), 404);
+    assert_eq!(ask(&operators, "GET", "/feeds/hidden-diary").await.unwrap().status(), 200);
+    for router in [&readers, &operators] {
+        for path in ["/", "/recent", "/feeds/news", "/feeds/news/about", "/readyz"] {
+            assert_eq!(ask(router, "GET", path).await.unwrap().status(), 200, "{path}");
+        }
+    }
+    for path in ["/", "/feeds/news/about", "/feeds/news/conflicts"] {
+        let page = text(ask(&readers, "GET", path).await.unwrap()).await;
+        for none in ["/session", "/add\"", "/metrics"] {
+            assert!(!page.contains(none), "{path} leads to {none}: {page}");
+        }
+    }
+    let page = text(ask(&operators, "GET", "/").await.unwrap()).await;
+    assert!(page.contains("href=\"/add\""));
+}
+
+#[tokio::test]
+async fn pages_may_be_for_operators_alone() {
+    let closed = ServeSettings { pages_are_closed: true, ..announcing() };
+    let site = Site::with(store(), closed);
+    let browser = [("accept", "text/html")];
+    for path in ["/", "/recent", "/feeds/news/about", "/feeds/news/items", "/feeds/unknown/items"] {
+        problem(site.get(path).await, 401).await;
+        let leads = site.get_with(path, &browser).await;
+        assert_eq!(leads.status(), 303, "{path}");
+        assert!(header(&leads, "location").starts_with("/session?to=%2F"), "{path}");
+    }
+    let bearer = [("authorization", "Bearer correct-horse")];
+    assert_eq!(site.get_with("/recent", &bearer).await.status(), 200);
+    // Feeds are for everybody all the same, and a reader's pages for the reader.
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
+    assert_eq!(site.get(&format!("/t/{ANN}/feeds/news/about")).await.status(), 200);
+}
+
+/// A conflict is decided where operators are, and looked at everywhere.
+#[tokio::test]
+async fn nobody_is_offered_what_is_not_there() {
+    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let readers = routes(site.room.clone(), Listener::Readers);
+    let browser = [("accept", "text/html"), ("cookie", "tidegate-session=00")];
+    for path in ["/feeds/news/about".to_owned(), format!("/t/{ANN}/feeds/news/about")] {
+        let asked = request("GET", &path, &browser, "");
+        let page = text(readers.clone().oneshot(asked).await.unwrap()).await;
+        assert!(!page.contains("Sign in") && !page.contains("<form"), "{path}: {page}");
+    }
+    let asked = request("GET", "/session", &browser, "");
+    let page = readers.clone().oneshot(asked).await.unwrap();
+    assert_eq!(page.status(), 404);
+    let page = text(page).await;
+    assert!(page.contains("There is nothing here") && !page.contains("href=\"/session"), "{page}");
+}
