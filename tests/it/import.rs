@@ -88,10 +88,18 @@ fn wrong_input_is_status_2_and_a_store_in_use_is_1() {
     }
     assert!(!at.join("tidegate-data").exists(), "nothing was made");
     let store = EmbeddedStore::on_disk(&at.join("data"), None, Arc::new(SystemClock)).unwrap();
-    for args in [["import", "l.opml", "-d", "data"], ["export", "f", "-d", "data"]] {
-        let (status, _, err) = tidegate(at, &args);
+    // An export asks the gateway that runs there; a port at which nothing listens has none.
+    let nobody = ["export", "f", "-d", "data", "--gateway", "http://127.0.0.1:1"];
+    for (args, said) in [
+        (
+            &["import", "l.opml", "-d", "data"][..],
+            "a gateway is running with this store; stop it first",
+        ),
+        (&nobody[..], "no gateway answers at http://127.0.0.1:1"),
+    ] {
+        let (status, _, err) = tidegate(at, args);
         assert_eq!(status, 1, "{err}");
-        assert!(err.contains("a gateway is running with this store; stop it first"), "{err}");
+        assert!(err.contains(said), "{err}");
     }
     drop(store);
 }
