@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Which documents are read beside which gateway: the demonstration, one that was started with nothing
 # else, and none.
 BY_DEMO = ["README.md", "docs/readers.md", "docs/subscribers.md"]
-BY_SERVE = ["docs/api.md", "docs/operators/install.md", "docs/operators/metrics.md"]
+BY_SERVE = ["docs/api.md", "docs/operators/install.md", "docs/operators/metrics.md", "docs/operators/private.md"]
 BY_NONE = ["docs/operators/backup.md", "docs/operators/configuration.md"]
 # Its commands are of all three kinds.
 COMMANDS = "docs/cli.md"
