@@ -15,7 +15,7 @@ pub(super) const SECRET: &str = "hidden-diary";
 pub(super) const ANN: &str = "0123456789abcdef0123456789abcdef";
 const BOB: &str = "AbCdEfGhIjKlMnOpQrStUvWx";
 /// The paths of a feed.
-const BELOW: [&str; 9] = [
+const BELOW: [&str; 10] = [
     "",
     "/sync",
     "/complete",
@@ -25,6 +25,7 @@ const BELOW: [&str; 9] = [
     "/conflicts",
     "/about",
     "?as=html",
+    "/changes",
 ];
 
 fn access(reader: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
@@ -192,6 +193,15 @@ async fn everything_below_a_token_leads_on_below_it() {
         );
         assert_all_below(&whole(again).await, &base);
     }
+    let changes = site.get(&at("/feeds/hidden-diary/changes")).await;
+    assert_eq!(header(&changes, "cache-control"), "private, no-cache");
+    let changes = whole(changes).await;
+    assert!(changes.contains(&format!("{base}/feeds/hidden-diary/items/")), "{changes}");
+    assert_all_below(&changes, &base);
+    // The same feed of somebody else has not the addresses of this reader.
+    let news = whole(site.get(&at("/feeds/news/changes")).await).await;
+    let public = whole(site.get("/feeds/news/changes").await).await;
+    assert!(news.contains(&base) && !public.contains(ANN), "{public}");
     let html = [("accept", "text/html"), ("sec-fetch-dest", "document")];
     for path in ["/", "/recent", "/feeds/news/about", "/feeds/hidden-diary/items", "/feeds/news"] {
         let answer = site.get_with(&at(path), &html).await;
