@@ -1,11 +1,12 @@
 //! `tidegate health`: asks the gateway on this machine whether it lives, as a container's health check does.
 
+use super::running::reachable;
 use super::{AppError, ConfigSource};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -47,16 +48,6 @@ pub async fn health(options: HealthOptions) -> Result<(), AppError> {
             Err(AppError::run(what, std::io::Error::other(said)))
         }
     }
-}
-
-/// Where this machine reaches what listens at an address.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let own = match listen.ip() {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
-        own => own,
-    };
-    SocketAddr::new(own, listen.port())
 }
 
 async fn ask(address: SocketAddr, is_tls: bool) -> std::io::Result<String> {

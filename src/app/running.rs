@@ -1,7 +1,7 @@
 //! The gateway that runs: where it is, with which token it is asked, and calls of its API.
 
 use super::{AppError, ConfigSource, token};
-use crate::config::{self, Config};
+use crate::config::{self, Config, ServerSection};
 use crate::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
 use http::Method;
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl RunningGateway {
             None if is_own => token::known_token(&config.server.admin_token, &config.store.path)?,
             None => None,
         };
-        let base = named.map_or_else(|| listening(config.server.listen), Ok)?;
+        let base = named.map_or_else(|| administered(&config.server), Ok)?;
         Self::at(base, token.as_deref(), config.polling.ca_file.clone())
     }
 
@@ -179,19 +179,37 @@ fn is_own(named: &Url, config: &Config) -> bool {
     is_here || public.is_some_and(|public| public.origin() == named.origin())
 }
 
-/// Where a gateway that listens there is reached from this machine.
-fn listening(listen: SocketAddr) -> Result<Url, AppError> {
-    if listen.port() == 0 {
-        let said = "server.listen has port 0, so the gateway is at a port that only its output names; \
-                    name its address with --gateway or TIDEGATE_URL";
-        return Err(AppError::Input(said.to_owned()));
+/// Where the administration of a gateway is reached from this machine: at its own listener, where it has one.
+/// That speaks no TLS; a certificate of the other one is for the public address.
+fn administered(server: &ServerSection) -> Result<Url, AppError> {
+    let (listen, key) = match server.admin_listen {
+        Some(own) => (own, "admin_listen"),
+        None => (server.listen, "listen"),
+    };
+    if let (None, Some(_), Some(public)) = (server.admin_listen, server.tls(), &server.public_url) {
+        return base(public);
     }
+    if listen.port() == 0 {
+        return Err(AppError::Input(format!(
+            "server.{key} has port 0, so the gateway is at a port that only its output names; \
+             name its address with --gateway or TIDEGATE_URL"
+        )));
+    }
+    let address = reachable(listen);
+    base(&match server.admin_listen {
+        Some(_) => format!("http://{address}"),
+        None => server.origin(address),
+    })
+}
+
+/// Where this machine reaches what listens at an address.
+pub(super) fn reachable(listen: SocketAddr) -> SocketAddr {
     let address = match listen.ip() {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         address => address,
     };
-    base(&format!("http://{}", SocketAddr::new(address, listen.port())))
+    SocketAddr::new(address, listen.port())
 }
 
 #[cfg(test)]
@@ -207,9 +225,38 @@ mod tests {
             ("[::]:81", "http://[::1]:81/"),
             ("192.0.2.7:82", "http://192.0.2.7:82/"),
         ] {
-            assert_eq!(listening(listen.parse().unwrap()).unwrap().as_str(), address);
+            assert_eq!(found(listen, |_| {}).unwrap().as_str(), address);
         }
-        assert!(listening("127.0.0.1:0".parse().unwrap()).is_err());
+        assert!(found("127.0.0.1:0", |_| {}).is_err());
+    }
+
+    fn found(listen: &str, edit: impl FnOnce(&mut ServerSection)) -> Result<Url, AppError> {
+        let mut server = ServerSection { listen: listen.parse().unwrap(), ..Default::default() };
+        edit(&mut server);
+        administered(&server)
+    }
+
+    #[test]
+    fn administration_is_asked_where_it_is() {
+        let apart = |server: &mut ServerSection| {
+            server.admin_listen = Some("0.0.0.0:8081".parse().unwrap());
+        };
+        let with_tls = |server: &mut ServerSection| {
+            server.tls_cert_file = Some("chain".into());
+            server.tls_key_file = Some("key".into());
+        };
+        assert_eq!(found("0.0.0.0:80", apart).unwrap().as_str(), "http://127.0.0.1:8081/");
+        assert_eq!(found("0.0.0.0:81", with_tls).unwrap().as_str(), "https://127.0.0.1:81/");
+        let named = found("0.0.0.0:81", |server| {
+            with_tls(server);
+            server.public_url = Some("https://feeds.example.org".to_owned());
+        });
+        assert_eq!(named.unwrap().as_str(), "https://feeds.example.org/");
+        let both = found("0.0.0.0:81", |server| {
+            with_tls(server);
+            apart(server);
+        });
+        assert_eq!(both.unwrap().as_str(), "http://127.0.0.1:8081/");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) async fn show(request: Request, next: Next) -> Response {
     let (title, content) = (title(problem.status()), content(problem, &to));
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    let html = HeaderValue::from_static(html::MEDIA_TYPE);
     parts.headers.insert(header::CONTENT_TYPE, html);
     let page = html::document(title, &content);
     let mut response = (parts.status, parts.headers, page).into_response();
