@@ -23,7 +23,8 @@ impl DiskEngine for SledFiles {
     }
 
     fn owns(&self, name: &str) -> bool {
-        matches!(name, "db" | "conf" | "blobs") || name.starts_with("snap.")
+        matches!(name, "db" | "conf" | "blobs")
+            || name.starts_with(engine::SNAPSHOT) && !engine::is_unfinished_snapshot(name)
     }
 
     fn is_written_once(&self, _path: &Path) -> bool {

@@ -60,6 +60,37 @@ async fn an_older_database_under_a_newer_mark_is_noticed() {
     assert_damaged(&refused(open(DiskKind::Sled, folder.path())), folder.path(), "older");
 }
 
+/// sled writes a snapshot of its log whenever it opens after a crash. One that was cut off by an end by
+/// force, or whose bytes a loss of power took, is none; the store has all that it had.
+#[tokio::test]
+async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
+    let folder = used(DiskKind::Sled).await;
+    let closed = files(folder.path());
+    let store = open(DiskKind::Sled, folder.path()).unwrap();
+    let expected = store.view(&news(), Select::All).await.unwrap();
+    let running = files(folder.path());
+    store.close().await.unwrap();
+    drop(store);
+    let (name, snapshot) = files(folder.path())
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("snap."))
+        .next_back()
+        .expect("a snapshot was written");
+    for whole in [closed, running] {
+        for written in [0, 5, snapshot.len() / 2, snapshot.len()] {
+            let mut bytes = whole.clone();
+            let unfinished = format!("{name}.generating");
+            bytes.insert(unfinished.clone(), snapshot.get(..written).unwrap().to_vec());
+            let copy = laid_out(&bytes);
+            let store = open(DiskKind::Sled, copy.path()).unwrap();
+            assert_eq!(store.view(&news(), Select::All).await.unwrap(), expected, "{written}");
+            store.close().await.unwrap();
+            drop(store);
+            assert!(!files(copy.path()).contains_key(&unfinished), "{written}");
+        }
+    }
+}
+
 /// What was written before 0.1.0 has its number under another key.
 #[tokio::test]
 async fn a_store_from_before_the_first_release_says_so_and_is_left_alone() {

@@ -11,7 +11,7 @@ use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -77,8 +77,38 @@ pub(in crate::store) struct SledEngine {
     watchdog: Watchdog,
 }
 
+/// How the names of sled's snapshots begin: what it has read of its log, so that it need not again.
+pub(super) const SNAPSHOT: &str = "snap.";
+/// How the names of those end that it is still writing.
+const UNFINISHED: &str = ".generating";
+
+/// Whether a file of the folder is a snapshot that was not written to its end.
+pub(super) fn is_unfinished_snapshot(name: &str) -> bool {
+    name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED)
+}
+
+/// Removes the snapshots that an end by force left unfinished. sled 0.34 takes such a file for its newest
+/// snapshot, and so the store for damaged; the log and the snapshot before have all that it would have.
+fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if is_unfinished_snapshot(&entry.file_name().to_string_lossy()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Opens sled in the folder `path`; messages speak of the folder `shown`.
 pub(super) fn open(path: &Path, shown: &Path) -> Result<SledEngine, StoreError> {
+    remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
+        doing: "remove a snapshot that was not written to its end",
+        source,
+    })?;
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
     let shown = shown.display().to_string();
