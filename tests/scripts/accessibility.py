@@ -55,11 +55,11 @@ def document(entries):
     )
 
 
-def check(browser, program, name, out, faults):
+def check(browser, program, name, out, faults, ways=WAYS):
     """Looks at the page that the browser has, in all ways."""
-    for width, dark in WAYS:
+    for width, dark in ways:
         way = f"{name}{'-phone' if width < 1000 else ''}{'-dark' if dark else ''}"
-        browser.picture(out / f"walk-{way}.png", width, 1300, dark)
+        browser.picture(out / f"{way}.png", width, 1300, dark)
         browser.value(program + "; true")
         done = browser.call(
             "Runtime.evaluate", awaitPromise=True, returnByValue=True,
@@ -81,9 +81,12 @@ def walk(gateway, browser, program, out):
     sync_id = listed["items"][0]["sync_id"]
     item = f"/feeds/notices/items/{sync_id}"
 
+    def look(name):
+        check(browser, program, f"walk-{name}", out, faults)
+
     def visit(name, path):
         browser.go(gateway.base + path)
-        check(browser, program, name, out, faults)
+        look(name)
 
     visit("overview", "/")
     visit("overview-search", "/?q=nothing&show=problems")
@@ -105,7 +108,7 @@ def walk(gateway, browser, program, out):
     # Who signs in comes back to the page, and has buttons.
     browser.click("a[href^='/session']")
     browser.until("document.querySelector('input[name=token]') !== null")
-    check(browser, program, "sign-in", out, faults)
+    look("sign-in")
     browser.type("input[name=token]", "wrong")
     browser.click("main button")
     browser.until("document.body.innerText.includes('is not that of this gateway')")
@@ -117,13 +120,13 @@ def walk(gateway, browser, program, out):
     Publisher.document = document([(4, "Four"), (3, "Three, corrected"), (2, "Two"), (1, "One, corrected")])
     browser.click("button[value=poll]")
     browser.until("document.body.innerText.includes('Polled: 1 created, 1 updated.')")
-    check(browser, program, "about-signed-in", out, faults)
+    look("about-signed-in")
 
     # A document that drops most of the feed is held, until a person says what it is.
     Publisher.document = document([])
     browser.click("button[value=poll]")
     browser.until("document.body.innerText.includes('Release the held document')")
-    check(browser, program, "held", out, faults)
+    look("held")
     visit("overview-held", "/")
     browser.click("a[href='/feeds/notices/about#held']")
     browser.until("document.body.innerText.includes('Drop the held document')")
@@ -136,7 +139,7 @@ def walk(gateway, browser, program, out):
     # What is said of a feed is changed by a form.
     browser.click("a[href='/feeds/notices/edit']")
     browser.until("document.querySelector('select[name=deletions]') !== null")
-    check(browser, program, "edit", out, faults)
+    look("edit")
     browser.value("document.querySelector('select[name=deletions]').value = '\"off\"'")
     browser.click("form.choices button")
     browser.until("document.body.innerText.includes('The feed was changed.')")
@@ -145,7 +148,7 @@ def walk(gateway, browser, program, out):
 
     # A list is uploaded.
     browser.go(gateway.base + "/add/list")
-    check(browser, program, "list", out, faults)
+    look("list")
     listed = out / "walk-list.opml"
     listed.write_text(
         "<opml version='2.0'><body><outline text='Sea &amp; shore'>"
@@ -155,21 +158,21 @@ def walk(gateway, browser, program, out):
     browser.choose("input[name=list]", listed)
     browser.click("form.choices button")
     browser.until("document.body.innerText.includes('1 feed added.')")
-    check(browser, program, "list-done", out, faults)
+    look("list-done")
 
     # A site is typed, its page names a feed, which is looked at and added.
     feed = document([(2, "Two"), (1, "One")])
     Publisher.document = PAGE
     browser.go(gateway.base + "/add")
-    check(browser, program, "add", out, faults)
+    look("add")
     browser.type("input[name=url]", Publisher.address)
     browser.click("form.search button")
     browser.until("document.body.innerText.includes('The harbour, in short')")
-    check(browser, program, "add-found", out, faults)
+    look("add-found")
     Publisher.document = feed
     browser.click("ul.found button")
     browser.until("document.body.innerText.includes('How it would be judged')")
-    check(browser, program, "add-preview", out, faults)
+    look("add-preview")
     browser.click("button[value=add]")
     browser.until("document.body.innerText.includes('was added')")
     if len(json.loads(gateway.ask("/api/v1/feeds"))["feeds"]) != 4:

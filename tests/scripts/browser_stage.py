@@ -59,10 +59,10 @@ class Gateway:
     """The gateway with one feed, `harbour`. `settings` and `feed` are lines of its configuration:
     of everything but the server and the feed, and of the feed beside its name and address."""
 
-    def __init__(self, program, origin, folder, settings="", feed=""):
+    def __init__(self, program, origin, folder, settings="", feed="", listen="127.0.0.1:0"):
         config = pathlib.Path(folder) / "tidegate.toml"
         config.write_text(
-            f'[server]\nlisten = "127.0.0.1:0"\nadmin_token = "{TOKEN}"\n{settings}'
+            f'[server]\nlisten = "{listen}"\nadmin_token = "{TOKEN}"\n{settings}'
             f'[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\n{feed}'
         )
         self.process = subprocess.Popen(
