@@ -41,6 +41,7 @@ mod publishers;
 mod pull;
 mod redaction;
 mod renames_served;
+mod secrets;
 mod sharing;
 mod sharing_chain;
 mod sharing_hostile;

@@ -9,22 +9,22 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-const ADMIN: &str = "a-token-for-tests";
-const ANN: &str = "0123456789abcdef0123456789abcdef";
+pub const ADMIN: &str = "a-token-for-tests";
+pub const ANN: &str = "0123456789abcdef0123456789abcdef";
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 /// The name and the title of the private feed; nothing else has these words.
-const NAME: &str = "zebra-diary";
+pub const NAME: &str = "zebra-diary";
 const TITLE: &str = "Zebrafish confidential";
 const WORDS: [&str; 4] = [NAME, "Zebrafish", ANN, WRONG];
 /// How long something is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Gate {
+pub struct Gate {
     child: Child,
     folder: tempfile::TempDir,
-    public: String,
-    admin: String,
-    client: Client,
+    pub public: String,
+    pub admin: String,
+    pub client: Client,
 }
 
 fn document(title: &str) -> String {
@@ -35,7 +35,7 @@ fn document(title: &str) -> String {
     format!("{}<title>{title}{}", &text[..head], &text[end..])
 }
 
-async fn publisher(title: &str) -> String {
+pub async fn publisher(title: &str) -> String {
     crate::support::gateways::Paper::start("application/atom+xml", &document(title)).await.url
 }
 
@@ -49,7 +49,7 @@ fn configuration(urls: [&str; 2], readers: &str, server: &str) -> String {
     )
 }
 
-fn reader(token: &str) -> String {
+pub fn reader(token: &str) -> String {
     format!("[[reader]]\nname = \"ann\"\ntoken = \"{token}\"\nfeeds = [\"{NAME}\", \"open\"]\n")
 }
 
@@ -59,7 +59,7 @@ fn write(folder: &Path, text: &str) {
 
 impl Gate {
     /// Starts a gateway, which logs everything.
-    async fn start(text: &str) -> Self {
+    pub async fn start(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), text);
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
@@ -130,14 +130,14 @@ impl Gate {
         panic!("it was not read: {}", self.log());
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         let path: PathBuf = self.folder.path().join("log");
         std::fs::read_to_string(path).unwrap()
     }
 }
 
 /// A form, as a browser sends it.
-fn with_form<K: AsRef<str>, V: AsRef<str>>(
+pub fn with_form<K: AsRef<str>, V: AsRef<str>>(
     request: reqwest::RequestBuilder,
     pairs: &[(K, V)],
 ) -> reqwest::RequestBuilder {
@@ -146,7 +146,7 @@ fn with_form<K: AsRef<str>, V: AsRef<str>>(
 }
 
 /// The addresses of this gateway that a text names, as paths.
-fn addresses(text: &str, base: &str) -> Vec<String> {
+pub fn addresses(text: &str, base: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (start, skip) in [(base, base.len()), (" href=\"/", 7), (" href='/", 7)] {
         for (at, _) in text.match_indices(start) {

@@ -1,0 +1,175 @@
+//! Every kind of secret that an operator can give, and a walk over everything that the gateway says to
+//! everybody and to the operator: no page, document, answer, log, metric or export shows one in clear.
+
+use crate::private::{ADMIN, ANN, Gate, NAME, addresses, publisher, reader, with_form};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Stands in every secret.
+const HUSH: &str = "hush-41c7";
+/// The most addresses that the walk may find.
+const WALK_LIMIT: usize = 3_000;
+
+/// What has none of the words; `path` says whose it is.
+fn assert_quiet(path: &str, said: &str) {
+    for word in [HUSH, ANN, ADMIN] {
+        let place = said.find(word).unwrap_or(said.len());
+        let near = said.get(place.saturating_sub(200)..).unwrap_or(said);
+        assert!(!said.contains(word), "{path} says {word}: {near:.400}");
+    }
+}
+
+/// Two feeds of the file with every kind of secret, and one behind a proxy that is not there.
+fn configuration(open: &str, closed: &str, hook: &str) -> String {
+    let readers = reader(ANN);
+    format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{ADMIN}\"\n[store]\npath = \"data\"\n\
+         [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+         [[feed]]\nname = \"open\"\nurl = \"{open}\"\nheaders = {{ X-Api-Key = \"key-{HUSH}\" }}\n\
+         cookie = \"session={HUSH}\"\nbasic = {{ user = \"user-{HUSH}\", password = \"{HUSH}\" }}\n\
+         webhook = {{ url = \"{hook}\", secret = \"whsec-{HUSH}-long-enough-to-sign\" }}\n\
+         [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}?key={HUSH}\"\nsecret = true\nprivate = true\n\
+         bearer = \"{HUSH}\"\n\
+         [[feed]]\nname = \"behind\"\nurl = \"http://publisher.example/\"\n\
+         proxy = \"http://user-{HUSH}:{HUSH}@127.0.0.1:9/\"\n{readers}"
+    )
+}
+
+/// The plain bytes of an export.
+fn unpacked(export: &[u8]) -> Vec<u8> {
+    let start = export.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    zstd::stream::decode_all(&export[start..]).unwrap()
+}
+
+/// Signs in as the operator, and answers the cookie.
+async fn sign_in(gate: &Gate) -> String {
+    let form = gate.client.post(format!("{}/session", gate.admin)).header("origin", &gate.admin);
+    let signed = with_form(form, &[("token", ADMIN), ("to", "/")]).send().await.unwrap();
+    let cookie = signed.headers()["set-cookie"].to_str().unwrap();
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+/// Gives the gateway one more feed, by the API, with secrets of its own; and a subscriber with a secret.
+async fn act(gate: &Gate, url: &str) {
+    let feed = json!({
+        "url": url, "title": "Put", "cookie": HUSH,
+        "headers": { "Authorization": format!("Token {HUSH}") },
+    });
+    let at = |path: &str| format!("{}{path}", gate.admin);
+    let put = gate.client.put(at("/api/v1/feeds/put")).bearer_auth(ADMIN);
+    let put = put.header("content-type", "application/json").body(feed.to_string());
+    let put = put.send().await.unwrap();
+    assert!(put.status().is_success(), "{}", put.text().await.unwrap());
+    for feed in ["open", "put", "behind"] {
+        let poll = gate.client.post(at(&format!("/api/v1/feeds/{feed}/poll")));
+        let report = poll.bearer_auth(ADMIN).send().await.unwrap().text().await.unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["error"].is_null(), feed != "behind", "{report}");
+        assert_quiet("the report of a poll", &report.to_string());
+    }
+    let form = [
+        ("hub.mode", "subscribe".to_owned()),
+        ("hub.topic", format!("{}/feeds/open", gate.public)),
+        ("hub.callback", format!("http://127.0.0.1:9/{HUSH}")),
+        ("hub.secret", HUSH.to_owned()),
+    ];
+    let hub = with_form(gate.client.post(format!("{}/websub", gate.public)), &form);
+    assert!(hub.send().await.unwrap().status().is_success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
+    let hook = publisher("Nobody signs here").await;
+    let urls = [&*publisher("Open title").await, &*publisher("Closed title").await];
+    let gate = Gate::start(&configuration(urls[0], urls[1], &hook)).await;
+    act(&gate, urls[0]).await;
+    let cookie = sign_in(&gate).await;
+    let mut known: Vec<String> = [
+        "/",
+        "/recent",
+        "/add",
+        "/add/list",
+        "/session",
+        "/metrics",
+        "/sup.json",
+        "/readyz",
+        "/subscriptions.opml",
+        "/subscriptions.opml?upstream=1",
+        "/changes?after=0&wait=0",
+        "/websub",
+        "/api/v1/feeds",
+        "/api/v1/subscriptions",
+        "/api/v1/openapi.json",
+        "/nothing",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for feed in ["open", NAME, "behind", "put"] {
+        let views = [
+            "",
+            "/sync",
+            "/complete",
+            "/about",
+            "/edit",
+            "/items",
+            "/history",
+            "/conflicts",
+            "/changes",
+        ];
+        known.extend(views.map(|view| format!("/feeds/{feed}{view}")));
+        let parts = ["/items", "/conflicts", "/events", "/webhook", "/hold"];
+        known.extend(parts.map(|part| format!("/api/v1/feeds/{feed}{part}")));
+    }
+    let mut at = 0;
+    while let Some(path) = known.get(at).cloned() {
+        at += 1;
+        assert!(at < WALK_LIMIT, "the walk has an end: {known:?}");
+        for (is_operator, is_page) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut ask = gate.client.get(format!("{}{path}", gate.public));
+            if is_page {
+                ask = ask.header("accept", "text/html").header("sec-fetch-dest", "document");
+            }
+            match (is_operator, path.starts_with("/api/")) {
+                (true, true) => ask = ask.bearer_auth(ADMIN),
+                (true, false) => ask = ask.header("cookie", &cookie),
+                (false, _) => {}
+            }
+            let answer = ask.timeout(Duration::from_secs(30)).send().await.unwrap();
+            let said = format!("{:?}\n{}", answer.headers().clone(), answer.text().await.unwrap());
+            // The one place that has an address with a key in it: the operator's own answers.
+            let is_own = is_operator && path.starts_with("/api/");
+            let said = if is_own { said.replace(&format!("?key={HUSH}"), "") } else { said };
+            assert_quiet(&path, &said);
+            assert!(
+                !said.contains(cookie.split('=').nth(1).unwrap()),
+                "{path} says who is signed in"
+            );
+            for found in addresses(&said, &gate.public) {
+                let found = found.split('#').next().unwrap_or_default().to_owned();
+                if found.starts_with('/') && found != "/events" && !known.contains(&found) {
+                    known.push(found);
+                }
+            }
+        }
+    }
+    assert!(at > 100, "it was a walk: {known:?}");
+    let export = gate.client.get(format!("{}/api/v1/export", gate.admin)).bearer_auth(ADMIN);
+    let export = unpacked(&export.send().await.unwrap().bytes().await.unwrap());
+    let text = String::from_utf8_lossy(&export);
+    // What the gateway could not go on without: the address of the feed, what a subscriber gave, and what signs.
+    let needed = [
+        format!("?key={HUSH}"),
+        format!("http://127.0.0.1:9/{HUSH}"),
+        format!("whsec-{HUSH}-long-enough-to-sign"),
+        format!("\t{HUSH}"),
+    ];
+    let text = needed.iter().fold(text.into_owned(), |text, needed| {
+        assert_eq!(text.matches(needed.as_str()).count(), 1, "{needed}");
+        text.replace(needed, "")
+    });
+    assert!(!text.contains(HUSH), "credentials are in the export");
+    assert!(text.contains("X-Api-Key") && !text.contains(ANN) && !text.contains(ADMIN));
+    let log = gate.log();
+    assert!(log.contains("answered"), "{log}");
+    assert_quiet("the log", &log);
+}
