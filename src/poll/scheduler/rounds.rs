@@ -308,7 +308,7 @@ fn log(feed: &FeedName, note: &FinishedPoll, failed_before: u32, as_before: bool
             tracing::warn!(%feed, outcome, ?took, blame, error = %failure.error, "a poll failed");
         }
         None if failed_before > 0 => {
-            tracing::warn!(%feed, outcome, ?took, failures = failed_before, "a feed is read again");
+            tracing::info!(%feed, outcome, ?took, failures = failed_before, "a feed is read again");
         }
         None => tracing::debug!(%feed, outcome, ?took, bytes = note.bytes, "a poll is over"),
     }
