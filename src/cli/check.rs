@@ -66,6 +66,12 @@ fn summary(name: &str, checked: &Checked) -> String {
     if !config.aggregates.is_empty() {
         lines.push(format!("  gathers {}", counted(config.aggregates.len(), "aggregate")));
     }
+    let is_private = config.feeds.iter().filter(|feed| feed.private).count()
+        + config.aggregates.iter().filter(|all| all.private).count();
+    if !config.readers.is_empty() || is_private > 0 {
+        let readers = counted(config.readers.len(), "reader");
+        lines.push(format!("  has {} for {readers}", counted(is_private, "private feed")));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -106,6 +112,15 @@ mod tests {
             "{said}"
         );
         assert!(said.ends_with("  gathers 1 aggregate\n"), "{said}");
+    }
+
+    #[test]
+    fn private_feeds_and_readers_are_counted() {
+        let said = describe(
+            "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\nprivate=true\n\
+             [[reader]]\nname=\"ann\"\ntoken=\"0123456789abcdef0123456789abcdef\"\nfeeds=[\"a\"]",
+        );
+        assert!(said.ends_with("  has 1 private feed for 1 reader\n"), "{said}");
     }
 
     #[test]
