@@ -198,6 +198,8 @@ async fn simulate(feeds: u64) {
             enrolment: Enrolment::default(),
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
         };
         store.put_feed(&record).await.unwrap();
     }

@@ -1,6 +1,7 @@
 //! The wiring: what the subcommands do, with every module in its place.
 
 mod aggregates;
+mod changes;
 mod compact;
 mod demo;
 mod disk;
@@ -11,6 +12,7 @@ mod gateway;
 mod health;
 mod hub;
 mod import;
+mod lists;
 mod names;
 mod operator;
 mod options;

@@ -76,16 +76,7 @@ fn run(command: Command) -> Result<(), AppError> {
             compact::print(&compacted, &mut std::io::stdout().lock())
         }
         Command::Sup(args) => blocking(app::sup(args.options()))?,
-        Command::Feeds(args) => blocking(client::feeds(args))?,
-        Command::Show(args) => blocking(client::show(args))?,
-        Command::Add(args) => blocking(client::add(args))?,
-        Command::Remove(args) => blocking(client::remove(args))?,
-        Command::Poll(args) => blocking(client::poll(args))?,
-        Command::Pause(args) => blocking(client::pause(args, "pause"))?,
-        Command::Resume(args) => blocking(client::pause(args, "resume"))?,
-        Command::Hold(args) => blocking(client::hold(args))?,
-        Command::Items(args) => blocking(client::items(args))?,
-        Command::Conflicts(args) => blocking(client::conflicts(args))?,
+        Command::Client(command) => blocking(client::run(command))?,
         Command::Completions(args) => {
             documents::completions(args.shell, &mut std::io::stdout().lock())
         }

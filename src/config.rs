@@ -9,6 +9,7 @@ mod access;
 mod duration;
 mod external;
 mod fault;
+mod feed_config;
 mod feeds;
 mod hosts;
 mod ignore;
@@ -36,9 +37,8 @@ mod websub;
 pub use duration::{DurationError, duration, written};
 pub use external::{External, look_up};
 pub use fault::{ConfigError, FAULTS_SHOWN, Fault, Faults};
-pub use feeds::{
-    AGGREGATE_LIMIT, Aggregate, FEED_LIMIT, FeedConfig, FeedSettings, SOURCE_LIMIT, feed_settings,
-};
+pub use feed_config::{Aggregate, FeedConfig};
+pub use feeds::{AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, feed_settings};
 pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::{feed_name, is_named_after};
 pub use overrides::Overrides;

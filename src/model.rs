@@ -25,6 +25,7 @@ mod id;
 mod ignore;
 mod incoming;
 mod lineage;
+mod list_member;
 mod list_place;
 mod markup;
 mod noise;
@@ -71,6 +72,7 @@ pub use id::{EndpointId, FeedName, IdError, SupId, SupIdBasis, SyncId};
 pub use ignore::{IGNORE_LIMIT, Ignore, IgnoreError};
 pub use incoming::{EntrySync, Incoming, Sharing};
 pub use lineage::{Lineage, Stretch};
+pub use list_member::{ListMember, MemberStanding};
 pub use list_place::{ListFolder, ListPlace, OutlineLabel, listed, shown_text};
 pub use markup::{Card, Context, Markup, Skeleton, SkeletonSlots, Slots};
 pub use noise::{

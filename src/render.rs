@@ -32,6 +32,7 @@ pub use change_feed::{ChangeEntry, ChangeFeed};
 pub use convert::{Neutral, Target, authors, write_entry};
 pub use history::{ArchiveDocument, HistoryPlace, LinkForms};
 pub use json::sync_object;
+pub use opml::living_outlines;
 pub use relative::References;
 
 use crate::model::{Deletion, Family, FeedState, Format, Item, Markup, Skeleton, Tick, Version};

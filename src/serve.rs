@@ -44,6 +44,7 @@ mod items;
 mod json;
 mod keeping;
 mod life;
+mod list_members;
 mod listen;
 mod log;
 mod metrics;
@@ -54,6 +55,7 @@ mod operator;
 mod opml;
 mod paging;
 mod past;
+mod patch;
 mod plain;
 mod plan;
 mod prefix;
@@ -358,7 +360,11 @@ fn administration(room: &SharedState) -> Router<SharedState> {
         .route("/subscriptions", get(hub::list))
         .route("/import", post(import_list::post).layer(DefaultBodyLimit::max(LIST_LIMIT)))
         .route("/export", get(export::export))
-        .route("/feeds/{name}", get(admin::show).put(admin::put).delete(admin::delete))
+        .route("/readers", get(readers::list))
+        .route(
+            "/feeds/{name}",
+            get(admin::show).put(admin::put).patch(patch::change).delete(admin::delete),
+        )
         .route("/feeds/{name}/poll", post(admin::poll))
         .route("/feeds/{name}/hold", post(admin::hold))
         .route("/feeds/{name}/pause", post(admin::pause))

@@ -4,11 +4,13 @@
 //! as JSON stands here, in its derive (CONTRACT, Administration API).
 
 mod hub;
+mod list;
 mod polling;
 mod ticks;
 
 pub use crate::fetch::FetchBlame;
 pub use hub::{HubNote, HubReport, RejectedPush, RejectedPushes};
+pub use list::{ListNote, MemberNote, RefusedFeed};
 pub use polling::{
     EventCounts, FinishedPoll, FinishedProbe, POLLS_KEPT, PROBES_KEPT, ParsedNote, PollEnding,
     PollFailure, PollGaps, PollResponse, PollStatus, PollTotals, PushResult, ScheduledPoll,
@@ -56,6 +58,13 @@ pub struct FeedStatus {
     pub hub: Option<HubNote>,
     /// What an aggregate could not gather; `None` for other feeds.
     pub gathered: Option<GatherNote>,
+    /// Whether it is a subscription list whose feeds are added.
+    #[serde(skip)]
+    pub adds_feeds: bool,
+    /// What came of the feeds of such a list; `None` for other feeds.
+    pub feeds_of_list: Option<ListNote>,
+    /// The list that added it, where one did.
+    pub list: Option<MemberNote>,
 }
 
 /// What a list of all feeds says of the polling of one. Nothing of it is read from a ledger, so that

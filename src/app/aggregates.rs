@@ -1,17 +1,12 @@
 //! Keeps aggregates up to date: whatever changes in a source is taken over soon.
 
+use super::changes::wait_for_change;
 use super::operator::{AdminService, Gathered};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::store::{CommitError, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long at most until a change without a version (an item that left, newer bytes) is seen.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// What lies between two looks at least, so that a burst of changes is taken over at once.
-const REST: Duration = Duration::from_millis(100);
 
 /// Takes over what sources have, until it is told to end.
 pub(super) async fn gather(
@@ -27,17 +22,8 @@ pub(super) async fn gather(
             Err(CommitError::Fenced) => return,
             Err(error) => tracing::warn!(%error, "aggregates could not be brought up to date"),
         }
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(REST) => {}
-        }
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            // Where nobody seals any more, the store is closing.
-            changed = sealed.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+        if !wait_for_change(&mut sealed, &cancel).await {
+            return;
         }
     }
 }

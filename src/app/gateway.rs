@@ -3,7 +3,9 @@
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::{self, CertificateFiles};
-use super::{AppError, aggregates, disk, feeds, readers, retention, space, token, translate};
+use super::{
+    AppError, aggregates, disk, feeds, lists, readers, retention, space, token, translate,
+};
 use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::{Config, PageAudience};
 use crate::hub::{self, Hub};
@@ -48,6 +50,7 @@ pub struct Gateway {
     serve_task: JoinHandle<Result<(), ServeError>>,
     age_task: JoinHandle<()>,
     gather_task: JoinHandle<()>,
+    list_task: JoinHandle<()>,
     hub_task: Option<JoinHandle<()>>,
 }
 
@@ -178,6 +181,11 @@ impl Gateway {
         if let Some(tls) = tls {
             tokio::spawn(tls::watch(tls, Arc::clone(&wall), polling.clone()));
         }
+        let list_task = tokio::spawn(lists::maintain_lists(
+            Arc::clone(&store),
+            Arc::clone(&desk),
+            polling.clone(),
+        ));
         let gather_task = tokio::spawn(aggregates::gather(
             Arc::clone(&store),
             Arc::clone(&desk),
@@ -189,6 +197,7 @@ impl Gateway {
             admin_address,
             readers,
             gather_task,
+            list_task,
             desk,
             store,
             polling,
@@ -250,6 +259,7 @@ impl Gateway {
         let served = self.serve_task.await;
         let _ = self.age_task.await;
         let _ = self.gather_task.await;
+        let _ = self.list_task.await;
         let delivered = match self.hub_task {
             Some(task) => task.await,
             None => Ok(()),

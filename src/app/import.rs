@@ -17,7 +17,7 @@ use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
 use crate::store::{DiskRequest, EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
-pub(super) use plan::{ExistingFeeds, plan};
+pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -160,7 +160,7 @@ async fn list(
     let stored = store.feeds().await;
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
     let endpoint = store.endpoint();
-    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange };
+    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
     let plan = plan(&list, &before);
     let written = write(&store, &plan).await;
     let closed = store.close().await;

@@ -7,6 +7,7 @@ mod gather;
 mod gathered;
 mod hold;
 mod list;
+mod list_feeds;
 mod local;
 mod pending;
 mod preview;
@@ -14,6 +15,7 @@ mod redact;
 mod reload;
 
 pub(super) use gather::Gathered;
+pub(super) use list_feeds::SeenList;
 
 use self::hold::in_words;
 use super::translate;
@@ -64,6 +66,8 @@ pub(super) struct AdminService {
     changing: Mutex<()>,
     /// What was noted of aggregates.
     gathered: gathered::AggregateBoard,
+    /// What came of the feeds of lists.
+    lists: list_feeds::ListBoard,
     /// What waits for a conclusion.
     absent: pending::AbsentItems,
 }
@@ -94,6 +98,7 @@ impl AdminService {
             closing,
             changing,
             gathered: gathered::AggregateBoard::default(),
+            lists: list_feeds::ListBoard::default(),
             absent: pending::AbsentItems::new(),
         }
     }
@@ -135,6 +140,9 @@ impl AdminService {
         }
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
+        let feeds = self.store.feed_list().await?;
+        let feeds_of_list = self.list_note(&record, &feeds);
+        let list = list_feeds::member_note(&record, &feeds);
         let hub = polled.hub.as_ref();
         let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
         Ok(FeedStatus {
@@ -151,7 +159,17 @@ impl AdminService {
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             hub,
             gathered: None,
+            adds_feeds: record.adds_feeds,
+            feeds_of_list,
+            list,
         })
+    }
+
+    /// The configuration, with the address that this gateway has for others.
+    fn named_config(&self) -> Config {
+        let mut config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        config.server.public_url = Some(self.public_url.clone());
+        config
     }
 
     /// The time of the next change of the list of subscriptions.
@@ -289,7 +307,12 @@ impl Operator for AdminService {
             enrolment: Enrolment::default(),
             access,
             private: put.private.or(before.as_ref().map(|b| b.private)).unwrap_or_default(),
+            adds_feeds: put.adds_feeds,
+            list: None,
         };
+        if let Some(before) = &before {
+            record.own_if_changed(before);
+        }
         record.follow(before.as_ref(), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
         self.poller.put(record.clone()).await.map_err(stopped)?;
@@ -332,6 +355,7 @@ impl Operator for AdminService {
             // What left the file goes on as the API's, or the next start would pause it again.
             record.source = FeedSource::Api;
         }
+        record.own_if_changed(&before);
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
         self.poller.put(record).await.map_err(stopped)

@@ -14,6 +14,8 @@ use url::{Host, Url};
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 /// The longest answer that says what went wrong, in bytes.
 const PROBLEM_LIMIT: usize = 64 * 1024;
+/// The media type of what is sent.
+const JSON: &str = "application/json";
 /// The environment variable that has the address of the gateway.
 const VARIABLE: &str = "TIDEGATE_URL";
 
@@ -77,6 +79,15 @@ impl RunningGateway {
         fetch::shown(&self.base).trim_end_matches('/').to_owned()
     }
 
+    fn url(&self, path: &str, query: &[(&str, &str)]) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/api/v1{path}", self.base.path().trim_end_matches('/')));
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
     /// Asks its API; `path` begins with what comes behind `/api/v1`. What it refuses is an error in its words.
     pub async fn open(
         &self,
@@ -84,13 +95,13 @@ impl RunningGateway {
         (path, query): (&str, &[(&str, &str)]),
         body: Option<&Value>,
     ) -> Result<ApiAnswer, AppError> {
-        let mut url = self.base.clone();
-        url.set_path(&format!("{}/api/v1{path}", self.base.path().trim_end_matches('/')));
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let body = body.map(|body| body.to_string().into());
-        let sent = self.client.send(ApiRequest { method, url, body }).await;
+        let url = self.url(path, query);
+        let body = body.map(|body| (JSON, body.to_string().into()));
+        self.send(ApiRequest { method, url, body }).await
+    }
+
+    async fn send(&self, request: ApiRequest) -> Result<ApiAnswer, AppError> {
+        let sent = self.client.send(request).await;
         let answer = sent.map_err(|error| self.unreached(error))?;
         match answer.status {
             200..=299 => Ok(answer),
@@ -105,7 +116,21 @@ impl RunningGateway {
         to: (&str, &[(&str, &str)]),
         body: Option<&Value>,
     ) -> Result<Value, AppError> {
-        let answer = self.open(method, to, body).await?;
+        self.value(self.open(method, to, body).await?).await
+    }
+
+    /// Sends a document of a media type; the answer as a value.
+    pub async fn upload(
+        &self,
+        (path, query): (&str, &[(&str, &str)]),
+        (media_type, document): (&'static str, Vec<u8>),
+    ) -> Result<Value, AppError> {
+        let (url, body) = (self.url(path, query), Some((media_type, document.into())));
+        let answer = self.send(ApiRequest { method: Method::POST, url, body }).await?;
+        self.value(answer).await
+    }
+
+    async fn value(&self, answer: ApiAnswer) -> Result<Value, AppError> {
         let body = answer.whole(ANSWER_LIMIT).await.map_err(|error| self.unreached(error))?;
         if body.is_empty() {
             return Ok(Value::Null);

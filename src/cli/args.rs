@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub mod client;
+pub mod items;
 
 use crate::app::{
     CompactOptions, ConfigSource, DemoOptions, ExportOptions, HealthOptions, ImportOptions,
@@ -11,9 +12,7 @@ use crate::model::Without;
 use crate::pull::PullLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use client::{
-    AddArgs, FeedArgs, FeedsArgs, GatewayArgs, HoldArgs, ItemsArgs, NamesArgs, RemoveArgs,
-};
+use client::{ClientCommand, GatewayArgs};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,26 +59,8 @@ pub enum Command {
     Compact(CompactArgs),
     /// Merge two SSE feeds and print the result in the format of the first
     Merge(MergeArgs),
-    /// List the feeds of the gateway that runs, and how they stand
-    Feeds(FeedsArgs),
-    /// Say all that is known of a feed
-    Show(FeedArgs),
-    /// Add a feed by the address of its site or its own
-    Add(AddArgs),
-    /// Remove a feed: its address answers 410 from then on
-    Remove(RemoveArgs),
-    /// Poll feeds now
-    Poll(NamesArgs),
-    /// Stop polling feeds, which are served as they are
-    Pause(NamesArgs),
-    /// Go on polling feeds that were paused
-    Resume(NamesArgs),
-    /// Decide about a held document
-    Hold(HoldArgs),
-    /// List the items of a feed, the newest first
-    Items(ItemsArgs),
-    /// List the items of a feed that have unresolved conflicts
-    Conflicts(FeedArgs),
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands

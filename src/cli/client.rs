@@ -1,10 +1,13 @@
-//! What a gateway that runs is asked and told: `tidegate feeds`, `show`, `add`, `remove`, `poll`, `pause`,
-//! `resume`, `hold`, `items`, `conflicts`.
+//! What a gateway that runs is asked and told: `tidegate feeds`, `show`, `add`, `remove`, `poll` and the
+//! others that are commands of a client.
 
+mod items;
+mod settings;
 mod shown;
 
 use super::args::client::{
-    AddArgs, FeedArgs, FeedsArgs, GatewayArgs, HoldArgs, ItemsArgs, NamesArgs, RemoveArgs, word,
+    AddArgs, ClientCommand, FeedArgs, FeedsArgs, GatewayArgs, HoldArgs, ItemsArgs, NamesArgs,
+    RemoveArgs, word,
 };
 use crate::app::{AppError, RunningGateway};
 use crate::model::FeedName;
@@ -20,6 +23,33 @@ const PAGES: usize = 1000;
 const TYPED: usize = 200;
 
 type Pairs<'a> = [(&'a str, &'a str)];
+
+/// Does what was typed.
+pub(super) async fn run(command: ClientCommand) -> Result<(), AppError> {
+    match command {
+        ClientCommand::Feeds(args) => feeds(args).await,
+        ClientCommand::Show(args) => show(args).await,
+        ClientCommand::Add(args) => add(args).await,
+        ClientCommand::Remove(args) => remove(args).await,
+        ClientCommand::Poll(args) => poll(args).await,
+        ClientCommand::Pause(args) => pause(args, "pause").await,
+        ClientCommand::Resume(args) => pause(args, "resume").await,
+        ClientCommand::Hold(args) => hold(args).await,
+        ClientCommand::Items(args) => items(args).await,
+        ClientCommand::Conflicts(args) => conflicts(args).await,
+        ClientCommand::Item(args) => items::item(args).await,
+        ClientCommand::Resolve(args) => items::resolve(args).await,
+        ClientCommand::Delete(args) => items::delete(args).await,
+        ClientCommand::Restore(args) => items::restore(args).await,
+        ClientCommand::Redact(args) => items::redact(args).await,
+        ClientCommand::Edit(args) => settings::edit(args).await,
+        ClientCommand::Backfill(args) => settings::backfill(args).await,
+        ClientCommand::Webhook(args) => settings::webhook(args).await,
+        ClientCommand::Subscriptions(args) => settings::subscriptions(args).await,
+        ClientCommand::Readers(args) => settings::readers(args).await,
+        ClientCommand::AddList(args) => settings::add_list(args).await,
+    }
+}
 
 fn find(args: &GatewayArgs) -> Result<RunningGateway, AppError> {
     RunningGateway::find(&args.options())
@@ -49,7 +79,7 @@ fn path(name: &FeedName, below: &str) -> String {
 }
 
 /// `tidegate feeds`.
-pub(super) async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
+async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     let show = args.show.as_ref().map(word);
     let limit = args.limit.map(|limit| limit.to_string());
@@ -78,12 +108,12 @@ pub(super) async fn feeds(args: FeedsArgs) -> Result<(), AppError> {
 }
 
 /// `tidegate show`.
-pub(super) async fn show(args: FeedArgs) -> Result<(), AppError> {
+async fn show(args: FeedArgs) -> Result<(), AppError> {
     read(&args.gateway, args.json, (&path(&args.name, ""), &[]), shown::feed).await
 }
 
 /// `tidegate items`.
-pub(super) async fn items(args: ItemsArgs) -> Result<(), AppError> {
+async fn items(args: ItemsArgs) -> Result<(), AppError> {
     let (show, page) = (args.show.as_ref().map(word), args.page.to_string());
     let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
     pairs.extend(show.as_deref().map(|show| ("show", show)));
@@ -92,13 +122,13 @@ pub(super) async fn items(args: ItemsArgs) -> Result<(), AppError> {
 }
 
 /// `tidegate conflicts`.
-pub(super) async fn conflicts(args: FeedArgs) -> Result<(), AppError> {
+async fn conflicts(args: FeedArgs) -> Result<(), AppError> {
     let to = path(&args.name, "/conflicts");
     read(&args.gateway, args.json, (&to, &[]), shown::conflicts).await
 }
 
 /// `tidegate add`: of a page with one feed that feed; where it has more, they are named and none is added.
-pub(super) async fn add(args: AddArgs) -> Result<(), AppError> {
+async fn add(args: AddArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     let look = |url: String| {
         let gateway = &gateway;
@@ -124,11 +154,13 @@ pub(super) async fn add(args: AddArgs) -> Result<(), AppError> {
 }
 
 /// `tidegate remove`.
-pub(super) async fn remove(args: RemoveArgs) -> Result<(), AppError> {
+async fn remove(args: RemoveArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     let name = args.name.as_str();
     if !args.yes {
-        confirm(name, args.purge)?;
+        let what = if args.purge { " with all that is kept of it" } else { "" };
+        let asked = format!("Remove the feed {name}{what} for good? Type its name: ");
+        confirm(&asked, name, "removed")?;
     }
     let purge: &Pairs<'_> = if args.purge { &[("purge", "true")] } else { &[] };
     gateway.call(Method::DELETE, (&path(&args.name, ""), purge), None).await?;
@@ -138,15 +170,14 @@ pub(super) async fn remove(args: RemoveArgs) -> Result<(), AppError> {
     })
 }
 
-/// Asks on a terminal; elsewhere nothing is removed that `--yes` does not say.
-fn confirm(name: &str, purge: bool) -> Result<(), AppError> {
+/// Asks on a terminal for a name to be typed; elsewhere nothing is `done` that `--yes` does not say.
+fn confirm(asked: &str, name: &str, done: &str) -> Result<(), AppError> {
     if !std::io::stdin().is_terminal() {
-        let said = "nobody can be asked here, so nothing was removed; say --yes";
-        return Err(AppError::Input(said.to_owned()));
+        let said = format!("nobody can be asked here, so nothing was {done}; say --yes");
+        return Err(AppError::Input(said));
     }
-    let what = if purge { "with all that is kept of it " } else { "" };
     let mut err = std::io::stderr();
-    let asked = write!(err, "Remove the feed {name} {what}for good? Type its name: ");
+    let asked = write!(err, "{asked}");
     asked.and_then(|()| err.flush()).map_err(AppError::output)?;
     let mut typed = String::new();
     let read = std::io::Read::take(std::io::stdin(), u64::try_from(TYPED).unwrap_or(u64::MAX));
@@ -154,12 +185,12 @@ fn confirm(name: &str, purge: bool) -> Result<(), AppError> {
         .map_err(|error| AppError::run("standard input cannot be read", error))?;
     match typed.trim() == name {
         true => Ok(()),
-        false => Err(AppError::Input("that is not its name; nothing was removed".to_owned())),
+        false => Err(AppError::Input(format!("that is not its name; nothing was {done}"))),
     }
 }
 
 /// `tidegate poll`; a poll that failed is a failure, once all were made.
-pub(super) async fn poll(args: NamesArgs) -> Result<(), AppError> {
+async fn poll(args: NamesArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     let mut failed = Vec::new();
     for name in &args.names {
@@ -179,7 +210,7 @@ pub(super) async fn poll(args: NamesArgs) -> Result<(), AppError> {
 }
 
 /// `tidegate pause` and `tidegate resume`.
-pub(super) async fn pause(args: NamesArgs, action: &str) -> Result<(), AppError> {
+async fn pause(args: NamesArgs, action: &str) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     for name in &args.names {
         let wanted = json!({ "action": action });
@@ -194,7 +225,7 @@ pub(super) async fn pause(args: NamesArgs, action: &str) -> Result<(), AppError>
 }
 
 /// `tidegate hold`.
-pub(super) async fn hold(args: HoldArgs) -> Result<(), AppError> {
+async fn hold(args: HoldArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     let action = word(&args.action);
     let wanted = json!({ "action": action });

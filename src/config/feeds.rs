@@ -1,6 +1,7 @@
 //! `[[feed]]` and `[[aggregate]]`: what is polled, and what is gathered from it.
 
 use super::access::{self, BasicLogin, Headers, Proxy, SecretValue};
+use super::feed_config::{Aggregate, FeedConfig};
 use super::ignore::Ignores;
 use super::keys::{
     KeyTable,
@@ -17,8 +18,8 @@ use super::web::feed_address;
 use super::webhook::{Webhook, WebhookConfig};
 use super::websub::Websub;
 use crate::model::{
-    ConflictPolicy, Deletions, Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord,
-    FeedSource, FeedStanding, Order, Probing, SecretSource, SharingOptions, UserPassword,
+    ConflictPolicy, Deletions, FeedAccess, FeedName, FeedOptions, FeedSource, Order, Probing,
+    SecretSource, SharingOptions, UserPassword,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::str::FromStr;
@@ -43,6 +44,8 @@ pub struct FeedSettings {
     pub access: FeedAccess,
     /// Whether only readers with a token may read it, where that is said.
     pub private: Option<bool>,
+    /// Whether it is a list whose feeds are added.
+    pub adds_feeds: bool,
     basic: Option<UserPassword>,
     bearer: Option<SecretSource>,
     webhook: Option<WebhookConfig>,
@@ -175,6 +178,12 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     /// "prefer:ENDPOINT" what that endpoint says.
     conflicts => options.sharing.conflicts:
         Parsed("one of the three", <ConflictPolicy as FromStr>::from_str), Preset("\"keep\"");
+    /// The feeds of the subscription list at url are feeds here, and follow it.
+    ///
+    /// What the list adds is added, with its folders and names, what it renames or moves is, and what it
+    /// deletes is paused once the deletion is confirmed. Feeds of this file, and those that were added or
+    /// changed by hand, stay as they are. The feeds of a private list are private.
+    add_feeds => adds_feeds: Flag, Preset("false");
 };
 
 pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
@@ -227,69 +236,6 @@ pub fn feed_settings(
     }
     table.join_access().map_err(|(key, said)| (key.to_owned(), format!("{key} {said}")))?;
     Ok(table)
-}
-
-/// A feed of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FeedConfig {
-    pub name: FeedName,
-    /// The upstream's address; only a local feed may have none.
-    pub url: Option<Url>,
-    /// What the operator says of it.
-    pub options: FeedOptions,
-    /// Who added it: the file or the command line.
-    pub source: FeedSource,
-    /// What its publisher is asked with, where that is not as of every other.
-    pub access: Option<Box<FeedAccess>>,
-    /// Where its changes are delivered.
-    pub webhook: Option<WebhookConfig>,
-    /// Whether only readers with a token may read it.
-    pub private: bool,
-}
-
-impl FeedConfig {
-    /// The record that the store keeps of it.
-    pub fn record(&self) -> FeedRecord {
-        FeedRecord {
-            name: self.name.clone(),
-            url: self.url.as_ref().map(Url::to_string).unwrap_or_default(),
-            source: self.source,
-            standing: FeedStanding::Active,
-            options: self.options.clone(),
-            enrolment: Enrolment::default(),
-            access: self.access.clone(),
-            private: self.private,
-        }
-    }
-}
-
-/// Several feeds as one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Aggregate {
-    /// Its name, of the same kind as those of feeds.
-    pub name: FeedName,
-    /// The feeds that it gathers, in the order of the file, and what else is said of sharing.
-    pub sharing: SharingOptions,
-    /// Where its changes are delivered.
-    pub webhook: Option<WebhookConfig>,
-    /// Whether only readers with a token may read it.
-    pub private: bool,
-}
-
-impl Aggregate {
-    /// The record that the store keeps of it.
-    pub fn record(&self) -> FeedRecord {
-        FeedRecord {
-            name: self.name.clone(),
-            url: String::new(),
-            source: FeedSource::File,
-            standing: FeedStanding::Active,
-            options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
-            enrolment: Enrolment::default(),
-            access: None,
-            private: self.private,
-        }
-    }
 }
 
 /// The feeds and aggregates that stood the check, and every name that is taken, with the line where
@@ -357,11 +303,20 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
         refers.push(Refers::new(section, &table));
         read_access(section, &mut table);
         read_webhook(section, table.webhook.as_ref(), websub);
-        let FeedSettings { name, url, options, access, private, webhook, .. } = table;
+        let FeedSettings { name, url, options, access, private, adds_feeds, webhook, .. } = table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
         let (source, access) = (FeedSource::File, access.or_none());
         let private = private.unwrap_or_default();
-        feeds.checked.push(FeedConfig { name, url, options, source, access, webhook, private });
+        feeds.checked.push(FeedConfig {
+            name,
+            url,
+            options,
+            source,
+            access,
+            webhook,
+            private,
+            adds_feeds,
+        });
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);

@@ -70,7 +70,17 @@ fn add(config: &mut Config, url: &Url) {
         let (url, options) = (Some(url.clone()), FeedOptions::default());
         let (source, access) = (FeedSource::CommandLine, None);
         let (webhook, private) = (None, false);
-        config.feeds.push(FeedConfig { name, url, options, source, access, webhook, private });
+        let adds_feeds = false;
+        config.feeds.push(FeedConfig {
+            name,
+            url,
+            options,
+            source,
+            access,
+            webhook,
+            private,
+            adds_feeds,
+        });
     }
 }
 

@@ -77,6 +77,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         access: None,
         webhook: None,
         private: false,
+        adds_feeds: false,
     })
 }
 

@@ -26,8 +26,8 @@ pub struct ApiClient {
 pub struct ApiRequest {
     pub method: Method,
     pub url: Url,
-    /// JSON.
-    pub body: Option<Bytes>,
+    /// What is sent, behind its media type.
+    pub body: Option<(&'static str, Bytes)>,
 }
 
 /// An answer of which nothing is read yet but its head.
@@ -73,8 +73,8 @@ impl ApiClient {
             headers.insert(AUTHORIZATION, token.clone());
         }
         let mut asked = by.client.request(method, url.clone());
-        if let Some(body) = body {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some((media_type, body)) = body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
             asked = asked.body(body);
         }
         let limits = self.core.limits;
@@ -121,7 +121,7 @@ mod tests {
         let url = |path: &str| Url::parse(&gateway.url(path)).unwrap();
         let client = ApiClient::new(&url("/"), Some("hush"), None).unwrap();
         let send = |method, path: &str, body: Option<&'static str>| {
-            let body = body.map(|body| Bytes::from_static(body.as_bytes()));
+            let body = body.map(|body| ("application/json", Bytes::from_static(body.as_bytes())));
             client.send(ApiRequest { method, url: url(path), body })
         };
         let answer = send(Method::PUT, "/a?b=c", Some("{}")).await.unwrap();

@@ -1,8 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
 use super::{
-    Backfill, Enrolment, FeedAccess, FeedName, HubSubscription, Ignore, Overlap, SharingOptions,
-    ShownAddress, Time, UpdateHints,
+    Backfill, Enrolment, FeedAccess, FeedName, HubSubscription, Ignore, ListMember, Overlap,
+    SharingOptions, ShownAddress, Time, UpdateHints,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -160,6 +160,10 @@ pub struct FeedRecord {
     pub access: Option<Box<FeedAccess>>,
     /// Whether only readers with a token may read it.
     pub private: bool,
+    /// Whether it is a subscription list whose feeds are feeds of this gateway.
+    pub adds_feeds: bool,
+    /// The list that added it; `None` where none did.
+    pub list: Option<ListMember>,
 }
 
 impl FeedRecord {

@@ -143,6 +143,8 @@ mod tests {
             enrolment: Enrolment::default(),
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
         }
     }
 

@@ -211,6 +211,8 @@ mod tests {
             enrolment: Enrolment { places, ..Enrolment::default() },
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
         }
     }
 

@@ -8,10 +8,10 @@ use super::collection::ShownVersion;
 use super::convert::{self, Neutral};
 use super::entry::{borrowed, is_contested};
 use super::head::push_sharing;
-use super::{Dialect, ItemPortions, Page, TextSink};
+use super::{Addresses, Container, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
 use crate::model::{
-    Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, Shared,
-    SyncId, Version,
+    FeedState, Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX,
+    OUTLINE_ROOT, Shared, Skeleton, SyncId, Version,
 };
 use crate::sync::{
     Item091, OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, to_091,
@@ -83,6 +83,39 @@ pub fn write<E>(
     close(out, &mut open, 0);
     out.push_str("\n</body>\n</opml>\n");
     sink.flush()
+}
+
+/// The outlines of a list that live, as a list of nothing else: to be read here, not to be published.
+pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -> String {
+    let nowhere = Addresses {
+        reader: String::new(),
+        sync: String::new(),
+        complete: String::new(),
+        upstream: String::new(),
+        via: None,
+        sup: None,
+        hub: None,
+        absolute: false,
+        aggregated: Vec::new(),
+        cloud: None,
+    };
+    super::document(&Page {
+        kind: ViewKind::Reader,
+        container: Container::Opml,
+        dialect: Dialect::Sse091,
+        addresses: &nowhere,
+        state,
+        skeleton,
+        items,
+        deleted: &[],
+        history: &HistoryPlace::default(),
+        since: None,
+        until: None,
+        expires: None,
+        window: None,
+        // Every item of a list is an outline.
+        read_collection: |_| None,
+    })
 }
 
 fn close(out: &mut String, open: &mut usize, depth: usize) {

@@ -14,7 +14,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::session::{self, sign_in_address};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
-use super::{SharedState, actions, discarded, forms, keeping};
+use super::{SharedState, actions, discarded, forms, keeping, list_members};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
 use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
@@ -93,6 +93,10 @@ fn acting(
     html! {
         (session::notice(room, method, headers))
         @if room.sessions.is_open(headers) {
+            @if let Some(member) = &record.list {
+                p.quiet { "Added by the list "
+                    a href={ "/feeds/" (member.list) "/about" } { (member.list) } "." }
+            }
             (actions::buttons(record, state))
         } @else {
             p.quiet {
@@ -196,6 +200,7 @@ fn content(
         @if let Some(access) = &status.access {
             p.quiet { "Its publisher is asked with " (access.describe()) "." }
         }
+        (list_members::part(status))
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if let Some(hold) = hold {

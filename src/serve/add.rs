@@ -42,7 +42,7 @@ pub(super) async fn send(
     form.authorize(&room, &headers)?;
     let address = completed(form.get("url"));
     let done = match form.get("do") {
-        "add" => add(&room, &address, form.get("name").trim()).await.map(AddResult::Added),
+        "add" => add(&room, &address, &form).await.map(AddResult::Added),
         _ => look(&room, &address).await.map(AddResult::Seen),
     };
     match done {
@@ -108,7 +108,7 @@ async fn look_at(room: &SharedState, address: &str) -> Result<SeenAddress, Probl
     })
 }
 
-async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, Problem> {
+async fn add(room: &SharedState, address: &str, form: &SentForm) -> Result<FeedName, Problem> {
     let put = PutFeed {
         url: address.to_owned(),
         options: FeedOptions::default(),
@@ -116,8 +116,9 @@ async fn add(room: &SharedState, address: &str, name: &str) -> Result<FeedName, 
         keeps_paused: false,
         access: FeedAccess::default(),
         private: None,
+        adds_feeds: form.get("add_feeds") == "true",
     };
-    add_new(room, put, name).await
+    add_new(room, put, form.get("name").trim()).await
 }
 
 /// Adds a feed under a new name, one made of its address where none is chosen.
@@ -242,6 +243,13 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
             label { span { "Name: it is published here as /feeds/NAME, and the name stays" }
                 input name="name" value=(name) required pattern="[a-z0-9][a-z0-9\\-]{0,63}"
                     autocomplete="off" spellcheck="false"; }
+            @if feed.is_list {
+                label { span { "The feeds of the list" }
+                    select name="add_feeds" {
+                        option value="false" { "are shown in it" }
+                        option value="true" { "are feeds here too, and follow the list" }
+                    } }
+            }
             div.buttons { button name="do" value="add" { "Add this feed" } }
         }
         h2 { "What would be published" }

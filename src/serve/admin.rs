@@ -67,7 +67,7 @@ async fn described(room: &SharedState, client: Client, name: &FeedName) -> Resul
 
 /// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
 /// one of the action, which was carried out.
-async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
+pub(super) async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let state = state.as_ref();

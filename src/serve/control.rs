@@ -46,6 +46,14 @@ impl SiteControl {
         Self(room)
     }
 
+    /// Says that feeds were changed behind the site's back; one that became private is no topic any more.
+    pub fn feeds_changed(&self) {
+        self.0.directory.changed();
+        if let Some(hub) = &self.0.hub {
+            hub.check_topics();
+        }
+    }
+
     /// Goes on with other settings. Another token ends who is signed in with the one before.
     pub fn reconfigure(&self, settings: ReloadableSettings) {
         let ReloadableSettings { trusted_proxies, admin_token, keeping } = settings;

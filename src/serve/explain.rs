@@ -1,6 +1,6 @@
 //! Why a feed is as it is, in one sentence.
 
-use crate::model::{EventKind, FeedName, FeedStanding, FeedState, SharingOptions};
+use crate::model::{EventKind, FeedName, FeedStanding, FeedState, MemberStanding, SharingOptions};
 use crate::status::{EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble};
 
 /// How many sources of an aggregate a page names.
@@ -13,7 +13,10 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
     match status.polling.polls.front() {
         _ if status.url.is_empty() => {}
         _ if status.standing == FeedStanding::Paused => {
-            parts.push("it is paused: served as it is, and not polled".to_owned());
+            let dropped =
+                status.list.as_ref().filter(|list| list.standing == MemberStanding::Dropped);
+            let why = dropped.map(|list| format!(", since {}", list.words())).unwrap_or_default();
+            parts.push(format!("it is paused{why}: served as it is, and not polled"));
         }
         None => parts.push("it has not been polled since the start".to_owned()),
         Some(note) => parts.push(last(note, status)),

@@ -7,9 +7,8 @@ use super::forms::{self, SentForm};
 use super::operator::{OperatorError, PutFeed};
 use super::problem::Problem;
 use super::session::sign_in_address;
-use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html, json, put};
+use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html, patch, put};
 use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
-use crate::status::FeedStatus;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -22,7 +21,7 @@ use serde_json::{Map, Value};
 /// is that the key is not there.
 type FormChoice = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-const CHOICES: [FormChoice; 6] = [
+const CHOICES: [FormChoice; 7] = [
     (
         "deletions",
         "When a missing item is deleted",
@@ -67,6 +66,11 @@ const CHOICES: [FormChoice; 6] = [
         "Who may read the feed",
         &[("false", "everybody"), ("true", "readers with a token")],
     ),
+    (
+        "add_feeds",
+        "The feeds of a subscription list (OPML)",
+        &[("false", "are shown in it"), ("true", "are feeds here too, and follow the list")],
+    ),
 ];
 
 /// Texts of the form: key, label, and an example.
@@ -95,7 +99,7 @@ pub(super) async fn show(
         (true, true) => html! {
             p.note { "The configuration names this feed: it is changed there." }
         },
-        (true, false) => form(&record, &written(&status), None),
+        (true, false) => form(&record, &patch::written(&status), None),
     };
     Ok(forms::page(&title, &html! { (html::trail(&record.name, None, "Edit")) (content) }))
 }
@@ -113,7 +117,7 @@ pub(super) async fn send(
     let sent = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     sent.authorize(&room, &headers)?;
     let status = room.operator.status(&record.name).await?;
-    let mut settings = written(&status);
+    let mut settings = patch::written(&status);
     match change(&room, &record, &mut settings, &sent).await {
         Ok(()) => {
             room.sessions.leave_notice(&headers, "The feed was changed.".to_owned());
@@ -135,21 +139,6 @@ fn title(name: &FeedName) -> String {
 
 fn is_filed(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Active && record.source != FeedSource::Api
-}
-
-/// What is said of a feed now, as the API takes it back.
-fn written(status: &FeedStatus) -> Map<String, Value> {
-    let mut settings = match json::feed_options(status) {
-        Value::Object(settings) => settings,
-        _ => Map::new(),
-    };
-    // Only an aggregate has sources, and no aggregate is changed here.
-    settings.remove("sources");
-    settings.retain(|_, value| !value.is_null());
-    if !status.url.is_empty() {
-        settings.insert("url".to_owned(), status.url.as_str().into());
-    }
-    settings
 }
 
 /// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.

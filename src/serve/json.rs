@@ -48,6 +48,7 @@ fn options(options: &FeedOptions) -> Value {
         },
         "backfill": options.backfill,
         "secret": options.secret,
+        "items": options.items,
         "ignore": super::ignore::written(&options.ignore),
         "min_interval": options.min_interval.map(duration),
         "max_interval": options.max_interval.map(duration),
@@ -62,7 +63,7 @@ fn options(options: &FeedOptions) -> Value {
 /// What the operator says of a feed, as `PUT` takes it back.
 pub(super) fn feed_options(status: &FeedStatus) -> Value {
     let options = with(options(&status.options), access::shown(status.access.as_deref()));
-    with(options, json!({ "private": status.private }))
+    with(options, json!({ "private": status.private, "add_feeds": status.adds_feeds }))
 }
 
 /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it.

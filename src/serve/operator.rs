@@ -178,6 +178,8 @@ pub struct PutFeed {
     pub access: FeedAccess,
     /// Whether only readers with a token may read it; `None`: as it was, and not where it is new.
     pub private: Option<bool>,
+    /// Whether it is a list whose feeds are added.
+    pub adds_feeds: bool,
 }
 
 /// What is at an address.
@@ -195,6 +197,8 @@ pub struct FeedPreview {
     pub url: String,
     /// The format in words.
     pub format: &'static str,
+    /// Whether it is a subscription list.
+    pub is_list: bool,
     /// Its title; empty where it has none.
     pub title: String,
     /// How many entries it has.

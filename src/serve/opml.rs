@@ -255,6 +255,8 @@ mod tests {
             enrolment: Enrolment::default(),
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
         };
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));

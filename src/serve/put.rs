@@ -13,7 +13,7 @@ pub(super) fn read(body: &[u8]) -> Result<PutFeed, Problem> {
 /// Reads the settings of a feed, likewise.
 pub(super) fn settings(settings: &Map<String, Value>) -> Result<PutFeed, Problem> {
     let table = config::feed_settings(settings);
-    let FeedSettings { url, options, access, private, .. } =
+    let FeedSettings { url, options, access, private, adds_feeds, .. } =
         table.map_err(|(key, said)| Problem::parameter(&key, said))?;
     if url.is_none() && !options.sharing.local {
         let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
@@ -26,6 +26,7 @@ pub(super) fn settings(settings: &Map<String, Value>) -> Result<PutFeed, Problem
         keeps_paused: false,
         access,
         private,
+        adds_feeds,
     })
 }
 

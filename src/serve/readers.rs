@@ -1,10 +1,16 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
 use super::SharedState;
+use super::admin::answer;
 use super::client::Client;
+use super::problem::Problem;
 use super::shares::FairShares;
-use crate::model::FeedName;
+use crate::model::{FeedName, FeedRecord, FeedStanding};
 use arc_swap::ArcSwap;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 /// How many such answers of one client are held back at a time; more are refused with 429.
 pub(super) const WRONG_TOKENS_AT_ONCE: u32 = 4;
+/// How many feeds of a reader are named, and how many of those that are no feeds here.
+const FEEDS_SHOWN: usize = 1_000;
+const MISSING_SHOWN: usize = 100;
 
 /// A reader's token, of which the hash is kept.
 #[derive(Clone, Copy)]
@@ -160,6 +169,36 @@ impl KnownReaders {
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
         true
     }
+}
+
+/// `GET /api/v1/readers`: the readers and the feeds that they may read, without their tokens.
+pub(super) async fn list(State(room): State<SharedState>) -> Result<Response, Problem> {
+    let listing = room.directory.listing().await?;
+    let readers: Vec<Value> = room
+        .readers
+        .all
+        .load()
+        .iter()
+        .map(|reader| {
+            let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
+            let is_open = |feed: &&Arc<FeedRecord>| {
+                reader.opens(&feed.name, listing.private().contains(&feed.name))
+            };
+            let open = listing.values().filter(is_there).filter(is_open);
+            let feeds: Vec<&FeedName> = open.map(|feed| &feed.name).collect();
+            let is_missing = |name: &&FeedName| !feeds.contains(name);
+            let missing: Vec<&FeedName> =
+                reader.access.feeds.iter().filter(is_missing).take(MISSING_SHOWN).collect();
+            json!({
+                "name": reader.name(),
+                "all_private": reader.access.all_private,
+                "count": feeds.len(),
+                "feeds": feeds.iter().take(FEEDS_SHOWN).collect::<Vec<_>>(),
+                "missing": missing,
+            })
+        })
+        .collect();
+    Ok(answer(StatusCode::OK, json!({ "readers": readers })))
 }
 
 /// The readers of a running site, for who reads the configuration again.

@@ -18,14 +18,14 @@ use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::spool::Spool;
 use crate::load::{Deferrable, Load};
 use crate::model::{
-    Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, SyncId, Tick,
+    Deletion, FeedName, FeedState, Format, Item, Revision, ShownAddress, Snapshot, Tick,
 };
 use crate::render::{Container, Dialect, HistoryPlace, ViewKind};
-use crate::store::{PinnedFeed, RemainingItems, Select, Store, StoreError, View};
+use crate::store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 pub(super) use deltas::Delta;
 use deltas::{DeltaKey, MaybeDelta};
 use moka::future::Cache;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -408,10 +408,6 @@ struct ReadView {
     deleted: Vec<Item>,
 }
 
-async fn viewed(reader: &Arc<dyn PinnedFeed>, select: Select) -> Result<View, NoDocument> {
-    Arc::clone(reader).view(select).await?.ok_or_else(NoDocument::yet)
-}
-
 async fn ledger(reader: &Arc<dyn PinnedFeed>) -> Result<Snapshot, NoDocument> {
     Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)
 }
@@ -436,12 +432,8 @@ async fn publishable_tombstones(
 /// Everything that a list has, in its order. What changed is told with all that it may stand in: an
 /// outline on its own would seem to have moved to the root.
 async fn listed(reader: &Arc<dyn PinnedFeed>) -> Result<Vec<Item>, NoDocument> {
-    let mut items = viewed(reader, Select::All).await?.items;
-    let ledger = ledger(reader).await?;
-    let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
-    let place = |item: &Item| places.get(&item.shared.winner.id).copied();
-    items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
-    Ok(items)
+    let view = Arc::clone(reader).whole_view().await?.ok_or_else(NoDocument::yet)?;
+    Ok(view.items)
 }
 
 /// Whether a view tells deletions as RFC 6721 does.

@@ -3,6 +3,7 @@
 use super::{Select, StoreError, View};
 use crate::model::{FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems};
 use async_trait::async_trait;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Reads a feed at one revision, whatever is committed meanwhile. What it sees is kept until it is dropped.
@@ -33,6 +34,15 @@ pub trait PinnedFeed: Send + Sync {
             view.items.extend(next.0);
             remaining = next.1;
         }
+        Ok(Some(view))
+    }
+    /// The same of all items and tombstones, in the publisher's order; what is in none comes last.
+    async fn whole_view(self: Arc<Self>) -> Result<Option<View>, StoreError> {
+        let Some(mut view) = Arc::clone(&self).view(Select::All).await? else { return Ok(None) };
+        let Some(ledger) = self.snapshot().await? else { return Ok(None) };
+        let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
+        let place = |item: &Item| places.get(&item.shared.winner.id).copied();
+        view.items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
         Ok(Some(view))
     }
     /// The ledger and the order; `None` where the feed was purged meanwhile.

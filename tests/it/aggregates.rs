@@ -256,6 +256,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let operator = stage.gateway.operator();
     let url = format!("http://127.0.0.1:{}/atom", publisher.port);
     let daily = PutFeed {
+        adds_feeds: false,
         url,
         options: FeedOptions::default(),
         must_be_new: false,
@@ -275,6 +276,8 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
         enrolment: Enrolment::default(),
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     };
     stage.gateway.store().put_feed(&digest).await.unwrap();
     for text in ["One", "Two words", "Three words now"] {

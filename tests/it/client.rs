@@ -2,6 +2,8 @@
 
 use crate::support::gateways::Paper;
 use crate::support::process::{Process, TOKEN};
+use crate::support::sharing::{document, sync};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use tokio::process::Command;
@@ -155,6 +157,184 @@ async fn feeds_are_operated_from_a_terminal() {
     gateway.stop().await;
     let nobody = stranger.refused(&["feeds"], 1).await;
     assert!(nobody.contains("no gateway answers at http://127.0.0.1:"), "{nobody}");
+}
+
+/// The value of a key in what a command printed with `--json`.
+fn key(said: &str, at: &str) -> serde_json::Value {
+    let value: serde_json::Value = serde_json::from_str(said).unwrap_or_else(|_| panic!("{said}"));
+    value.pointer(at).cloned().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_are_changed_from_a_terminal() {
+    let paper = Paper::start("application/rss+xml", &rss(1..=3)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let readers = "[[reader]]\nname = \"ann\"\ntoken = \"0123456789abcdef0123456789abcdef\"\n\
+                   feeds = [\"nobody\"]\nall_private = true\n";
+    configure(folder.path(), "kind = \"memory\"", readers);
+    let config = folder.path().join("t.toml");
+    let text = std::fs::read_to_string(&config).unwrap().replace("hub = false", "hub = true");
+    std::fs::write(&config, text).unwrap();
+    let gateway = Process::configured(folder.path()).await;
+    let terminal =
+        Terminal { folder: folder.path(), gateway: gateway.address.clone(), token: TOKEN };
+
+    let list = format!(
+        "<opml><body><outline text='F'><outline text='News' xmlUrl='{}news'/></outline>\n\
+         <outline text='Mail' xmlUrl='mailto:a@b'/></body></opml>",
+        paper.url
+    );
+    std::fs::write(folder.path().join("list.opml"), list).unwrap();
+    let said = terminal.run(&["add-list", "list.opml"]).await;
+    assert!(
+        said.out.ends_with("1 feed added, 0 known already, 0 given another place, 1 not taken\n")
+    );
+    assert!(said.status == 0 && said.err.starts_with("list.opml:2: not taken: "), "{}", said.err);
+    let name = said.out.split_whitespace().nth(1).unwrap().to_owned();
+    let again = terminal.done(&["add-list", "list.opml", "--rearrange", "--json"]).await;
+    assert_eq!((key(&again, "/known"), key(&again, "/not_taken")), (1.into(), 1.into()));
+    let missing = terminal.refused(&["add-list", "other.opml"], 2).await;
+    assert!(missing.contains("other.opml cannot be read"), "{missing}");
+
+    // A pause stays, and so does what is not named.
+    terminal.done(&["pause", &name]).await;
+    let edited = terminal.done(&["edit", &name, "min_interval=1h", "items=5000"]).await;
+    assert_eq!(edited, format!("{name}: min_interval, items changed\n"));
+    terminal.done(&["edit", &name, "private=true"]).await;
+    let edited = terminal.done(&["edit", &name, "items=", "--json"]).await;
+    let now = ["/options/min_interval", "/options/items", "/options/private", "/standing"];
+    let now = now.map(|at| key(&edited, at));
+    assert_eq!(now, [json!("1h"), json!(null), json!(true), json!("paused")]);
+    let wrong = terminal.refused(&["edit", &name, "interval=1h"], 2).await;
+    assert!(wrong.contains("the key \"interval\" is unknown"), "{wrong}");
+    terminal.refused(&["edit", "nobody", "private=true"], 2).await;
+
+    let readers = terminal.done(&["readers"]).await;
+    assert!(readers.contains("ann       1  all private") && readers.contains("not here: nobody"));
+    let readers = terminal.done(&["readers", "--json"]).await;
+    assert_eq!(key(&readers, "/readers/0/feeds"), json!([name]));
+    assert!(!readers.contains("0123456789abcdef"), "{readers}");
+    terminal.done(&["edit", &name, "private="]).await;
+    terminal.done(&["resume", &name]).await;
+
+    assert_eq!(terminal.done(&["subscriptions"]).await, "no subscriptions\n");
+    assert_eq!(terminal.done(&["webhook", &name]).await, "no webhook\n");
+    let hook = format!("{}hook", paper.url);
+    let set = terminal.done(&["webhook", &name, "--url", &hook]).await;
+    assert!(set.contains("127.0.0.1") && set.contains("which is not shown again: "), "{set}");
+    std::fs::write(folder.path().join("secret"), "a secret of mine\n").unwrap();
+    let set = terminal
+        .done(&["webhook", &name, "--url", &hook, "--secret-file", "secret", "--json"])
+        .await;
+    assert!(key(&set, "/secret").is_null() && !set.contains("of mine"), "{set}");
+    let listed = terminal.done(&["subscriptions", "--feed", &name]).await;
+    assert!(listed.lines().count() == 2 && listed.contains("127.0.0.1"), "{listed}");
+    assert!(terminal.done(&["webhook", &name]).await.contains("deliveries"));
+    terminal.done(&["webhook", &name, "--remove"]).await;
+
+    let begun = terminal.done(&["backfill", &name]).await;
+    assert_eq!(begun, format!("{name}: older documents are being read, slowly\n"));
+    terminal.done(&["backfill", &name, "--stop"]).await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_are_decided_about_from_a_terminal() {
+    let paper = Paper::start("application/rss+xml", &rss(1..=6)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let feeds = format!(
+        "[[feed]]\nname = \"news\"\nurl = \"{}\"\n[[feed]]\nname = \"diary\"\nlocal = true\n",
+        paper.url
+    );
+    configure(folder.path(), "kind = \"memory\"", &feeds);
+    let gateway = Process::configured(folder.path()).await;
+    let terminal =
+        Terminal { folder: folder.path(), gateway: gateway.address.clone(), token: TOKEN };
+    gateway.poll("news").await;
+    let id_of = async |title: &str| {
+        let found = terminal.done(&["items", "news", "--search", title, "--json"]).await;
+        key(&found, "/items/0/sync_id").as_str().unwrap().to_owned()
+    };
+    let (second, third) = (id_of("Post 2").await, id_of("Post 3").await);
+    let item = terminal.done(&["item", "news", &third]).await;
+    assert!(item.contains("Post 3") && item.contains("VERSION  WHEN (UTC)"), "{item}");
+    let item = terminal.done(&["item", "news", &third, "--json"]).await;
+    assert_eq!(key(&item, "/sync_id"), json!(third));
+    assert!(terminal.refused(&["item", "news", "nobody"], 2).await.contains("no item"));
+
+    // What is there is not deleted; what is missing is, once.
+    terminal.refused(&["delete", "news", &third], 1).await;
+    let without: String = {
+        let text = rss(1..=6);
+        let (before, rest) = text.split_once("<item><guid>3</guid>").unwrap();
+        format!("{before}{}", rest.split_once("</item>").unwrap().1)
+    };
+    paper.print(&without);
+    gateway.poll("news").await;
+    let deleted = terminal.done(&["delete", "news", &third]).await;
+    assert_eq!(deleted, format!("{third} is deleted: subscribers get its tombstone\n"));
+    let again = terminal.done(&["delete", "news", &third]).await;
+    assert_eq!(again, format!("{third} was deleted before\n"));
+
+    // Nobody is at a terminal here.
+    assert!(terminal.refused(&["redact", "news", &second], 2).await.contains("--yes"));
+    let gone = terminal.done(&["redact", "news", &second, "--reason", "by court", "--yes"]).await;
+    assert!(gone.starts_with(&format!("{second}: its text is gone; ")), "{gone}");
+    assert!(!gateway.get("/feeds/news/complete").await.contains("Post 2"));
+
+    let entry = json!({ "title": "Dear diary", "content": "today" });
+    let made = gateway.call(reqwest::Method::POST, "/feeds/diary/items", Some(entry)).await;
+    let own = made["sync_id"].as_str().unwrap();
+    terminal.done(&["delete", "diary", own]).await;
+    assert_eq!(terminal.done(&["restore", "diary", own]).await, format!("{own} is restored\n"));
+    let item = terminal.done(&["item", "diary", own, "--json"]).await;
+    assert_eq!((key(&item, "/deleted"), key(&item, "/updates")), (json!(false), json!(3)));
+
+    gateway.stop().await;
+}
+
+/// An item with a version in conflict with it.
+fn in_conflict(name: &str) -> String {
+    let lost = sync(name, 2, "", &[(2, "GPM", 0)], "");
+    let lost = format!(
+        "<sx:conflicts><entry>{lost}<id>urn:{name}</id><title>Lost {name}</title></entry></sx:conflicts>"
+    );
+    let sync = sync(name, 2, "", &[(2, "REO", 2)], &lost);
+    format!(
+        "<entry>{sync}<id>urn:{name}</id><title>Won {name}</title>\
+         <updated>2026-01-01T00:00:00Z</updated></entry>"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts_are_resolved_from_a_terminal() {
+    let all = ["x.a", "x.b", "x.c"].map(in_conflict);
+    let paper = Paper::start("application/atom+xml", &document("", &all)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let feed = format!("[[feed]]\nname = \"shared\"\nurl = \"{}\"\n", paper.url);
+    configure(folder.path(), "kind = \"memory\"", &feed);
+    let gateway = Process::configured(folder.path()).await;
+    let terminal =
+        Terminal { folder: folder.path(), gateway: gateway.address.clone(), token: TOKEN };
+    gateway.poll("shared").await;
+    assert_eq!(terminal.done(&["conflicts", "shared"]).await.lines().count(), 4);
+    for typed in [&["x.a", "--keep", "mine"][..], &["x.a", "--all"], &[]] {
+        let said = terminal.run(&[&["resolve", "shared"], typed].concat()).await;
+        assert!(said.status == 2 && said.err.starts_with("error: "), "{}", said.err);
+    }
+    let resolved = terminal.done(&["resolve", "shared", "x.a", "--keep", "0"]).await;
+    assert_eq!(resolved, "x.a: version 3, no conflict is left\n");
+    let reader = gateway.get("/feeds/shared").await;
+    assert!(reader.contains("Lost x.a") && !reader.contains("Won x.a"), "{reader}");
+    let resolved = terminal.done(&["resolve", "shared", "--all"]).await;
+    assert_eq!(resolved, "shared: the winners of 2 items were kept\n");
+    assert_eq!(terminal.done(&["conflicts", "shared"]).await, "no conflicts\n");
+    let reader = gateway.get("/feeds/shared").await;
+    assert!(reader.contains("Won x.b") && reader.contains("Won x.c"), "{reader}");
+    let none = terminal.done(&["resolve", "shared", "--all"]).await;
+    assert_eq!(none, "shared: the winners of 0 items were kept\n");
+    terminal.refused(&["resolve", "shared", "x.b"], 1).await;
+    gateway.stop().await;
 }
 
 /// The configuration says where the gateway is and with which token, as for the gateway itself.

@@ -198,6 +198,7 @@ async fn a_feed_shares_with_others_that_are_there() {
             .put(
                 &name("own"),
                 PutFeed {
+                    adds_feeds: false,
                     url: String::new(),
                     options,
                     must_be_new: false,

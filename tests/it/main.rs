@@ -28,6 +28,7 @@ mod import;
 mod judgement;
 mod judgement_noise;
 mod kill_loop;
+mod list_feeds;
 mod lists;
 mod low_space;
 mod moved_kill;

@@ -67,7 +67,9 @@ def is_offline(line):
 
 
 def is_client(line):
-    return re.match(r"tidegate (feeds|show|items|conflicts|add|remove|poll|pause|resume|hold)\b", line) is not None
+    reads = "feeds|show|items|item|conflicts|subscriptions|readers"
+    acts = "add|edit|remove|poll|pause|resume|hold|backfill|webhook|resolve|delete|restore|redact"
+    return re.match(rf"tidegate ({reads}|{acts})\b", line) is not None
 
 
 def typed(line):

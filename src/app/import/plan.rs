@@ -2,15 +2,17 @@
 
 mod known;
 mod layout;
+mod members;
 
 use crate::config::Config;
 use crate::model::{
     EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, ListPlace,
-    OutlineLabel, ShownAddress, Time, listed,
+    OutlineLabel, ShownAddress, Time, listed, mask_token,
 };
 use crate::parse::opml::{Outline, OutlineKind, OutlineList};
 use known::TakenNames;
 use layout::{Layout, LayoutIndex};
+pub(in crate::app) use members::ListRules;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use url::Url;
 
@@ -35,7 +37,10 @@ pub struct ImportPlan {
     pub new: Vec<FeedRecord>,
     /// Feeds that are there already and have another place in the list of subscriptions now.
     pub placed: Vec<FeedRecord>,
-    /// How many of its addresses are polled already.
+    /// Feeds that are paused or polled again, as the list that added them does not have them any more or
+    /// has them again.
+    pub switched: Vec<FeedRecord>,
+    /// How many of its addresses are polled already, those apart that follow the list.
     pub known: usize,
     /// How many feeds stand in a further folder.
     pub again: usize,
@@ -59,6 +64,8 @@ pub(in crate::app) struct ExistingFeeds<'a> {
     pub(in crate::app) now: Time,
     /// Whether the list says where its feeds stand, also where they have a place.
     pub(in crate::app) rearrange: bool,
+    /// The feed here whose document the list is, where its feeds follow it.
+    pub(in crate::app) rules: Option<ListRules>,
 }
 
 /// Decides about each outline.
@@ -77,6 +84,8 @@ pub(in crate::app) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> Im
         by_address: HashMap::new(),
         around: Vec::with_capacity(list.outlines.len()),
         rearrange: before.rearrange,
+        rules: before.rules.as_ref(),
+        room: before.rules.as_ref().map_or(usize::MAX, |rules| rules.room(before.stored)),
         parents,
     };
     for (number, outline) in list.outlines.iter().enumerate() {
@@ -85,6 +94,9 @@ pub(in crate::app) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> Im
     }
     if before.rearrange {
         planner.rest(before.stored);
+    }
+    if let Some(rules) = &before.rules {
+        planner.drop_missing(rules, before.stored);
     }
     planner.finish(when, before.endpoint)
 }
@@ -105,7 +117,7 @@ struct FeedDraft {
     seen: HashMap<LayoutIndex, usize>,
 }
 
-struct Planner {
+struct Planner<'a> {
     plan: ImportPlan,
     known: TakenNames,
     layout: Layout,
@@ -114,11 +126,14 @@ struct Planner {
     /// What stands in each outline stands in this one.
     around: Vec<LayoutIndex>,
     rearrange: bool,
+    rules: Option<&'a ListRules>,
+    /// How many feeds more may be added.
+    room: usize,
     /// The outlines that have others in them.
     parents: HashSet<usize>,
 }
 
-impl Planner {
+impl Planner<'_> {
     /// Decides about an outline; answers where those in it stand.
     fn outline(&mut self, list: &OutlineList, number: usize, outline: &Outline) -> LayoutIndex {
         let parent = self.parent(outline);
@@ -208,7 +223,8 @@ impl Planner {
         let draft = self.drafts.get_mut(at)?;
         let is_again = !draft.seen.is_empty();
         draft.seen.insert(parent, outline.line);
-        if !draft.is_new && !is_again {
+        let is_apart = self.rules.is_none() || draft.keeps;
+        if !draft.is_new && !is_again && is_apart {
             self.plan.known += 1;
         }
         if draft.keeps {
@@ -245,12 +261,19 @@ impl Planner {
             }
             return Ok(at);
         }
-        let (record, before) = match self.known.record(&url)? {
-            Some(known) => known,
-            None => (new(self.known.name(&url)?, &url, outline), None),
+        let (record, before) = match (self.known.record(&url)?, self.rules) {
+            (Some(known), _) => known,
+            (None, None) => (new(self.known.name(&url)?, &url, outline), None),
+            (None, Some(rules)) => {
+                rules.check_new(&url, &mut self.room)?;
+                (rules.own(new(self.known.name(&url)?, &url, outline)), None)
+            }
         };
         let is_new = before.is_none() && record.source == FeedSource::Api;
-        let keeps = !self.rearrange && !record.enrolment.places.is_empty();
+        let keeps = match self.rules {
+            Some(rules) => !is_new && !rules.decides(&record),
+            None => !self.rearrange && !record.enrolment.places.is_empty(),
+        };
         let (places, seen) = (Vec::new(), HashMap::new());
         self.by_address.insert(url.to_string(), self.drafts.len());
         self.drafts.push(FeedDraft { record, before, is_new, keeps, places, seen });
@@ -299,17 +322,21 @@ impl Planner {
         let mut plan = self.plan;
         for FeedDraft { mut record, before, is_new, places, .. } in self.drafts {
             // One without a new place stays as it is.
-            if places.is_empty() {
+            if places.is_empty() && !record.is_dropped() {
                 continue;
             }
-            record.enrolment.set_places(places);
+            match self.rules {
+                Some(rules) => rules.lay_out(&mut record, places),
+                None => record.enrolment.set_places(places),
+            }
             if !record.follow(before.as_ref(), when, endpoint) {
                 continue;
             }
-            if is_new {
-                plan.new.push(record);
-            } else {
-                plan.placed.push(record);
+            let is_switched = before.as_ref().is_some_and(|b| b.standing != record.standing);
+            match (is_new, is_switched) {
+                (true, _) => plan.new.push(record),
+                (false, true) => plan.switched.push(record),
+                (false, false) => plan.placed.push(record),
             }
         }
         plan
@@ -330,6 +357,8 @@ fn new(name: FeedName, url: &Url, outline: &Outline) -> FeedRecord {
         },
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     }
 }
 
@@ -347,7 +376,7 @@ fn shown(address: &str) -> String {
     match Url::parse(address) {
         Ok(url) if url.cannot_be_a_base() && address.contains('@') => "…".to_owned(),
         Ok(url) if url.cannot_be_a_base() => short,
-        Ok(_) => self::short(ShownAddress::new(address, None).text()),
+        Ok(_) => self::short(&mask_token(ShownAddress::new(address, None).text())),
         // What cannot be parsed cannot be cut safely.
         Err(_) if address.contains('@') => "…".to_owned(),
         Err(_) => short,

@@ -1,16 +1,12 @@
 //! The feeds of a subscription list are added to a running gateway.
 
-use super::{AdminService, stopped};
+use super::AdminService;
 use crate::app::import::{ExistingFeeds, ImportPlan, plan, read_list};
 use crate::model::{EndpointId, FeedRecord, Time};
 use crate::parse::opml::{OpmlLimits, OpmlProblem};
 use crate::serve::{ImportedList, LIST_LIMIT, ListLine, OperatorError};
 use crate::store::FeedList;
 use bytes::Bytes;
-use std::sync::{Arc, PoisonError};
-
-/// How many feeds pass the store's barrier together.
-const AT_ONCE: usize = 1024;
 
 impl AdminService {
     /// Adds the feeds of a list and gives those that are there a place; see [`crate::serve::Operator`].
@@ -22,7 +18,7 @@ impl AdminService {
         let _one = self.changing.lock().await;
         self.store.condition().check_intake()?;
         let feeds = self.store.feed_list().await?;
-        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let config = self.named_config();
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
             decide(&list, &feeds, &config, (&endpoint, now, rearrange))
@@ -30,15 +26,7 @@ impl AdminService {
         let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
         let (plan, problems, unnamed) = planned.map_err(OperatorError::BadRequest)?;
         let done = told(&plan, &problems, unnamed);
-        for records in plan.new.chunks(AT_ONCE).chain(plan.placed.chunks(AT_ONCE)) {
-            self.store.put_feeds(records).await?;
-        }
-        for record in plan.new {
-            self.poller.put(record).await.map_err(stopped)?;
-        }
-        let feeds = self.store.feed_list().await?;
-        let placed = plan.placed.iter().filter_map(|record| feeds.get(&record.name));
-        self.poller.share(placed.map(Arc::clone).collect()).await.map_err(stopped)?;
+        self.carry_out(&plan).await?;
         Ok(done)
     }
 }
@@ -55,7 +43,7 @@ fn decide(
     let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
     let (list, problems) = read_list(list, &limits).map_err(|why| format!("the list: {why}"))?;
     let stored: Vec<FeedRecord> = feeds.values().map(|record| FeedRecord::clone(record)).collect();
-    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange };
+    let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
     let planned = plan(&list, &before);
     Ok((planned, problems, list.unnamed))
 }

@@ -126,6 +126,7 @@ fn preview(document: &FeedDocument<'_>, url: String) -> FeedPreview {
     FeedPreview {
         url,
         format: format_name(document.format),
+        is_list: document.format == Format::Opml,
         title: document.head.title.clone().unwrap_or_default(),
         entries: document.entries.len(),
         titles: titles.collect(),

@@ -19,6 +19,13 @@ pub(super) struct Reloaded {
     tls: Option<CertificateFiles>,
 }
 
+impl Reloaded {
+    /// Tells the site that feeds were changed.
+    pub(super) fn feeds_changed(&self) {
+        self.site.feeds_changed();
+    }
+}
+
 /// All that a running gateway takes over from a configuration, but for its feeds. A key that changes nothing
 /// here needs a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,60 @@
 //! What can be typed to a gateway that runs.
 
 use super::file;
+use super::items::{ItemArgs, RedactArgs, ResolveArgs};
 use crate::app::{ConfigSource, GatewayOptions};
 use crate::config::Overrides;
 use crate::model::FeedName;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::Value;
 use std::path::PathBuf;
+
+/// What a gateway that runs is asked or told.
+#[derive(Debug, Subcommand)]
+pub enum ClientCommand {
+    /// List the feeds of the gateway that runs, and how they stand
+    Feeds(FeedsArgs),
+    /// Say all that is known of a feed
+    Show(FeedArgs),
+    /// Add a feed by the address of its site or its own
+    Add(AddArgs),
+    /// Remove a feed: its address answers 410 from then on
+    Remove(RemoveArgs),
+    /// Poll feeds now
+    Poll(NamesArgs),
+    /// Stop polling feeds, which are served as they are
+    Pause(NamesArgs),
+    /// Go on polling feeds that were paused
+    Resume(NamesArgs),
+    /// Decide about a held document
+    Hold(HoldArgs),
+    /// List the items of a feed, the newest first
+    Items(ItemsArgs),
+    /// List the items of a feed that have unresolved conflicts
+    Conflicts(FeedArgs),
+    /// Say all that is known of an item, its versions among it
+    Item(ItemArgs),
+    /// Resolve conflicts of items: keep the winner, or another version
+    Resolve(ResolveArgs),
+    /// Delete an item: one of a local feed, or one that its publisher does not list any more
+    Delete(ItemArgs),
+    /// Restore a deleted item of a local feed
+    Restore(ItemArgs),
+    /// Take the text of an item out of everything that is kept, for good
+    Redact(RedactArgs),
+    /// Change what a feed is polled for and how, key by key
+    Edit(EditArgs),
+    /// Read the publisher's older documents once, or stop that
+    Backfill(BackfillArgs),
+    /// Say how deliveries to a feed's webhook go, set it, or end it
+    Webhook(WebhookArgs),
+    /// List who subscribed to the hub, and what went wrong
+    Subscriptions(SubscriptionsArgs),
+    /// List the readers of private feeds, and what each may read
+    Readers(ReadersArgs),
+    /// Add the feeds of a subscription list (OPML) to the gateway that runs
+    AddList(AddListArgs),
+}
 
 /// Which gateway is asked.
 #[derive(Debug, Args)]
@@ -154,6 +203,109 @@ pub enum HoldAction {
     Drop,
 }
 
+/// `tidegate edit`.
+#[derive(Debug, Args)]
+pub struct EditArgs {
+    /// The name of the feed
+    #[arg(value_name = "NAME", value_parser = name)]
+    pub name: FeedName,
+    /// A key of the feed and its value, as text or JSON; without a value it goes back to its default
+    #[arg(value_name = "KEY=VALUE", value_parser = setting, required = true)]
+    pub settings: Vec<(String, Value)>,
+    /// Print the answer of the API
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
+/// A key and its value: JSON where it is that, else a text; null where it is empty.
+fn setting(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    let value = match value {
+        "" => Value::Null,
+        value => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
+    };
+    Ok((key.trim().to_owned(), value))
+}
+
+/// `tidegate backfill`.
+#[derive(Debug, Args)]
+pub struct BackfillArgs {
+    /// The name of the feed
+    #[arg(value_name = "NAME", value_parser = name)]
+    pub name: FeedName,
+    /// Stop it
+    #[arg(long)]
+    pub stop: bool,
+    /// Print the answer of the API
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
+/// `tidegate webhook`.
+#[derive(Debug, Args)]
+pub struct WebhookArgs {
+    /// The name of the feed
+    #[arg(value_name = "NAME", value_parser = name)]
+    pub name: FeedName,
+    /// Deliver the feed's changes to this address
+    #[arg(long, value_name = "URL", conflicts_with = "remove")]
+    pub url: Option<String>,
+    /// A file with the secret that signs deliveries [default: one is made, and printed once]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub secret_file: Option<PathBuf>,
+    /// End the deliveries
+    #[arg(long)]
+    pub remove: bool,
+    /// Print the answer of the API
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
+/// `tidegate subscriptions`.
+#[derive(Debug, Args)]
+pub struct SubscriptionsArgs {
+    /// Only those of this feed
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub feed: Option<FeedName>,
+    /// Print the answer of the API
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
+/// `tidegate readers`.
+#[derive(Debug, Args)]
+pub struct ReadersArgs {
+    /// Print the answer of the API
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
+/// `tidegate add-list`.
+#[derive(Debug, Args)]
+pub struct AddListArgs {
+    /// The list
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Let the list say where all of its feeds stand, also those that have a place already
+    #[arg(long)]
+    pub rearrange: bool,
+    /// Print the answer of the API
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
 /// `tidegate items`.
 #[derive(Debug, Args)]
 pub struct ItemsArgs {
@@ -194,6 +346,29 @@ pub(in crate::cli) fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-fn name(text: &str) -> Result<FeedName, String> {
+pub(super) fn name(text: &str) -> Result<FeedName, String> {
     FeedName::new(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn settings_are_json_or_text() {
+        for (typed, value) in [
+            ("url=https://e.org/?a=b", json!("https://e.org/?a=b")),
+            ("complete=true", json!(true)),
+            ("items=500", json!(500)),
+            ("title=\"500\"", json!("500")),
+            ("min_interval=1h", json!("1h")),
+            ("ignore=[\"media:keywords\"]", json!(["media:keywords"])),
+            ("user_agent=", json!(null)),
+        ] {
+            let key = typed.split('=').next().unwrap().to_owned();
+            assert_eq!(setting(typed), Ok((key, value)), "{typed}");
+        }
+        assert!(setting("complete").is_err());
+    }
 }

@@ -61,6 +61,26 @@ pub(super) fn feeds(rows: &[Vec<String>]) -> String {
     }
 }
 
+/// The list that added a feed, or how many feeds follow it where it is one.
+fn list_of(feed: &Value) -> String {
+    let of = text(feed, "/list/name");
+    match (of, text(feed, "/list/standing")) {
+        ("", _) if feed["feeds_of_list"].is_null() => String::new(),
+        ("", _) => {
+            let count = |name: &str| number(feed, &format!("/feeds_of_list/{name}"));
+            let following = counted(count("following"), "feed");
+            format!(
+                "{following} of it here, {} paused, {} not added",
+                count("dropped"),
+                count("not_taken")
+            )
+        }
+        (of, "dropped") => format!("{of}, which no longer has it"),
+        (of, "own") => format!("{of}, which it follows no more"),
+        (of, _) => of.to_owned(),
+    }
+}
+
 /// What is known of a feed.
 pub(super) fn feed(feed: &Value) -> String {
     let count = |name: &str| number(feed, &format!("/state/counts/{name}"));
@@ -81,6 +101,7 @@ pub(super) fn feed(feed: &Value) -> String {
         ("name", text(feed, "/name").to_owned()),
         ("title", text(feed, "/listed/title").to_owned()),
         ("address", text(feed, "/url").to_owned()),
+        ("list", list_of(feed)),
         ("state", format!("{}: {}", state(feed), text(feed, "/why"))),
         ("last poll", last.unwrap_or_default()),
         ("next poll", next),
@@ -218,4 +239,138 @@ pub(super) fn added(feed: &Value) -> String {
         plain(text(feed, "/name")),
         plain(text(feed, "/views/reader"))
     )
+}
+
+/// All that is known of an item.
+pub(super) fn item(item: &Value) -> String {
+    let published = [text(item, "/published_id"), text(item, "/native_id")];
+    let mut said = facts(&[
+        ("title", text(item, "/title").to_owned()),
+        ("sync id", text(item, "/sync_id").to_owned()),
+        ("published id", published[0].to_owned()),
+        ("publisher's id", published[1].to_owned()),
+        ("link", text(item, "/link").to_owned()),
+        ("state", text(item, "/standing").to_owned()),
+        ("first seen", moment(item, "/first_seen")),
+        ("pending", text(item, "/pending/words").to_owned()),
+    ]);
+    let row = |version: &Value| {
+        let deleted = if version["deleted"] == true { "deleted" } else { "" };
+        vec![
+            number(version, "/updates").to_string(),
+            moment(version, "/when"),
+            deleted.to_owned(),
+            text(version, "/title").to_owned(),
+            text(version, "/reason").to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = list(item, "versions").iter().map(row).collect();
+    if !rows.is_empty() {
+        said.push_str(&table(&[">VERSION", "WHEN (UTC)", "", "TITLE", "WHY"], &rows));
+    }
+    said
+}
+
+/// What came of conflicts.
+pub(super) fn resolved(done: &Value) -> String {
+    let left = match number(done, "/conflicts") {
+        0 => "no conflict is left".to_owned(),
+        left => format!("{} left", counted(left, "conflict")),
+    };
+    format!("{}: version {}, {left}\n", text(done, "/sync_id"), number(done, "/updates"))
+}
+
+/// What came of a redaction.
+pub(super) fn redacted(done: &Value) -> String {
+    format!("{}: its text is gone; {}\n", text(done, "/sync_id"), plain(text(done, "/left")))
+}
+
+/// How the deliveries of a webhook go.
+pub(super) fn webhook(answer: &Value) -> String {
+    if answer["webhook"].is_null() {
+        return "no webhook\n".to_owned();
+    }
+    let at = |name: &str| format!("/webhook/{name}");
+    let mut said = facts(&[
+        ("host", text(answer, &at("callback_host")).to_owned()),
+        ("state", text(answer, &at("state")).to_owned()),
+        ("deliveries", number(answer, &at("deliveries")).to_string()),
+        ("last", moment(answer, &at("last_delivery"))),
+        ("failures", number(answer, &at("failures")).to_string()),
+        ("trouble", text(answer, &at("trouble")).to_owned()),
+        ("next attempt", moment(answer, &at("next_attempt"))),
+    ]);
+    let secret = text(answer, "/secret");
+    if !secret.is_empty() {
+        said.push_str(&format!("secret, which is not shown again: {}\n", plain(secret)));
+    }
+    said
+}
+
+/// Who subscribed to the hub.
+pub(super) fn subscriptions(answer: &Value) -> String {
+    let row = |one: &Value| {
+        vec![
+            text(one, "/feed").to_owned(),
+            text(one, "/manner").to_owned(),
+            text(one, "/callback_host").to_owned(),
+            text(one, "/state").to_owned(),
+            moment(one, "/lease_ends"),
+            number(one, "/deliveries").to_string(),
+            number(one, "/failures").to_string(),
+            text(one, "/trouble").to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = list(answer, "subscriptions").iter().map(row).collect();
+    if rows.is_empty() {
+        return "no subscriptions\n".to_owned();
+    }
+    let head = ["FEED", "BY", "HOST", "STATE", "UNTIL (UTC)", ">DELIVERED", ">FAILED", "TROUBLE"];
+    table(&head, &rows)
+}
+
+/// Who may read private feeds.
+pub(super) fn readers(answer: &Value) -> String {
+    let names = |reader: &Value, of: &str| {
+        let names = list(reader, of).iter().filter_map(Value::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let row = |reader: &Value| {
+        let missing = names(reader, "missing");
+        let missing = if missing.is_empty() { missing } else { format!("not here: {missing}") };
+        vec![
+            text(reader, "/name").to_owned(),
+            number(reader, "/count").to_string(),
+            if reader["all_private"] == true { "all private" } else { "" }.to_owned(),
+            names(reader, "feeds"),
+            missing,
+        ]
+    };
+    let rows: Vec<Vec<String>> = list(answer, "readers").iter().map(row).collect();
+    match rows.is_empty() {
+        true => "no readers\n".to_owned(),
+        false => table(&["NAME", ">COUNT", "", "FEEDS", ""], &rows),
+    }
+}
+
+/// What became of a list; and what was wrong with it, by line.
+pub(super) fn added_list(file: &str, done: &Value) -> (String, String) {
+    let mut wrong = String::new();
+    for (name, what) in [("problems", ""), ("refused", "not taken: ")] {
+        for line in list(done, name) {
+            let said = format!("{file}:{}: {what}{}", number(line, "/line"), text(line, "/said"));
+            wrong.push_str(&format!("{}\n", plain(&said)));
+        }
+    }
+    let added = list(done, "added");
+    let names = added.iter().filter_map(Value::as_str);
+    let mut said: String = names.map(|name| format!("added     {}\n", plain(name))).collect();
+    said.push_str(&format!(
+        "{} added, {} known already, {} given another place, {} not taken\n",
+        counted(added.len(), "feed"),
+        number(done, "/known"),
+        number(done, "/placed"),
+        number(done, "/not_taken")
+    ));
+    (said, wrong)
 }

@@ -15,6 +15,8 @@ fn record() -> FeedRecord {
         enrolment: Enrolment::default(),
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     }
 }
 

@@ -12,6 +12,8 @@ fn feed(secret: Option<bool>) -> FeedRecord {
         enrolment: Enrolment::default(),
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     }
 }
 

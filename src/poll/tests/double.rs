@@ -29,6 +29,8 @@ pub fn record(feed: &str) -> FeedRecord {
         enrolment: Enrolment::default(),
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     }
 }
 

@@ -350,6 +350,8 @@ mod tests {
             enrolment: Enrolment::default(),
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
         };
         OverviewFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
     }

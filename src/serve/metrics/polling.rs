@@ -120,6 +120,8 @@ mod tests {
             options: FeedOptions::default(),
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
             enrolment: Enrolment::default(),
         }
     }

@@ -257,7 +257,11 @@ async fn refusals_keep_their_kind() {
     let hold = r#"{"action":"release"}"#;
     assert_eq!(site.call("POST", "/feeds/news/hold", hold).await.status(), 200);
     problem(site.call("POST", "/feeds/news/items/a/resolve", "{}").await, 400).await;
-    let answer = site.call("PATCH", "/feeds/news", "").await;
+    problem(site.call("PATCH", "/feeds/nobody", put).await, 404).await;
+    problem(site.call("PATCH", "/feeds/news", "").await, 400).await;
+    let unknown = problem(site.call("PATCH", "/feeds/news", r#"{"interval":null}"#).await, 400);
+    assert_eq!(unknown.await["parameter"], "interval");
+    let answer = site.call("BREW", "/feeds/news", "").await;
     assert!(header(&answer, "allow").contains("PUT"));
     problem(answer, 405).await;
     problem(site.call("GET", "/nothing", "").await, 404).await;

@@ -107,6 +107,8 @@ pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
         enrolment: Enrolment::default(),
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     }
 }
 

@@ -158,6 +158,8 @@ pub(in crate::store) fn record(name: &str) -> FeedRecord {
         enrolment: Enrolment::default(),
         access: None,
         private: false,
+        adds_feeds: false,
+        list: None,
     }
 }
 

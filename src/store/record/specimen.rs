@@ -377,9 +377,23 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
                 ..FeedOptions::default()
             }
         });
-    let kept = (any_enrolment(), any_access(), any::<bool>());
+    let members =
+        select(vec![MemberStanding::Listed, MemberStanding::Dropped, MemberStanding::Own]);
+    let list = (feed(), members, any::<u64>()).prop_map(|(list, standing, placed)| ListMember {
+        list,
+        standing,
+        placed,
+    });
+    let kept = (any_enrolment(), any_access(), any::<[bool; 2]>(), of(list));
     (feed(), text(), source, standing, options, kept).prop_map(
-        |(name, url, source, standing, options, (enrolment, access, private))| FeedRecord {
+        |(
+            name,
+            url,
+            source,
+            standing,
+            options,
+            (enrolment, access, [private, adds_feeds], list),
+        )| FeedRecord {
             name,
             url,
             source,
@@ -388,6 +402,8 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
             enrolment,
             access,
             private,
+            adds_feeds,
+            list,
         },
     )
 }

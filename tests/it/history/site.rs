@@ -146,6 +146,8 @@ impl Site {
             enrolment: Enrolment::default(),
             access: None,
             private: false,
+            adds_feeds: false,
+            list: None,
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);

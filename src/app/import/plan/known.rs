@@ -20,7 +20,7 @@ pub(super) struct TakenNames {
     records: HashMap<String, RecordChange>,
     /// Addresses of feeds by their names.
     upstreams: HashMap<FeedName, String>,
-    /// What the addresses of this gateway's own feeds begin with.
+    /// What the addresses of this gateway itself begin with.
     own: String,
 }
 
@@ -55,17 +55,21 @@ impl TakenNames {
         }
         let own = config.server.public_url.clone();
         let own = own.unwrap_or_else(|| format!("http://{}", config.server.listen));
-        let named = |(record, _): &RecordChange| (record.name.clone(), record.url.clone());
-        let upstreams = records.values().map(named).collect();
-        Self { names, records, upstreams, own: format!("{own}/feeds/") }
+        let named = |record: &FeedRecord| (record.name.clone(), record.url.clone());
+        // Several may have one address.
+        let stored = before.stored.iter().filter(|record| record.has_upstream());
+        let upstreams = stored.chain(records.values().map(|(record, _)| record)).map(named);
+        let upstreams = upstreams.collect();
+        Self { names, records, upstreams, own: format!("{}/", own.trim_end_matches('/')) }
     }
 
     /// The address of a feed, as it is polled. What this gateway publishes stands for its upstream, so
     /// that its own list, arranged by a reader, can come back.
     pub(super) fn address(&self, written: &str) -> Result<Url, String> {
         let url = config::feed_address(&of_the_web(written)).map_err(|error| error.to_string())?;
-        let Some(view) = url.as_str().strip_prefix(&self.own) else { return Ok(url) };
-        let name = view.split(['/', '?', '#']).next().unwrap_or_default();
+        let Some(name) = url.as_str().strip_prefix(&self.own).and_then(feed_in) else {
+            return Ok(url);
+        };
         let upstream = FeedName::new(name).ok().and_then(|name| self.upstreams.get(&name));
         upstream.and_then(|url| Url::parse(url).ok()).ok_or_else(|| {
             "it is a feed of this gateway itself, which has no upstream of that name".to_owned()
@@ -92,6 +96,13 @@ impl TakenNames {
         self.names.insert(name.clone());
         Ok(name)
     }
+}
+
+/// The name in the path of a feed here, which may be below the token of a reader.
+fn feed_in(path: &str) -> Option<&str> {
+    let below = path.strip_prefix("t/").and_then(|rest| rest.split_once('/'));
+    let view = below.map_or(path, |(_, rest)| rest).strip_prefix("feeds/")?;
+    view.split(['/', '?', '#']).next()
 }
 
 /// An address with the scheme of the web: `feed:` stands in front of such an address, or in its

@@ -24,7 +24,7 @@ fn planned_as(
     let list = read(&text, &OpmlLimits::default()).unwrap();
     let endpoint = EndpointId::own("here").unwrap();
     let now = Time::from_unix(1_795_191_605);
-    plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange })
+    plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange, rules: None })
 }
 
 fn refused(plan: &ImportPlan) -> Vec<String> {
@@ -86,8 +86,10 @@ fn an_address_that_is_cut_is_none() {
     let endpoint = EndpointId::own("here").unwrap();
     let (stored, config) = (&[][..], &Config::default());
     let now = Time::from_unix(1_795_191_605);
-    let plan =
-        plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange: false });
+    let plan = plan(
+        &list,
+        &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange: false, rules: None },
+    );
     assert_eq!(plan.new.len(), 1, "{plan:?}");
     assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
 }

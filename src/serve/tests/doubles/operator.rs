@@ -63,6 +63,9 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
         options: record.options,
         access: None,
         private: false,
+        adds_feeds: false,
+        feeds_of_list: None,
+        list: None,
         polling: PollStatus {
             polls: [FinishedPoll {
                 at: at(-60),
@@ -238,6 +241,7 @@ impl Operator for TestOperator {
         Ok(AddressPreview::Feed(FeedPreview {
             url: url.to_owned(),
             format: "An Atom feed",
+            is_list: false,
             title: "<u>News</u>".to_owned(),
             entries: 12,
             titles: vec![("<b>One</b>".to_owned(), Some(at(0))), (String::new(), None)],

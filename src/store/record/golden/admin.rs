@@ -158,6 +158,12 @@ pub(super) fn feed() -> FeedRecord {
         },
         access: Some(Box::new(access())),
         private: true,
+        adds_feeds: true,
+        list: Some(ListMember {
+            list: name("ours"),
+            standing: MemberStanding::Dropped,
+            placed: 0x5f0c_31ab_0000_0007,
+        }),
     }
 }
 
@@ -236,9 +242,10 @@ fn poll_states_of_the_layout_before_are_read() {
 
 #[test]
 fn feeds_of_the_layouts_before_are_read() {
-    let public = FeedRecord { private: false, ..feed() };
+    let alone = FeedRecord { adds_feeds: false, list: None, ..feed() };
+    let public = FeedRecord { private: false, ..alone.clone() };
     let first = FeedRecord { access: None, ..public.clone() };
-    for (file, before) in [("feed-1.hex", first), ("feed-2.hex", public)] {
+    for (file, before) in [("feed-1.hex", first), ("feed-2.hex", public), ("feed-3.hex", alone)] {
         let stored = golden(file, &[]);
         assert_eq!(decode::<FeedRecord>(&stored).unwrap(), before);
         assert!(decode::<FeedRecord>(&stored[..stored.len() - 1]).is_err());

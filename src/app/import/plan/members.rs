@@ -1,0 +1,103 @@
+//! What a list decides whose feeds follow it (`add_feeds`): about the feeds that it added, and no others.
+
+use super::{FeedDraft, Planner};
+use crate::fetch::{self, AllowPrivate};
+use crate::model::{FeedName, FeedRecord, FeedStanding, ListMember, ListPlace, MemberStanding};
+use std::collections::{HashMap, HashSet};
+use url::Url;
+
+/// The most feeds that follow one list.
+const LIST_FEEDS: usize = 5_000;
+
+/// What counts for the feeds that follow a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::app) struct ListRules {
+    /// The feed here whose document the list is.
+    pub(in crate::app) list: FeedName,
+    /// Whether only readers with a token may read it, and so its feeds.
+    pub(in crate::app) private: bool,
+    /// Which private addresses may be polled.
+    pub(in crate::app) allow: AllowPrivate,
+}
+
+impl ListRules {
+    /// Whether the list decides about a feed: one that it added, or one that another list dropped.
+    pub(super) fn decides(&self, record: &FeedRecord) -> bool {
+        record.is_member_of(&self.list) || record.is_dropped()
+    }
+
+    /// How many feeds more may follow it.
+    pub(super) fn room(&self, stored: &[FeedRecord]) -> usize {
+        let is_one = |record: &&FeedRecord| {
+            record.standing != FeedStanding::Gone && record.is_member_of(&self.list)
+        };
+        LIST_FEEDS.saturating_sub(stored.iter().filter(is_one).count())
+    }
+
+    /// Checks a feed that the gateway does not have; `room` is how many may be added.
+    pub(super) fn check_new(&self, url: &Url, room: &mut usize) -> Result<(), String> {
+        fetch::check(url, &self.allow).map_err(|refusal| refusal.to_string())?;
+        let full = || format!("{LIST_FEEDS} feeds follow the list, which is the limit");
+        *room = room.checked_sub(1).ok_or_else(full)?;
+        Ok(())
+    }
+
+    /// A new feed, as one that follows the list.
+    pub(super) fn own(&self, record: FeedRecord) -> FeedRecord {
+        FeedRecord { private: self.private, list: Some(self.member(0)), ..record }
+    }
+
+    fn member(&self, placed: u64) -> ListMember {
+        ListMember { list: self.list.clone(), standing: MemberStanding::Listed, placed }
+    }
+
+    /// Gives a feed the places that the list has for it, and polls it again where a list had dropped it.
+    /// Where the list says what it did, or somebody arranged the feed by hand, it stays where it is.
+    pub(super) fn lay_out(&self, record: &mut FeedRecord, places: Vec<ListPlace>) {
+        if places.is_empty() {
+            return;
+        }
+        if record.is_dropped() {
+            record.standing = FeedStanding::Active;
+        }
+        record.private |= self.private;
+        let before = record.list.as_ref().map(|member| member.placed);
+        let placed = ListMember::fingerprint(&places);
+        let is_new = record.enrolment.places.is_empty();
+        let is_by_hand =
+            !is_new && before != Some(ListMember::fingerprint(&record.enrolment.places));
+        if before != Some(placed) && !is_by_hand {
+            record.enrolment.set_places(places);
+        }
+        record.list = Some(self.member(placed));
+    }
+}
+
+impl Planner<'_> {
+    /// Pauses the feeds that follow the list and are not in it.
+    pub(super) fn drop_missing(&mut self, rules: &ListRules, stored: &[FeedRecord]) {
+        let mentioned: HashSet<FeedName> =
+            self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
+        let missing = |record: &&FeedRecord| {
+            record.standing == FeedStanding::Active
+                && record.is_member_of(&rules.list)
+                && !mentioned.contains(&record.name)
+        };
+        for before in stored.iter().filter(missing) {
+            let standing = MemberStanding::Dropped;
+            let list = before.list.clone().map(|member| ListMember { standing, ..member });
+            let record = FeedRecord { standing: FeedStanding::Paused, list, ..before.clone() };
+            self.drafts.push(FeedDraft {
+                record,
+                before: Some(before.clone()),
+                is_new: false,
+                keeps: false,
+                places: Vec::new(),
+                seen: HashMap::new(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

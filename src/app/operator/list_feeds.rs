@@ -1,0 +1,189 @@
+//! The feeds of subscription lists that this gateway polls follow what the lists say.
+
+use super::{AdminService, stopped};
+use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
+use crate::app::translate;
+use crate::config::Config;
+use crate::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
+use crate::parse::opml::OpmlLimits;
+use crate::render;
+use crate::serve::OperatorError;
+use crate::status::{ListNote, MemberNote, RefusedFeed};
+use crate::store::{FeedList, View};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// How many feeds pass the store's barrier together.
+const AT_ONCE: usize = 1024;
+
+/// What a list and the feeds of the gateway were when the list was looked at: the same again needs no look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::app) struct SeenList {
+    /// Of the list; `None` before its first document.
+    revision: Option<Revision>,
+    rules: ListRules,
+    feeds: Arc<FeedList>,
+}
+
+/// What came of each list since the start.
+#[derive(Debug, Default)]
+pub(super) struct ListBoard(RwLock<HashMap<FeedName, ListNote>>);
+
+impl ListBoard {
+    fn change<T>(&self, name: &FeedName, how: impl FnOnce(&mut ListNote) -> T) -> T {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        how(all.entry(name.clone()).or_default())
+    }
+
+    fn note(&self, name: &FeedName) -> ListNote {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(name).cloned().unwrap_or_default()
+    }
+}
+
+impl AdminService {
+    /// Forgets what was noted of lists that are none any more.
+    pub(in crate::app) fn keep_list_notes(&self, is_list: impl Fn(&FeedName) -> bool) {
+        let mut all = self.lists.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|name, _| is_list(name));
+    }
+
+    /// Notes why a list could not be taken over; says whether that is news.
+    pub(in crate::app) fn list_failed(&self, name: &FeedName, error: &OperatorError) -> bool {
+        let error = error.to_string();
+        self.lists.change(name, |note| note.error.replace(error.clone()) != Some(error))
+    }
+
+    /// Takes over what a list says; `None` where neither it nor the feeds have changed since `seen`.
+    pub(in crate::app) async fn follow_list(
+        &self,
+        list: &FeedName,
+        seen: Option<&SeenList>,
+    ) -> Result<Option<SeenList>, OperatorError> {
+        let _one = self.changing.lock().await;
+        let feeds = self.store.feed_list().await?;
+        // The operator may have changed it since it was found.
+        let Some(list) = feeds.get(list).filter(|list| list.is_followed()).map(Arc::clone) else {
+            return Ok(None);
+        };
+        let state = self.store.state(&list.name).await?;
+        let revision = state.as_ref().map(|state| state.revision);
+        let config = self.named_config();
+        let rules = ListRules {
+            list: list.name.clone(),
+            private: list.private,
+            allow: translate::allow_private(&config),
+        };
+        let now = SeenList { revision, rules, feeds };
+        if seen == Some(&now) {
+            return Ok(None);
+        }
+        let Some(view) = self.list_view(&list.name).await? else {
+            return Ok(Some(now));
+        };
+        if view.state.format != Format::Opml {
+            let said = "its document is no subscription list (OPML), so it adds no feeds";
+            self.lists.change(&list.name, |note| note.error = Some(said.to_owned()));
+            return Ok(Some(now));
+        }
+        let plan = self.plan_of(view, &now, config).await?;
+        self.carry_out(&plan).await?;
+        let refused = plan.refused.iter().take(ListNote::LIMIT);
+        let note = ListNote {
+            known: plan.known,
+            not_taken: plan.refused.len(),
+            refused: refused
+                .map(|one| RefusedFeed { address: one.address.clone(), why: one.why.clone() })
+                .collect(),
+            ..ListNote::default()
+        };
+        self.lists.change(&list.name, |before| *before = note);
+        Ok(Some(now))
+    }
+
+    async fn list_view(&self, list: &FeedName) -> Result<Option<View>, OperatorError> {
+        match self.store.pin(list).await? {
+            Some(reader) => Ok(reader.whole_view().await?),
+            None => Ok(None),
+        }
+    }
+
+    async fn plan_of(
+        &self,
+        view: View,
+        seen: &SeenList,
+        config: Config,
+    ) -> Result<ImportPlan, OperatorError> {
+        let (feeds, rules) = (Arc::clone(&seen.feeds), seen.rules.clone());
+        let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
+        let planning = tokio::task::spawn_blocking(move || {
+            let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
+            let (list, _) = read_list(text.as_bytes(), &OpmlLimits::default())?;
+            let stored: Vec<FeedRecord> = feeds.values().map(|r| FeedRecord::clone(r)).collect();
+            let (stored, rules) = (&stored, Some(rules));
+            let (config, endpoint) = (&config, &endpoint);
+            let before = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules };
+            Ok::<_, String>(plan(&list, &before))
+        });
+        let planned = planning.await.map_err(|error| OperatorError::Internal(error.to_string()))?;
+        planned.map_err(|why| OperatorError::Internal(format!("the list cannot be read: {why}")))
+    }
+
+    /// Writes what is planned, and has it polled.
+    pub(super) async fn carry_out(&self, plan: &ImportPlan) -> Result<(), OperatorError> {
+        if [&plan.new, &plan.switched, &plan.placed].iter().all(|records| records.is_empty()) {
+            return Ok(());
+        }
+        if !plan.new.is_empty() {
+            self.store.condition().check_intake()?;
+        }
+        let parts = [&plan.new, &plan.switched, &plan.placed];
+        for records in parts.into_iter().flat_map(|records| records.chunks(AT_ONCE)) {
+            self.store.put_feeds(records).await?;
+        }
+        if let Some(reloaded) = self.reloaded.get() {
+            reloaded.feeds_changed();
+        }
+        for record in plan.new.iter().chain(&plan.switched) {
+            self.poller.put(record.clone()).await.map_err(stopped)?;
+        }
+        if !plan.placed.is_empty() {
+            let feeds = self.store.feed_list().await?;
+            let placed = plan.placed.iter().filter_map(|record| feeds.get(&record.name));
+            self.poller.share(placed.map(Arc::clone).collect()).await.map_err(stopped)?;
+        }
+        Ok(())
+    }
+
+    /// What came of the feeds of a list, and which they are.
+    pub(super) fn list_note(&self, list: &FeedRecord, feeds: &FeedList) -> Option<ListNote> {
+        if !list.adds_feeds {
+            return None;
+        }
+        let mut note = self.lists.note(&list.name);
+        for record in feeds.values().filter(|record| record.is_member_of(&list.name)) {
+            if record.standing == FeedStanding::Gone {
+                continue;
+            }
+            note.following += 1;
+            note.dropped += usize::from(record.is_dropped());
+            // What the operator made private is not named where the list is shown to everybody.
+            if note.feeds.len() < ListNote::LIMIT && (list.private || !record.private) {
+                note.feeds.push(record.name.clone());
+            }
+        }
+        Some(note)
+    }
+}
+
+/// The list that added a feed, where that is still here.
+pub(super) fn member_note(record: &FeedRecord, feeds: &FeedList) -> Option<MemberNote> {
+    let member = record.list.as_ref()?;
+    let list = feeds.get(&member.list);
+    Some(MemberNote {
+        list: member.list.clone(),
+        standing: member.standing,
+        is_followed: list.is_some_and(|list| list.is_followed()),
+        is_private: list.is_none_or(|list| list.private),
+    })
+}

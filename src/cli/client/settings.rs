@@ -1,0 +1,110 @@
+//! What is asked and changed of feeds: `tidegate edit`, `backfill`, `webhook`, `subscriptions`,
+//! `readers`, `add-list`.
+
+use super::{find, path, print, read, shown};
+use crate::app::AppError;
+use crate::cli::args::client::{
+    AddListArgs, BackfillArgs, EditArgs, ReadersArgs, SubscriptionsArgs, WebhookArgs,
+};
+use crate::serve::LIST_LIMIT;
+use http::Method;
+use serde_json::{Map, Value, json};
+use std::io::Read;
+use std::path::Path;
+
+/// The longest file with a secret, in bytes.
+const SECRET_LIMIT: usize = 4096;
+
+/// `tidegate edit`.
+pub(super) async fn edit(args: EditArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let keys: Vec<&str> = args.settings.iter().map(|(key, _)| key.as_str()).collect();
+    let keys = keys.join(", ");
+    let wanted: Map<String, Value> = args.settings.into_iter().collect();
+    let (to, wanted) = (path(&args.name, ""), Value::Object(wanted));
+    let feed = gateway.call(Method::PATCH, (&to, &[]), Some(&wanted)).await?;
+    print(&match args.json {
+        true => format!("{feed}\n"),
+        false => format!("{}: {keys} changed\n", args.name),
+    })
+}
+
+/// `tidegate backfill`.
+pub(super) async fn backfill(args: BackfillArgs) -> Result<(), AppError> {
+    let gateway = find(&args.gateway)?;
+    let wanted = json!({ "action": if args.stop { "stop" } else { "start" } });
+    let to = path(&args.name, "/backfill");
+    let feed = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
+    print(&match (args.json, args.stop) {
+        (true, _) => format!("{feed}\n"),
+        (false, true) => format!("{}: older documents are not read any more\n", args.name),
+        (false, false) => format!("{}: older documents are being read, slowly\n", args.name),
+    })
+}
+
+/// `tidegate webhook`.
+pub(super) async fn webhook(args: WebhookArgs) -> Result<(), AppError> {
+    let to = path(&args.name, "/webhook");
+    let (method, body) = match (&args.url, args.remove) {
+        (Some(url), _) => {
+            let wanted = match &args.secret_file {
+                Some(file) => json!({ "url": url, "secret": secret(file)? }),
+                None => json!({ "url": url }),
+            };
+            (Method::PUT, Some(wanted))
+        }
+        (None, true) => (Method::DELETE, None),
+        (None, false) => return read(&args.gateway, args.json, (&to, &[]), shown::webhook).await,
+    };
+    let done = find(&args.gateway)?.call(method, (&to, &[]), body.as_ref()).await?;
+    print(&if args.json { format!("{done}\n") } else { shown::webhook(&done) })
+}
+
+/// The secret in a file, without the end of its line.
+fn secret(file: &Path) -> Result<String, AppError> {
+    let bytes = contents(file, SECRET_LIMIT)?;
+    let wrong = |_| AppError::Input(format!("{} is no text", file.display()));
+    let text = String::from_utf8(bytes).map_err(wrong)?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// What a file has, which is at most `limit` bytes.
+fn contents(file: &Path, limit: usize) -> Result<Vec<u8>, AppError> {
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    let failed = |error| AppError::Input(format!("{} cannot be read: {error}", file.display()));
+    read.map_err(failed)?;
+    if bytes.len() > limit {
+        let said = format!("{} has more than {limit} bytes, which is the limit", file.display());
+        return Err(AppError::Input(said));
+    }
+    Ok(bytes)
+}
+
+/// `tidegate subscriptions`.
+pub(super) async fn subscriptions(args: SubscriptionsArgs) -> Result<(), AppError> {
+    let feed = args.feed.as_ref().map(|feed| ("feed", feed.as_str()));
+    let pairs: Vec<(&str, &str)> = feed.into_iter().collect();
+    read(&args.gateway, args.json, ("/subscriptions", &pairs), shown::subscriptions).await
+}
+
+/// `tidegate readers`.
+pub(super) async fn readers(args: ReadersArgs) -> Result<(), AppError> {
+    read(&args.gateway, args.json, ("/readers", &[]), shown::readers).await
+}
+
+/// `tidegate add-list`; a list of which something was not taken is no failure.
+pub(super) async fn add_list(args: AddListArgs) -> Result<(), AppError> {
+    let list = contents(&args.file, LIST_LIMIT)?;
+    let gateway = find(&args.gateway)?;
+    let pairs: &[(&str, &str)] = if args.rearrange { &[("rearrange", "true")] } else { &[] };
+    let done = gateway.upload(("/import", pairs), ("text/x-opml", list)).await?;
+    if args.json {
+        return print(&format!("{done}\n"));
+    }
+    let (said, wrong) = shown::added_list(&args.file.display().to_string(), &done);
+    // Nobody is left to be told when standard error itself is gone.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), wrong.as_bytes());
+    print(&said)
+}

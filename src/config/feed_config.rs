@@ -1,0 +1,77 @@
+//! Feeds and aggregates as the rest of the program has them, once the file was checked.
+
+use super::webhook::WebhookConfig;
+use crate::model::{
+    Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
+    SharingOptions,
+};
+use url::Url;
+
+/// A feed of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FeedConfig {
+    pub name: FeedName,
+    /// The upstream's address; only a local feed may have none.
+    pub url: Option<Url>,
+    /// What the operator says of it.
+    pub options: FeedOptions,
+    /// Who added it: the file or the command line.
+    pub source: FeedSource,
+    /// What its publisher is asked with, where that is not as of every other.
+    pub access: Option<Box<FeedAccess>>,
+    /// Where its changes are delivered.
+    pub webhook: Option<WebhookConfig>,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
+    /// Whether it is a list whose feeds are added.
+    pub adds_feeds: bool,
+}
+
+impl FeedConfig {
+    /// The record that the store keeps of it.
+    pub fn record(&self) -> FeedRecord {
+        FeedRecord {
+            name: self.name.clone(),
+            url: self.url.as_ref().map(Url::to_string).unwrap_or_default(),
+            source: self.source,
+            standing: FeedStanding::Active,
+            options: self.options.clone(),
+            enrolment: Enrolment::default(),
+            access: self.access.clone(),
+            private: self.private,
+            adds_feeds: self.adds_feeds,
+            list: None,
+        }
+    }
+}
+
+/// Several feeds as one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Aggregate {
+    /// Its name, of the same kind as those of feeds.
+    pub name: FeedName,
+    /// The feeds that it gathers, in the order of the file, and what else is said of sharing.
+    pub sharing: SharingOptions,
+    /// Where its changes are delivered.
+    pub webhook: Option<WebhookConfig>,
+    /// Whether only readers with a token may read it.
+    pub private: bool,
+}
+
+impl Aggregate {
+    /// The record that the store keeps of it.
+    pub fn record(&self) -> FeedRecord {
+        FeedRecord {
+            name: self.name.clone(),
+            url: String::new(),
+            source: FeedSource::File,
+            standing: FeedStanding::Active,
+            options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
+            enrolment: Enrolment::default(),
+            access: None,
+            private: self.private,
+            adds_feeds: false,
+            list: None,
+        }
+    }
+}

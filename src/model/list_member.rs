@@ -1,0 +1,175 @@
+//! Feeds that a subscription list of this gateway added (`add_feeds`): which list, and how far it decides.
+
+use super::{FeedName, FeedRecord, FeedStanding, ListPlace, OutlineLabel};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What a list has to do with a feed that it added.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ListMember {
+    /// The feed here whose document is the list.
+    pub list: FeedName,
+    pub standing: MemberStanding,
+    /// Fingerprint of the places that the list gave it last. Where the feed has others, somebody arranged it
+    /// by hand.
+    pub placed: u64,
+}
+
+/// Whether a list decides about a feed that it added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberStanding {
+    /// The list has it.
+    Listed,
+    /// The list deleted it, so it was paused.
+    Dropped,
+    /// The operator changed it by hand, so the list changes nothing of it any more.
+    Own,
+}
+
+impl MemberStanding {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Listed => "listed",
+            Self::Dropped => "dropped",
+            Self::Own => "own",
+        }
+    }
+}
+
+impl ListMember {
+    /// The fingerprint of places: their folders and what the feed is called there, not their positions.
+    pub fn fingerprint(places: &[ListPlace]) -> u64 {
+        let mut hash = Sha256::new();
+        let mut add = |text: Option<&str>| {
+            let text = text.unwrap_or_default();
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        };
+        for place in places {
+            for folder in &place.folders {
+                add(Some("folder"));
+                add(folder.label.name());
+            }
+            let OutlineLabel { text, title, description, category, language } = &place.label;
+            add(Some("feed"));
+            for said in [text, title, description, category, language, &place.site] {
+                add(said.as_deref());
+            }
+        }
+        let digest = hash.finalize();
+        digest.iter().take(size_of::<u64>()).fold(0, |all, byte| (all << 8) | u64::from(*byte))
+    }
+}
+
+impl FeedRecord {
+    /// Whether the list of that name decides about it.
+    pub fn is_member_of(&self, list: &FeedName) -> bool {
+        let decides =
+            |member: &ListMember| member.list == *list && member.standing != MemberStanding::Own;
+        self.list.as_ref().is_some_and(decides)
+    }
+
+    /// Whether it is a list that its feeds follow now.
+    pub fn is_followed(&self) -> bool {
+        self.adds_feeds && self.standing == FeedStanding::Active
+    }
+
+    /// Whether a list paused it because it does not have it any more.
+    pub fn is_dropped(&self) -> bool {
+        self.standing == FeedStanding::Paused
+            && self.list.as_ref().is_some_and(|member| member.standing == MemberStanding::Dropped)
+    }
+
+    /// Takes it out of its list's hands, where the operator changed it from `before` by hand. What a list
+    /// paused and the operator resumes is changed, too.
+    pub fn own_if_changed(&mut self, before: &Self) {
+        let said = |record: &Self| {
+            let FeedRecord { url, options, access, private, adds_feeds, .. } = record;
+            (url.clone(), options.clone(), access.clone(), *private, *adds_feeds)
+        };
+        let is_resumed = before.is_dropped() && self.standing == FeedStanding::Active;
+        self.list.clone_from(&before.list);
+        if is_resumed || said(self) != said(before) {
+            self.list.iter_mut().for_each(|member| member.standing = MemberStanding::Own);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Enrolment, FeedOptions, FeedSource, ListFolder};
+
+    fn name(text: &str) -> FeedName {
+        FeedName::new(text).unwrap()
+    }
+
+    fn label(text: &str) -> OutlineLabel {
+        OutlineLabel::new(|name| (name == "text").then_some(text))
+    }
+
+    fn place(folders: &[(&str, u32)], text: &str, position: u32) -> ListPlace {
+        let folder =
+            |(text, position): &(&str, u32)| ListFolder { position: *position, label: label(text) };
+        let folders = folders.iter().map(folder).collect();
+        ListPlace { number: 0, folders, position, label: label(text), site: None }
+    }
+
+    #[test]
+    fn a_place_is_told_by_names_and_not_by_positions() {
+        let of = |places: &[ListPlace]| ListMember::fingerprint(places);
+        let one = of(&[place(&[("A", 0), ("B", 2)], "x", 1)]);
+        assert_eq!(one, of(&[place(&[("A", 4), ("B", 0)], "x", 9)]));
+        for other in [
+            vec![],
+            vec![place(&[("A", 0)], "x", 1)],
+            vec![place(&[("AB", 0), ("", 2)], "x", 1)],
+            vec![place(&[("A", 0), ("B", 2)], "y", 1)],
+            vec![place(&[("A", 0), ("B", 2)], "x", 1), place(&[], "x", 0)],
+        ] {
+            assert_ne!(one, of(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_operator_changes_is_the_operators() {
+        let listed = FeedRecord {
+            name: name("a"),
+            url: "http://a/".to_owned(),
+            source: FeedSource::Api,
+            standing: FeedStanding::Active,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+            access: None,
+            private: false,
+            adds_feeds: false,
+            list: Some(ListMember {
+                list: name("list"),
+                standing: MemberStanding::Listed,
+                placed: 7,
+            }),
+        };
+        let after = |change: fn(&mut FeedRecord), before: &FeedRecord| {
+            let mut record = FeedRecord { list: None, ..before.clone() };
+            change(&mut record);
+            record.own_if_changed(before);
+            record.list.unwrap().standing
+        };
+        assert!(listed.is_member_of(&name("list")) && !listed.is_member_of(&name("other")));
+        assert_eq!(after(|_| {}, &listed), MemberStanding::Listed);
+        assert_eq!(after(|r| r.standing = FeedStanding::Paused, &listed), MemberStanding::Listed);
+        assert_eq!(after(|r| r.url.push('x'), &listed), MemberStanding::Own);
+        assert_eq!(after(|r| r.options.complete = true, &listed), MemberStanding::Own);
+        assert_eq!(after(|r| r.private = true, &listed), MemberStanding::Own);
+
+        let mut dropped = FeedRecord { standing: FeedStanding::Paused, ..listed };
+        assert!(!dropped.is_dropped(), "the operator paused it");
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Listed);
+        dropped.list.as_mut().unwrap().standing = MemberStanding::Dropped;
+        assert!(dropped.is_dropped() && dropped.is_member_of(&name("list")));
+        assert_eq!(after(|_| {}, &dropped), MemberStanding::Dropped);
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
+    }
+}

@@ -1,0 +1,50 @@
+//! `PATCH /api/v1/feeds/NAME`: changes some of what the operator says of a feed, and leaves the rest, credentials
+//! and a pause among it (RFC 7396).
+
+use super::admin::{self, RequestJson};
+use super::edit::whole;
+use super::feeds::NameInPath;
+use super::operator::PutFeed;
+use super::problem::Problem;
+use super::{REQUEST_BODY_LIMIT, SharedState, json, put};
+use crate::status::FeedStatus;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+/// What is said of a feed now, as `PUT` takes it back.
+pub(super) fn written(status: &FeedStatus) -> Map<String, Value> {
+    let mut settings = match json::feed_options(status) {
+        Value::Object(settings) => settings,
+        _ => Map::new(),
+    };
+    // Only an aggregate has sources, and no aggregate is changed here.
+    settings.remove("sources");
+    settings.retain(|_, value| !value.is_null());
+    if !status.url.is_empty() {
+        settings.insert("url".to_owned(), status.url.as_str().into());
+    }
+    settings
+}
+
+/// `PATCH /api/v1/feeds/NAME`: the keys of a `PUT`; null takes one back.
+pub(super) async fn change(
+    State(room): State<SharedState>,
+    name: NameInPath,
+    body: RequestJson,
+) -> Result<Response, Problem> {
+    let name = admin::feed(name)?;
+    let wanted = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
+    let mut settings = written(&room.operator.status(&name).await?);
+    for (key, value) in wanted {
+        match value {
+            Value::Null if settings.remove(&key).is_some() => {}
+            // A key that means nothing is named when all are read.
+            value => drop(settings.insert(key, value)),
+        }
+    }
+    let wanted = PutFeed { keeps_paused: true, ..put::settings(&settings)? };
+    admin::put_feed(&room, &name, wanted).await?;
+    Ok(admin::answer(StatusCode::OK, admin::feed_json(&room, &name).await?))
+}

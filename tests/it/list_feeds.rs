@@ -1,0 +1,364 @@
+//! Subscription lists whose feeds are feeds of the gateway (`add_feeds`): they follow what the list says once
+//! it is believed, and never what somebody did by hand.
+
+use crate::support::gateways::Paper;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+use tidegate::app::{Gateway, Outside};
+use tidegate::config;
+use tidegate::model::{FeedName, FeedRecord};
+
+const TOKEN: &str = "a-token-for-tests";
+const READER: &str = "the-token-of-a-reader-here";
+/// How often it is looked whether something has come, every 50 ms.
+const LOOKS: u32 = 400;
+
+/// A publisher of a list and one of the feeds that it names.
+struct Town {
+    list: Paper,
+    posts: Paper,
+    folder: tempfile::TempDir,
+    gateway: Option<Gateway>,
+    /// What the configuration says of the list beside its address, and after it.
+    more: String,
+}
+
+const POSTS: &str = "<rss version=\"2.0\"><channel><title>Posts</title><link>https://e.org/</link>\
+    <description>d</description><item><guid>1</guid><title>One</title></item></channel></rss>";
+
+impl Town {
+    async fn start(outlines: &[(&str, &str)], more: &str) -> Self {
+        let posts = Paper::start("application/rss+xml", POSTS).await;
+        let list = Paper::start("text/x-opml", "").await;
+        let folder = tempfile::tempdir().unwrap();
+        let mut town = Self { list, posts, folder, gateway: None, more: more.to_owned() };
+        town.print(outlines);
+        town.open().await;
+        town
+    }
+
+    async fn open(&mut self) {
+        let data: &Path = self.folder.path();
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\npath = {:?}\n\
+             [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n[websub]\n\
+             hub = false\nsubscribe = false\n[[feed]]\nname = \"ours\"\nurl = \"{}\"\ndeletions = \"eager\"\n{}",
+            data.join("store"),
+            self.list.url,
+            self.more.replace("POSTS/", &self.posts.url),
+        );
+        let checked = config::check("t.toml", &text);
+        let config = checked.unwrap_or_else(|faults| panic!("{faults}")).config;
+        self.gateway = Some(Gateway::start(&config, Outside::default()).await.unwrap());
+    }
+
+    /// Stops the gateway and starts it again.
+    async fn restart(&mut self) {
+        self.gateway.take().unwrap().stop().await.unwrap();
+        self.open().await;
+    }
+
+    fn gateway(&self) -> &Gateway {
+        self.gateway.as_ref().unwrap()
+    }
+
+    /// The list of outlines: the last word of a path is a feed, those before it are folders.
+    fn text(&self, outlines: &[(&str, &str)]) -> String {
+        let mut text =
+            String::from("<opml version=\"2.0\"><head><title>Ours</title></head><body>\n");
+        for (path, feed) in outlines {
+            let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let folders: Vec<&str> = folders.split('/').filter(|f| !f.is_empty()).collect();
+            for folder in &folders {
+                text.push_str(&format!("<outline text=\"{folder}\">"));
+            }
+            let url = if feed.contains("://") { (*feed).to_owned() } else { self.url(feed) };
+            text.push_str(&format!("<outline text=\"{name}\" type=\"rss\" xmlUrl=\"{url}\"/>"));
+            text.push_str(&"</outline>".repeat(folders.len()));
+            text.push('\n');
+        }
+        text + "</body></opml>\n"
+    }
+
+    fn url(&self, feed: &str) -> String {
+        format!("{}{feed}", self.posts.url)
+    }
+
+    fn print(&self, outlines: &[(&str, &str)]) {
+        self.list.print(&self.text(outlines));
+    }
+
+    /// Prints the list and has it polled.
+    async fn says(&self, outlines: &[(&str, &str)]) -> Value {
+        self.print(outlines);
+        self.poll().await
+    }
+
+    async fn poll(&self) -> Value {
+        self.call("POST", "/feeds/ours/poll", None).await
+    }
+
+    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Value {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let url = format!("http://{}/api/v1{path}", self.gateway().address());
+        let mut call = reqwest::Client::new().request(method, url).bearer_auth(TOKEN);
+        if let Some(body) = body {
+            call = call.header("content-type", "application/json").body(body.to_string());
+        }
+        let answer = call.send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default()
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let url = format!("http://{}{path}", self.gateway().address());
+        let answer = reqwest::get(url).await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Every feed but the list: where it stands and whether it is polled.
+    async fn feeds(&self) -> Vec<String> {
+        let records = self.records().await;
+        let said = |record: &FeedRecord| {
+            let places = record.enrolment.places.iter().map(|place| {
+                let folders = place.folders.iter().filter_map(|folder| folder.label.name());
+                folders.chain(place.label.name()).collect::<Vec<_>>().join("/")
+            });
+            let feed = record.url.strip_prefix(&self.posts.url).unwrap_or(&record.url).to_owned();
+            format!("{feed} {} {}", record.standing.name(), places.collect::<Vec<_>>().join(","))
+        };
+        let mut all: Vec<String> =
+            records.iter().filter(|r| r.name.as_str() != "ours").map(said).collect();
+        all.sort();
+        all
+    }
+
+    async fn records(&self) -> Vec<FeedRecord> {
+        let mut records = self.gateway().store().feeds().await.unwrap();
+        // What the documents of the feeds say of themselves comes when it comes.
+        for record in &mut records {
+            record.enrolment.title = None;
+            record.enrolment.history.clear();
+            record.enrolment.version = tidegate::model::Count::ONE;
+        }
+        records
+    }
+
+    /// Waits until the feeds are these.
+    async fn expect(&self, feeds: &[&str]) {
+        let mut found = Vec::new();
+        for _ in 0..LOOKS {
+            found = self.feeds().await;
+            if found == feeds {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(found, feeds);
+    }
+
+    /// What is known of the feed that is polled at an address.
+    async fn feed(&self, feed: &str) -> Value {
+        let url = self.url(feed);
+        let records = self.records().await;
+        let record = records.iter().find(|record| record.url == url).unwrap();
+        self.call("GET", &format!("/feeds/{}", record.name), None).await
+    }
+
+    async fn name(&self, feed: &str) -> String {
+        self.feed(feed).await["name"].as_str().unwrap().to_owned()
+    }
+
+    /// Time for the gateway to do what it must not.
+    async fn rest(&self) {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
+
+    async fn end(mut self) {
+        self.gateway.take().unwrap().stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feeds_follow_their_list_over_restarts() {
+    let mut town = Town::start(&[("News/A", "a"), ("News/B", "b")], "add_feeds = true\n").await;
+    town.expect(&["a active News/A", "b active News/B"]).await;
+    // They are feeds like any other.
+    town.call("POST", &format!("/feeds/{}/poll", town.name("a").await), None).await;
+    let (status, text) = town.get(&format!("/feeds/{}", town.name("a").await)).await;
+    assert!(status == 200 && text.contains("<title>One</title>"), "{text}");
+    let feed = town.feed("a").await;
+    let list = json!({ "name": "ours", "standing": "listed", "followed": true });
+    assert_eq!((&feed["list"], &feed["listed"]["places"][0]["folder"]), (&list, &json!(["News"])));
+
+    let before = town.records().await;
+    town.restart().await;
+    town.poll().await;
+    town.rest().await;
+    assert_eq!(town.records().await, before, "a restart changes nothing");
+
+    town.says(&[("News/A", "a"), ("Science/Beta", "b"), ("C", "c")]).await;
+    town.expect(&["a active News/A", "b active Science/Beta", "c active C"]).await;
+
+    // A broken document and one that is cut off change nothing.
+    for text in ["<html><body>Sign in</body></html>", "<opml><body><outline text=\"x\""] {
+        town.list.print(text);
+        town.poll().await;
+    }
+    town.rest().await;
+    town.expect(&["a active News/A", "b active Science/Beta", "c active C"]).await;
+
+    let deleted = town.says(&[("Science/Beta", "b"), ("C", "c")]).await;
+    assert_eq!(deleted["deleted"], 2, "the feed and its folder: {deleted}");
+    let dropped = ["a paused News/A", "b active Science/Beta", "c active C"];
+    town.expect(&dropped).await;
+    let feed = town.feed("a").await;
+    let why = feed["why"].as_str().unwrap();
+    assert!(why.contains("it is paused, since the list ours no longer has it"), "{why}");
+    let (_, page) = town.get(&format!("/feeds/{}/about", town.name("a").await)).await;
+    assert!(page.contains("the list <a href=\"/feeds/ours/about\">ours</a> no longer has it"));
+    let note = town.call("GET", "/feeds/ours", None).await["feeds_of_list"].clone();
+    assert_eq!((&note["following"], &note["dropped"]), (&json!(3), &json!(1)), "{note}");
+    town.restart().await;
+    town.rest().await;
+    town.expect(&dropped).await;
+
+    town.says(&[("Back/A", "a"), ("Science/Beta", "b"), ("C", "c")]).await;
+    town.expect(&["a active Back/A", "b active Science/Beta", "c active C"]).await;
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_is_held_pauses_nothing() {
+    let names: Vec<String> = (0..10).map(|n| format!("f{n}")).collect();
+    let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
+    let town = Town::start(&all, "add_feeds = true\n").await;
+    let living: Vec<String> = names.iter().map(|name| format!("{name} active {name}")).collect();
+    let living: Vec<&str> = living.iter().map(String::as_str).collect();
+    town.expect(&living).await;
+    let held = town.says(&all[..1]).await;
+    assert!(held["held"].is_string(), "{held}");
+    town.rest().await;
+    town.expect(&living).await;
+    // Once the operator believes it, the others are paused.
+    town.call("POST", "/feeds/ours/hold", Some(json!({ "action": "release" }))).await;
+    let paused: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name} {} {name}", if name == "f0" { "active" } else { "paused" }))
+        .collect();
+    town.expect(&paused.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_operator_did_stays() {
+    let filed = "add_feeds = true\n[[feed]]\nname = \"filed\"\nurl = \"POSTS/filed\"\n";
+    let all: Vec<(&str, &str)> =
+        ["filed", "edited", "resumed", "paused", "removed", "added"].map(|n| (n, n)).into();
+    let town = Town::start(&[("filed", "filed")], filed).await;
+    let url = town.url("added");
+    town.call("PUT", "/feeds/added", Some(json!({ "url": url }))).await;
+    town.says(&all).await;
+    let begun = [
+        "added active ",
+        "edited active edited",
+        "filed active ",
+        "paused active paused",
+        "removed active removed",
+        "resumed active resumed",
+    ];
+    town.expect(&begun).await;
+    let note = town.call("GET", "/feeds/ours", None).await["feeds_of_list"].clone();
+    assert_eq!((&note["following"], &note["known"]), (&json!(4), &json!(2)), "{note}");
+
+    let edited = town.name("edited").await;
+    let wanted = json!({ "url": town.url("edited"), "min_interval": "2d" });
+    town.call("PUT", &format!("/feeds/{edited}"), Some(wanted)).await;
+    let path = format!("/feeds/{}/pause", town.name("paused").await);
+    town.call("POST", &path, Some(json!({ "action": "pause" }))).await;
+    town.call("DELETE", &format!("/feeds/{}", town.name("removed").await), None).await;
+    assert_eq!(town.feed("edited").await["list"]["standing"], "own");
+    let kept: Vec<(&str, &str)> = all[..2].iter().chain(&all[3..]).copied().collect();
+    town.says(&kept).await;
+    let mut now = [
+        "added active ",
+        "edited active edited",
+        "filed active ",
+        "paused paused paused",
+        "removed gone removed",
+        "resumed paused resumed",
+    ];
+    town.expect(&now).await;
+    let path = format!("/feeds/{}/pause", town.name("resumed").await);
+    town.call("POST", &path, Some(json!({ "action": "resume" }))).await;
+    now[5] = "resumed active resumed";
+    town.expect(&now).await;
+
+    // Whatever the list says from now on, all of them stay as they are.
+    let moved: Vec<(String, &str)> =
+        kept.iter().map(|(name, feed)| (format!("Moved/{name}"), *feed)).collect();
+    let moved: Vec<(&str, &str)> =
+        moved.iter().map(|(name, feed)| (name.as_str(), *feed)).collect();
+    town.says(&moved).await;
+    now[3] = "paused paused Moved/paused";
+    town.expect(&now).await;
+    let refused = town.call("GET", "/feeds/ours", None).await["feeds_of_list"]["refused"].clone();
+    assert!(refused[0]["why"].as_str().unwrap().contains("removed from this gateway"), "{refused}");
+
+    // Once the list adds no feeds any more, nothing of it counts.
+    let mut town = town;
+    town.more = town.more.replace("add_feeds = true", "");
+    town.restart().await;
+    town.says(&[]).await;
+    town.call("POST", "/feeds/ours/hold", Some(json!({ "action": "release" }))).await;
+    town.rest().await;
+    town.expect(&now).await;
+    assert_eq!(town.feed("paused").await["list"]["followed"], false);
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_feeds_of_a_private_list_are_private() {
+    let more = format!(
+        "add_feeds = true\nprivate = true\n[[reader]]\nname = \"ann\"\ntoken = \"{READER}\"\n\
+         all_private = true\n"
+    );
+    let own = format!("http://gate.example/t/{READER}/feeds/ours");
+    let refused = "http://169.254.1.1/feed";
+    let town = Town::start(&[("Mine/A", "a"), ("Own", &own), ("Near", refused)], &more).await;
+    town.rest().await;
+    let name = town.name("a").await;
+    for path in [format!("/feeds/{name}"), format!("/feeds/{name}/about"), "/feeds/ours".to_owned()]
+    {
+        assert_eq!(town.get(&path).await.0, 404, "{path}");
+        let below = town.get(&format!("/t/{READER}{path}")).await;
+        assert!(matches!(below.0, 200 | 503), "{path}: {}", below.0);
+    }
+    for path in ["/subscriptions.opml", "/", "/sup.json", "/metrics"] {
+        let (_, text) = town.get(path).await;
+        assert!(!text.contains(&name) && !text.contains("\"ours\""), "{path}: {text}");
+    }
+    let note = town.call("GET", "/feeds/ours", None).await["feeds_of_list"].clone();
+    let said = note["refused"].to_string();
+    assert!(said.contains("169.254.1.1 has a link-local address"), "{said}");
+    assert!(!said.contains(READER), "{said}");
+    let (_, page) = town.get(&format!("/t/{READER}/feeds/ours/about")).await;
+    assert!(page.contains("Not added") && page.contains("169.254.1.1"), "{page}");
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_that_is_no_list_adds_nothing() {
+    let town = Town::start(&[], "").await;
+    let wanted = json!({ "url": town.url("posts"), "add_feeds": true });
+    let added = town.call("PUT", "/feeds/posts", Some(wanted)).await;
+    assert_eq!(added["options"]["add_feeds"], true);
+    town.call("POST", "/feeds/posts/poll", None).await;
+    town.rest().await;
+    let error = town.call("GET", "/feeds/posts", None).await["feeds_of_list"]["error"].clone();
+    assert!(error.as_str().unwrap().contains("no subscription list"), "{error}");
+    let names: Vec<FeedName> = town.records().await.into_iter().map(|r| r.name).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    town.end().await;
+}
