@@ -11,6 +11,7 @@ use super::html::{self, moment, text};
 use super::life::{self, FeedLife, LifeBand};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
+use super::readers::{self, PrivateReaders};
 use super::session::{self, sign_in_address};
 use super::single_flight::{SingleFlightCache, WorkRequest};
 use super::standing::{last, origin, standing};
@@ -66,10 +67,13 @@ pub(super) async fn page(
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let revision = state.as_ref().map(|state| state.revision);
-    let key = (record.site.key(), record.name.clone(), revision);
+    let readers = readers::told_to(&room, &audience, &record.name).await?;
+    // The operator is told of readers, who are not told of each other.
+    let who = if readers.is_some() { AudienceKey::Operator } else { record.site.key() };
+    let key = (who, record.name.clone(), revision);
     let make = || {
         let (room, record) = (Arc::clone(&room), record.clone());
-        async move { made(&room, &record, state).await }
+        async move { made(&room, &record, state, readers).await }
     };
     let content = room.about.get(key, ask, make).await?;
     let content = html! {
@@ -112,6 +116,7 @@ async fn made(
     room: &SharedState,
     record: &ServedFeed,
     state: Option<FeedState>,
+    readers: Option<PrivateReaders>,
 ) -> Result<String, Problem> {
     let status = room.operator.status(&record.name).await?;
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
@@ -140,8 +145,12 @@ async fn made(
     };
     let kept = html! { (discarded) (kept) };
     let contested = room.contested.count(&record.name).await?;
-    let address = record.site.at(&format!("/feeds/{}", record.name));
-    let of = (&status, state.as_ref(), address.as_str());
+    let address = readers.is_none().then(|| record.site.at(&format!("/feeds/{}", record.name)));
+    let address = html! {
+        @if let Some(readers) = readers { p { span.pill { "private" } " " (text(&readers.describe(&record.name))) "." } }
+        @if let Some(address) = address { p.quiet { "For feed readers: " code { (address) } } }
+    };
+    let of = (&status, state.as_ref(), &address);
     Ok(content(of, contested, (&life, &kept), &quiet, &events).into_string())
 }
 
@@ -159,7 +168,7 @@ fn bands(status: &FeedStatus, state: Option<&FeedState>) -> Vec<LifeBand> {
 }
 
 fn content(
-    (status, state, address): (&FeedStatus, Option<&FeedState>, &str),
+    (status, state, address): (&FeedStatus, Option<&FeedState>, &Markup),
     contested: u32,
     (life, kept): (&Markup, &Markup),
     quiet: &[Quiet],
@@ -177,7 +186,7 @@ fn content(
             a href={ "/feeds/" (status.name) "/sync" } { "Changes for subscribers" }
             a href={ "/feeds/" (status.name) "/complete" } { "Everything kept" }
         }
-        p.quiet { "For feed readers: " code { (address) } }
+        (address)
         p.quiet {
             (origin(status))
             @if let Some(next) = &status.polling.next {

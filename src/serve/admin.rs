@@ -80,7 +80,11 @@ pub(super) async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Val
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
+    let is_private = listing.private().contains(name);
+    let readers = is_private.then(|| room.readers.of_private(name));
     let more = json!({
+        "private": is_private,
+        "readers": readers.map(|readers| readers.described(name)),
         "events": events.iter().map(json::event).collect::<Vec<_>>(),
         "why": explain::why(&status, state),
         "pending": status.pending.iter().map(json::pending).collect::<Vec<_>>(),

@@ -120,7 +120,10 @@ async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed
             None => 0,
         };
         let summary = summaries.remove(&record.name).unwrap_or_default();
-        feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
+        let feed = OverviewFeed::new(record, summary, state.as_ref(), contested, now);
+        // An aggregate may be private for one of its sources.
+        let is_private = listing.private().contains(&record.name);
+        feeds.push(OverviewFeed { is_private, ..feed });
     }
     placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)

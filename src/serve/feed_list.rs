@@ -136,7 +136,9 @@ async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Prob
         let contested = room.contested.count(&status.name).await?;
         let record = listing.get(&status.name).map(|record| &**record);
         let told = json::feed(&status, record, state.as_ref(), contested);
-        feeds.push(json::with(told, admin::tick_lead(room, state.as_ref())));
+        let told = json::with(told, admin::tick_lead(room, state.as_ref()));
+        let is_private = listing.private().contains(&status.name);
+        feeds.push(json::with(told, json!({ "private": is_private })));
     }
     let next = page.names.last().filter(|_| page.has_more);
     let next = next.map(|last| room.site.at(&query.address_after(last)));

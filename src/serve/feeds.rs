@@ -73,7 +73,7 @@ pub(super) async fn view(
     if kind == ViewKind::Reader && reading::is_asked_for(uri.query().unwrap_or_default(), headers)?
     {
         let record = room.directory.served(&name, &audience).await?;
-        return reading::page(&state, client, &record).await;
+        return reading::page(&state, (&audience, client), &record).await;
     }
     // As they were before anything was read: what changes meanwhile is seen by them.
     let directory = room.directory.mark();

@@ -1,7 +1,8 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
-use super::SharedState;
+use super::{AppState, SharedState};
 use super::admin::answer;
+use super::audience::{Audience, TOKEN_PATH};
 use super::client::Client;
 use super::problem::Problem;
 use super::shares::FairShares;
@@ -26,6 +27,8 @@ pub(super) const WRONG_TOKENS_AT_ONCE: u32 = 4;
 /// How many feeds of a reader are named, and how many of those that are no feeds here.
 const FEEDS_SHOWN: usize = 1_000;
 const MISSING_SHOWN: usize = 100;
+/// How many readers of a feed are named.
+const NAMES_SHOWN: usize = 20;
 
 /// A reader's token, of which the hash is kept.
 #[derive(Clone, Copy)]
@@ -144,6 +147,14 @@ impl KnownReaders {
         self.all.load().is_empty()
     }
 
+    /// Who may read a private feed, for the operator alone: readers are not told of each other.
+    pub(super) fn of_private(&self, feed: &FeedName) -> PrivateReaders {
+        let all = self.all.load();
+        let names = all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
+        let count = names.clone().count();
+        PrivateReaders { names: names.take(NAMES_SHOWN).map(str::to_owned).collect(), count }
+    }
+
     /// Takes these in the place of those before. What a reader has open ends whose token is not among
     /// them, or opens other feeds now.
     fn replace(&self, readers: Vec<ReaderAccess>) {
@@ -169,6 +180,47 @@ impl KnownReaders {
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
         true
     }
+}
+
+/// The readers of a private feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PrivateReaders {
+    /// What the operator calls them, at most [`NAMES_SHOWN`].
+    names: Vec<String>,
+    /// How many there are.
+    count: usize,
+}
+
+impl PrivateReaders {
+    /// For whom a feed is, and where they find it, in words that follow "private".
+    pub(super) fn describe(&self, feed: &FeedName) -> String {
+        if self.names.is_empty() {
+            return "no reader may see it yet".to_owned();
+        }
+        let names = self.names.join(", ");
+        let more = match self.count.saturating_sub(self.names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("for {names}{more}, below {TOKEN_PATH}TOKEN/feeds/{feed}")
+    }
+
+    /// The same for programs.
+    pub(super) fn described(&self, feed: &FeedName) -> Value {
+        let words = format!("private: {}", self.describe(feed));
+        json!({ "count": self.count, "names": self.names, "words": words })
+    }
+}
+
+/// The readers of a feed, where it is private and the operator asks.
+pub(super) async fn told_to(
+    room: &AppState,
+    audience: &Audience,
+    feed: &FeedName,
+) -> Result<Option<PrivateReaders>, Problem> {
+    let is_private = room.directory.listing().await?.private().contains(feed);
+    let is_told = audience.is_operator() && is_private;
+    Ok(is_told.then(|| room.readers.of_private(feed)))
 }
 
 /// `GET /api/v1/readers`: the readers and the feeds that they may read, without their tokens.
@@ -249,6 +301,21 @@ mod tests {
         assert!(all.opens(&name("a"), true) && all.opens(&name("b"), false));
         assert!(!all.opens(&name("a"), false), "what is public is not its own");
         assert!(KnownReaders::new(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn a_private_feed_says_for_whom_it_is() {
+        let feed = FeedName::new("diary").unwrap();
+        let said = |readers: Vec<ReaderAccess>| {
+            KnownReaders::new(readers).of_private(&feed).describe(&feed)
+        };
+        assert_eq!(said(Vec::new()), "no reader may see it yet");
+        let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
+        let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];
+        assert_eq!(said(some), "for ann, all, below /t/TOKEN/feeds/diary");
+        let many = (0..=NAMES_SHOWN).map(|n| access(&format!("r{n}"), &n.to_string(), &["diary"]));
+        let said = said(many.collect());
+        assert!(said.contains("r19 and 1 more, below") && !said.contains("r20"), "{said}");
     }
 
     #[test]

@@ -2,14 +2,14 @@
 //! are marked. Every program that reads feeds gets the feed.
 
 use super::admission::{Admission, Work, WorkKind};
-use super::audience::{AudienceKey, ServedFeed};
+use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
 use super::metrics::Metrics;
 use super::negotiate::prefers_html;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::single_flight::{SingleFlightCache, WorkRequest};
-use super::{AppState, conflicts, html};
+use super::{AppState, conflicts, html, readers};
 use crate::model::{Event, EventKind, FeedName, Item, Revision, Time, counted};
 use crate::render::{Container, ViewKind};
 use crate::store::{Select, View};
@@ -70,7 +70,7 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 /// The feed as a page.
 pub(super) async fn page(
     room: &Arc<AppState>,
-    client: Client,
+    (audience, client): (&Audience, Client),
     record: &ServedFeed,
 ) -> Result<Response, Problem> {
     let state = room.store.state(&record.name).await?;
@@ -79,16 +79,21 @@ pub(super) async fn page(
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let cost = room.admission.cost_of(&work, u64::from(state.current));
     let ask = WorkRequest { client, cost, work, tells: false };
-    let key = (record.site.key(), record.name.clone(), state.revision);
+    let readers = readers::told_to(room, audience, &record.name).await?;
+    // The operator is told of readers, who are not told of each other.
+    let who = if readers.is_some() { AudienceKey::Operator } else { record.site.key() };
+    let key = (who, record.name.clone(), state.revision);
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());
         async move {
+            let words = readers.map(|readers| readers.describe(&record.name));
             let view = room.store.view(&record.name, Select::Current).await?.ok_or_else(unread)?;
             let events = room.store.events(&record.name, EVENTS_READ).await?;
             let now = room.clock.now();
             let address = record.site.at(&format!("/feeds/{}", record.name));
+            let follow = follow(&record.name, &address, words.as_deref());
             let made = tokio::task::spawn_blocking(move || {
-                content((&record.name, &address), &view, &events, now).into_string()
+                content((&record.name, &follow), &view, &events, now).into_string()
             });
             made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))
         }
@@ -103,14 +108,23 @@ pub(super) async fn page(
     Ok(response)
 }
 
-/// The page without its frame; `address`: that of the feed, as readers have it.
-fn content((name, address): (&FeedName, &str), view: &View, events: &[Event], now: Time) -> Markup {
-    let deletions = || events.iter().filter(|event| event.kind == EventKind::Deleted);
-    html! {
-        div.subscribe {
+/// How to follow the feed at this address; `readers`: for whom it is, where it is private.
+fn follow(name: &FeedName, address: &str, readers: Option<&str>) -> Markup {
+    html! { div.subscribe {
+        @if let Some(readers) = readers {
+            p { "This is a feed. " span.pill { "private" } " " (html::text(readers)) "." }
+        } @else {
             p { "This is a feed. To follow it, give this address to your feed reader:" }
             p { a href={ "/feeds/" (name) } rel="alternate" { code { (address) } } }
         }
+    } }
+}
+
+/// The page without its frame; `follow`: how to follow the feed.
+fn content((name, follow): (&FeedName, &Markup), view: &View, events: &[Event], now: Time) -> Markup {
+    let deletions = || events.iter().filter(|event| event.kind == EventKind::Deleted);
+    html! {
+        (follow)
         p.links {
             @if let Some(link) = &view.skeleton.link { (html::outward(Some(link), "The publisher's page")) }
             a href={ "/feeds/" (name) "/about" } { "What happened to it" }

@@ -214,6 +214,10 @@ async fn settings_are_changed_from_a_terminal() {
     let readers = terminal.done(&["readers", "--json"]).await;
     assert_eq!(key(&readers, "/readers/0/feeds"), json!([name]));
     assert!(!readers.contains("0123456789abcdef"), "{readers}");
+    let shown = terminal.done(&["show", &name]).await;
+    let address = format!("for readers  private: for ann, below /t/TOKEN/feeds/{name}\n");
+    assert!(shown.contains(&address) && !shown.contains("0123456789abcdef"), "{shown}");
+    assert!(terminal.done(&["feeds"]).await.contains("paused, private"));
     terminal.done(&["edit", &name, "private="]).await;
     terminal.done(&["resume", &name]).await;
 

@@ -42,10 +42,11 @@ fn state(feed: &Value) -> String {
 
 /// A feed in the list of feeds.
 pub(super) fn feed_row(feed: &Value) -> Vec<String> {
+    let private = if feed["private"] == true { ", private" } else { "" };
     let title = [text(feed, "/listed/title"), text(feed, "/url")];
     vec![
         text(feed, "/name").to_owned(),
-        state(feed),
+        format!("{}{private}", state(feed)),
         number(feed, "/state/counts/living").to_string(),
         moment(feed, "/state/until"),
         moment(feed, "/next_poll/at"),
@@ -81,6 +82,12 @@ fn list_of(feed: &Value) -> String {
     }
 }
 
+/// Where readers find a feed; of a private one, for whom it is.
+fn for_readers(feed: &Value) -> String {
+    let said = [text(feed, "/readers/words"), text(feed, "/views/reader")];
+    said.into_iter().find(|said| !said.is_empty()).unwrap_or_default().to_owned()
+}
+
 /// What is known of a feed.
 pub(super) fn feed(feed: &Value) -> String {
     let count = |name: &str| number(feed, &format!("/state/counts/{name}"));
@@ -109,7 +116,7 @@ pub(super) fn feed(feed: &Value) -> String {
         ("items", items),
         ("conflicts", conflicts),
         ("held", text(feed, "/hold/words").to_owned()),
-        ("for readers", text(feed, "/views/reader").to_owned()),
+        ("for readers", for_readers(feed)),
     ]);
     let pending = list(feed, "pending");
     for item in pending.iter().take(WAITING) {
@@ -237,7 +244,7 @@ pub(super) fn added(feed: &Value) -> String {
     format!(
         "added {}; readers are pointed at {}\n",
         plain(text(feed, "/name")),
-        plain(text(feed, "/views/reader"))
+        plain(&for_readers(feed))
     )
 }
 

@@ -147,6 +147,8 @@ pub(super) struct OverviewFeed {
     /// Where its items come from that no poll brings, in words.
     pub(super) made: Option<String>,
     pub(super) standing: FeedStanding,
+    /// Whether only readers with a token may read it.
+    pub(super) is_private: bool,
     /// The folder that it is in first, and the others; empty for none.
     pub(super) folder: String,
     pub(super) also: Vec<String>,
@@ -198,6 +200,7 @@ impl OverviewFeed {
             },
             made: explain::made(&record.options.sharing, record.has_upstream()),
             standing: record.standing,
+            is_private: record.private,
             folder: String::new(),
             also: Vec::new(),
             last_poll,

@@ -239,6 +239,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
                 FeedStanding::Active => {},
                 other => span.pill { (other.name()) },
             }
+            @if feed.is_private { " " a.pill href={ "/feeds/" (name) "/about" } { "private" } " " }
             (trouble(feed, now))
             @if let Some(decides) = feed.decides {
                 div.quiet { a href={ "/feeds/" (name) "/about#missing" } { "something is decided" }

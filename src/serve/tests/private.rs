@@ -245,6 +245,44 @@ fn assert_all_below(said: &str, base: &str) {
     }
 }
 
+#[tokio::test]
+async fn the_operator_sees_for_whom_a_private_feed_is_and_readers_do_not() {
+    let site = site();
+    let bearer = format!("Bearer {TOKEN}");
+    let operator = [("authorization", bearer.as_str()), ("accept", "text/html")];
+    let password = format!("Basic {}", BASE64.encode(format!("ann:{ANN}").as_bytes()));
+    let reader = [("authorization", password.as_str()), ("accept", "text/html")];
+    let words = "for ann, below /t/TOKEN/feeds/hidden-diary";
+    let address = format!("https://feeds.example.org/feeds/{SECRET}</code>");
+    for path in ["/feeds/hidden-diary/about", "/feeds/hidden-diary?as=html"] {
+        // Whoever looks first, nobody is given what was made for another.
+        for _ in 0..2 {
+            let page = text(site.get_with(path, &operator).await).await;
+            assert!(page.contains(words) && page.contains("pill\">private"), "{path}: {page}");
+            assert!(!page.contains(&address) && !page.contains(ANN), "{path}: {page}");
+            for page in [
+                text(site.get_with(path, &reader).await).await,
+                text(site.get(&format!("/t/{ANN}{path}")).await).await,
+            ] {
+                assert!(!page.contains("for ann") && !page.contains("private"), "{path}: {page}");
+                assert!(page.contains(&format!("/feeds/{SECRET}</code>")), "{path}: {page}");
+            }
+        }
+        let page = text(site.get_with(&path.replace(SECRET, "news"), &operator).await).await;
+        assert!(!page.contains("private") && page.contains("/feeds/news</code>"), "{page}");
+    }
+    let page = text(site.get_with("/", &operator).await).await;
+    assert_eq!(page.matches(">private</a>").count(), 2, "{page}");
+    let told = json(site.call("GET", "/feeds/hidden-diary", "").await).await;
+    assert_eq!((&told["private"], &told["readers"]["names"][0]), (&true.into(), &"ann".into()));
+    assert_eq!(told["readers"]["words"], format!("private: {words}"));
+    let told = json(site.call("GET", "/feeds?q=diary&show=all", "").await).await;
+    let private = told["feeds"].as_array().unwrap().iter().filter(|feed| feed["private"] == true);
+    assert_eq!(private.count(), 1, "{told}");
+    let told = json(site.call("GET", "/feeds/news", "").await).await;
+    assert_eq!((&told["private"], &told["readers"]), (&false.into(), &serde_json::Value::Null));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_token_opens_its_own_feeds_and_no_administration() {
     let site = site();

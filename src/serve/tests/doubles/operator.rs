@@ -47,7 +47,7 @@ impl TestOperator {
     fn known(feed: &FeedName) -> Result<(), OperatorError> {
         match feed.as_str() {
             "file" => Err(OperatorError::ConfiguredByFile(feed.clone())),
-            "news" | "fresh" | "radio" | "new" | "still" => Ok(()),
+            "news" | "fresh" | "radio" | "new" | "still" | "hidden-diary" => Ok(()),
             _ => Err(OperatorError::UnknownFeed(feed.clone())),
         }
     }
