@@ -135,7 +135,7 @@ async fn made(
     let (quiet, oldest, discarded, life, events) = looking.await.map_err(|_| StoreError::Closed)?;
     let kept = match &state {
         Some(state) if is_there => {
-            let kept = keeping::part(room, &record.name, state, oldest.as_ref()).await;
+            let kept = keeping::part(room, &status, state, oldest.as_ref()).await;
             kept.map_err(|error| {
                 tracing::error!(feed = %record.name, %error, "what is kept could not be counted");
                 Problem::later("the gateway could not count what it keeps just now", RETRY_SOON)

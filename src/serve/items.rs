@@ -30,7 +30,7 @@ use super::problem::Problem;
 use super::single_flight::WorkRequest;
 use super::{AppState, SharedState, html};
 use crate::model::{
-    Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
+    Absence, Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use crate::store::VersionNote;
 use axum::extract::rejection::PathRejection;
@@ -253,6 +253,17 @@ pub(super) async fn compared(
     let (differences, left) = aside(turn, compare).await?;
     *budget = left;
     Ok(differences)
+}
+
+/// The same for people: an item that left the publisher's document is missing until that is decided about.
+pub(super) fn shown_standing(
+    standing: &ItemStatus,
+    absence: Option<&Absence>,
+) -> (&'static str, Option<Time>) {
+    match (standing, absence) {
+        (ItemStatus::Current, Some(absence)) => ("missing", Some(absence.since)),
+        _ => self::standing(standing),
+    }
 }
 
 /// The word for what an item is to its upstream, and since when.

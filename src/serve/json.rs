@@ -78,7 +78,7 @@ pub(super) fn feed(
         "options": feed_options(status),
         "backfill": walk.map(|walk| backfill(walk, status.options.secret)),
         "listed": record.map(listed),
-        "state": state.map(feed_state),
+        "state": state.map(|state| feed_state(state, status.pending_absences)),
         "conflicts": contested,
     });
     with(value(status), more)
@@ -174,8 +174,13 @@ fn probe(probe: &Probe) -> Value {
     })
 }
 
-/// What the store knows of a feed.
-fn feed_state(state: &FeedState) -> Value {
+/// How many items of a feed are retired where so many are missing: neither is in the reader view, and both live.
+pub(super) const fn retired(state: &FeedState, missing: u32) -> u32 {
+    state.living.saturating_sub(state.current).saturating_sub(missing)
+}
+
+/// What the store knows of a feed of which so many items are missing.
+fn feed_state(state: &FeedState, missing: u32) -> Value {
     let chain = &state.archives;
     json!({
         "revision": state.revision,
@@ -188,7 +193,8 @@ fn feed_state(state: &FeedState) -> Value {
         "counts": {
             "current": state.current,
             "living": state.living,
-            "retired": state.living.saturating_sub(state.current),
+            "missing": missing,
+            "retired": retired(state, missing),
             "tombstones": state.tombstones,
         },
         "evicted": {

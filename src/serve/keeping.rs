@@ -5,6 +5,7 @@ use super::html::moment;
 use super::json;
 use crate::archive;
 use crate::model::{ArchiveNote, FeedName, FeedState, Revision, Time, counted, shown_size};
+use crate::status::FeedStatus;
 use crate::store::{Holdings, Retention, Store, StoreError};
 use maud::{Markup, html};
 use moka::future::Cache;
@@ -56,12 +57,13 @@ impl Counted {
 /// The part of the page about a feed. `oldest`: its oldest archive.
 pub(super) async fn part(
     room: &SharedState,
-    feed: &FeedName,
+    status: &FeedStatus,
     state: &FeedState,
     oldest: Option<&ArchiveNote>,
 ) -> Result<Markup, Arc<StoreError>> {
-    let kept = room.counted.holdings(feed, state).await?;
-    Ok(shown(feed, state, &kept, oldest, &room.settings.load().keeping))
+    let kept = room.counted.holdings(&status.name, state).await?;
+    let of = (&status.name, status.pending_absences);
+    Ok(shown(of, state, &kept, oldest, &room.settings.load().keeping))
 }
 
 /// How many items left the complete view, and since when.
@@ -71,7 +73,7 @@ fn left(state: &FeedState) -> Option<(u64, Time)> {
 }
 
 fn shown(
-    feed: &FeedName,
+    (feed, missing): (&FeedName, u32),
     state: &FeedState,
     kept: &Holdings,
     oldest: Option<&ArchiveNote>,
@@ -85,7 +87,8 @@ fn shown(
         h2 #kept { "What is kept" }
         dl.facts {
             dt { "Items" }
-            dd { (state.living) " that live, " (state.current) " of them shown; "
+            dd { (state.living) " kept: " (state.current) " current, " (missing) " missing, "
+                (json::retired(state, missing)) " retired; "
                 (counted(state.tombstones, "tombstone"))
                 @if let Some((count, since)) = left(state) {
                     br; span.quiet { (count) " of the oldest left the complete view, the first "
@@ -106,8 +109,8 @@ fn shown(
                 br; span.quiet { "With the versions at most " (shown_size(past.bytes)) "." } }
             dt { "Archives" }
             dd {
-                (chain.kept()) ", " (shown_size(chain.bytes)) "; " (chain.unsealed)
-                " versions are in none yet"
+                (chain.kept()) ", " (shown_size(chain.bytes)) "; "
+                (counted(chain.unsealed, "version")) " in none yet"
                 @if chain.first > 0 { "; " (chain.first) " were dropped" }
                 @if let Some(oldest) = oldest {
                     br; "The oldest is of "
@@ -206,16 +209,17 @@ mod tests {
         let mut keeping = Keeping::default();
         keeping.archives.age = Some(Duration::from_secs(90 * 86_400));
         let news = FeedName::new("news").unwrap();
-        let page =
-            |keeping: &Keeping| shown(&news, &state, &kept, Some(&oldest), keeping).into_string();
+        let page = |keeping: &Keeping| {
+            shown((&news, 4), &state, &kept, Some(&oldest), keeping).into_string()
+        };
         let first = page(&keeping);
         for said in [
-            "30 that live, 10 of them shown; 2 tombstones",
+            "30 kept: 10 current, 4 missing, 16 retired; 2 tombstones",
             "44, 2.0 KiB",
             "At most 100 of an item. The newest stays.",
             "5, 99 bytes; the feed can be read back to <a href=\"/feeds/news?as-of=1970-01-01T00:00:00Z\">",
             "With the versions at most 256.0 MiB.",
-            "7, 4.0 KiB; 4 versions are in none yet; 3 were dropped",
+            "7, 4.0 KiB; 4 versions in none yet; 3 were dropped",
             "The oldest is of <a href=\"/feeds/news/archive/old\">",
             "<a href=\"/feeds/news/archive/new\">newest</a>",
             "At most 10000 of 20 entries, for 90d; the oldest go first.",

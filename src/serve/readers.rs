@@ -1,11 +1,11 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
-use super::{AppState, SharedState};
 use super::admin::answer;
 use super::audience::{Audience, TOKEN_PATH};
 use super::client::Client;
 use super::problem::Problem;
 use super::shares::FairShares;
+use super::{AppState, SharedState};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use arc_swap::ArcSwap;
 use axum::extract::State;
@@ -150,7 +150,8 @@ impl KnownReaders {
     /// Who may read a private feed, for the operator alone: readers are not told of each other.
     pub(super) fn of_private(&self, feed: &FeedName) -> PrivateReaders {
         let all = self.all.load();
-        let names = all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
+        let names =
+            all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
         let count = names.clone().count();
         PrivateReaders { names: names.take(NAMES_SHOWN).map(str::to_owned).collect(), count }
     }

@@ -121,7 +121,12 @@ fn follow(name: &FeedName, address: &str, readers: Option<&str>) -> Markup {
 }
 
 /// The page without its frame; `follow`: how to follow the feed.
-fn content((name, follow): (&FeedName, &Markup), view: &View, events: &[Event], now: Time) -> Markup {
+fn content(
+    (name, follow): (&FeedName, &Markup),
+    view: &View,
+    events: &[Event],
+    now: Time,
+) -> Markup {
     let deletions = || events.iter().filter(|event| event.kind == EventKind::Deleted);
     html! {
         (follow)

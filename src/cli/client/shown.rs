@@ -91,8 +91,12 @@ fn for_readers(feed: &Value) -> String {
 /// What is known of a feed.
 pub(super) fn feed(feed: &Value) -> String {
     let count = |name: &str| number(feed, &format!("/state/counts/{name}"));
+    let missing = match count("missing") {
+        0 => String::new(),
+        missing => format!("{missing} missing, "),
+    };
     let items = format!(
-        "{} current, {} retired, {} deleted",
+        "{} current, {missing}{} retired, {} deleted",
         count("current"),
         count("retired"),
         count("tombstones")
@@ -159,7 +163,7 @@ pub(super) fn poll(name: &FeedName, came: &Value) -> String {
 /// A page of items.
 pub(super) fn items(page: &Value) -> String {
     let row = |item: &Value| {
-        let is_missing = item["missing"] == true && text(item, "/standing") != "deleted";
+        let is_missing = item["missing"] == true;
         let standing = if is_missing { "missing" } else { text(item, "/standing") };
         vec![
             moment(item, "/first_seen"),
@@ -251,13 +255,14 @@ pub(super) fn added(feed: &Value) -> String {
 /// All that is known of an item.
 pub(super) fn item(item: &Value) -> String {
     let published = [text(item, "/published_id"), text(item, "/native_id")];
+    let standing = if item["pending"].is_object() { "missing" } else { text(item, "/standing") };
     let mut said = facts(&[
         ("title", text(item, "/title").to_owned()),
         ("sync id", text(item, "/sync_id").to_owned()),
         ("published id", published[0].to_owned()),
         ("publisher's id", published[1].to_owned()),
         ("link", text(item, "/link").to_owned()),
-        ("state", text(item, "/standing").to_owned()),
+        ("state", standing.to_owned()),
         ("first seen", moment(item, "/first_seen")),
         ("pending", text(item, "/pending/words").to_owned()),
     ]);

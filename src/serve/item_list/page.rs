@@ -54,7 +54,7 @@ fn search(list: &ItemList<'_>) -> Markup {
 }
 
 fn row(list: &ItemList<'_>, known: &LedgerEntry, now: Time) -> Markup {
-    let (word, since) = items::standing(&known.standing);
+    let (word, since) = items::shown_standing(&known.standing, known.absence.as_ref());
     let title = if known.is_redacted() { "" } else { &known.title };
     html! { tr {
         td {
@@ -67,9 +67,6 @@ fn row(list: &ItemList<'_>, known: &LedgerEntry, now: Time) -> Markup {
             span {
                 span class={ "badge " (word) } { (word) }
                 @if let Some(since) = since { " " span.quiet { (ago(since, now)) } }
-                @if let Some(absence) = &known.absence {
-                    " " span.pill.warn { "missing" } " " span.quiet { (ago(absence.since, now)) }
-                }
                 @if known.conflicts > 0 { " " span.pill.bad { "in conflict" } }
             }
         }

@@ -4,7 +4,7 @@
 use super::compare::{Differences, FieldDifference};
 use super::difference::{VersionDifference, name};
 use super::text_diff::{Fate, TextPiece};
-use super::{Subject, VERSIONS_SHOWN, standing};
+use super::{Subject, VERSIONS_SHOWN, shown_standing};
 use crate::model::Evidence;
 use crate::model::{counted, shown_size};
 use crate::serve::html::{self, moment, text};
@@ -14,7 +14,7 @@ use maud::{Markup, html};
 /// An item with its versions.
 pub(super) fn item(subject: &Subject) -> Markup {
     let known = &subject.known;
-    let (word, since) = standing(&subject.item.standing);
+    let (word, since) = shown_standing(&subject.item.standing, known.absence.as_ref());
     html! {
         (html::trail(&subject.feed, None, "Item"))
         p.lead {

@@ -13,6 +13,8 @@ const EDITS_SHOWN: usize = 20;
 pub(super) enum LineEnd {
     /// It does not: the item is in the feed.
     Current,
+    /// Its item is missing since then, and nothing is decided yet.
+    Missing(Time),
     /// Its item scrolled off, and lives on in the complete feed.
     Retired(Time),
     /// Its publisher took it away.
@@ -26,7 +28,9 @@ impl LineEnd {
     pub(super) const fn time(self) -> Option<Time> {
         match self {
             Self::Current => None,
-            Self::Retired(at) | Self::Deleted(at) | Self::Removed(at) => Some(at),
+            Self::Missing(at) | Self::Retired(at) | Self::Deleted(at) | Self::Removed(at) => {
+                Some(at)
+            }
         }
     }
 }
@@ -58,7 +62,10 @@ pub(super) struct LifeLine {
 impl LifeLine {
     fn new(known: &LedgerEntry, renames: Vec<Time>) -> Self {
         let end = match known.standing {
-            ItemStatus::Current => LineEnd::Current,
+            ItemStatus::Current => match &known.absence {
+                Some(absence) => LineEnd::Missing(absence.since),
+                None => LineEnd::Current,
+            },
             ItemStatus::Retired { since } => LineEnd::Retired(since),
             ItemStatus::Deleted { since } => LineEnd::Deleted(since),
             ItemStatus::Redacted { since }

@@ -120,7 +120,7 @@ pub(in crate::serve) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> M
                     p { (words) "." }
                     p.quiet {
                         span.key.edit { "edit" } " " span.key.rename { "other id" } " "
-                        span.key.faded { "scrolled off" } " " span.key.gone { "deleted" }
+                        span.key.missing { "missing" } " " span.key.faded { "scrolled off" } " " span.key.gone { "deleted" }
                         @if !life.bands.is_empty() { " " span.key.band { "held or failing" } }
                     }
                 }
@@ -140,6 +140,7 @@ fn words(life: &FeedLife) -> String {
     }
     let parts = [
         (ends(|end| end == LineEnd::Current), "in the feed"),
+        (ends(|end| matches!(end, LineEnd::Missing(_))), "missing"),
         (ends(|end| matches!(end, LineEnd::Retired(_))), "scrolled off"),
         (ends(|end| matches!(end, LineEnd::Deleted(_))), "deleted"),
         (ends(|end| matches!(end, LineEnd::Removed(_))), "removed here"),
@@ -210,6 +211,12 @@ fn fading(line: &LifeLine, at: usize, scale: &Scale) -> Option<String> {
     Some(format!("M{} {}H{}", unit(end), unit(scale.y(at)), unit((end + FADE).min(WIDTH))))
 }
 
+/// What follows a line whose item is missing, up to now.
+fn missing(line: &LifeLine, at: usize, scale: &Scale) -> Option<String> {
+    let (_, end) = matches!(line.end, LineEnd::Missing(_)).then(|| scale.ends(line))?;
+    Some(format!("M{} {}H{}", unit(end), unit(scale.y(at)), unit(scale.x(scale.to).max(end))))
+}
+
 /// A line with its title, which leads to the item.
 fn titled(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Markup {
     let title = shown_title(line);
@@ -226,20 +233,25 @@ fn titled(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Markup 
         @if let Some(fading) = fading(line, at, scale) {
             path.line.faded d=(fading) stroke-width="2" {}
         }
+        @if let Some(missing) = missing(line, at, scale) {
+            path.line.missing d=(missing) stroke-width="2" {}
+        }
     }
 }
 
 /// All lines as two shapes, for there are many.
 fn all_lines(life: &FeedLife, scale: &Scale) -> Markup {
-    let (mut strokes, mut fadings) = (String::new(), String::new());
+    let (mut strokes, mut fadings, mut gaps) = (String::new(), String::new(), String::new());
     for (at, line) in life.lines.iter().enumerate() {
         strokes.push_str(&stroke(line, at, scale));
         fadings.extend(fading(line, at, scale));
+        gaps.extend(missing(line, at, scale));
     }
     let width = unit((scale.pitch * 0.6).clamp(0.4, 4.0));
     html! {
         path.line d=(strokes) stroke-width=(width) {}
         path.line.faded d=(fadings) stroke-width=(width) {}
+        @if !gaps.is_empty() { path.line.missing d=(gaps) stroke-width=(width) {} }
     }
 }
 
@@ -285,7 +297,7 @@ fn marks_of_line(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> 
     let gone = match line.end {
         LineEnd::Deleted(end) => Some(("deleted", end)),
         LineEnd::Removed(end) => Some(("removed", end)),
-        LineEnd::Current | LineEnd::Retired(_) => None,
+        LineEnd::Current | LineEnd::Missing(_) | LineEnd::Retired(_) => None,
     };
     if let Some((word, end)) = gone {
         let (_, x) = scale.ends(line);
@@ -341,8 +353,9 @@ mod tests {
             LineEdit { version: 4, at: at(20), has_older: false },
         ];
         edited.renames = vec![at(15)];
-        let lines =
-            vec![edited, line(2, 0, LineEnd::Retired(at(10))), line(3, 0, LineEnd::Deleted(at(5)))];
+        let (retired, deleted) = (LineEnd::Retired(at(10)), LineEnd::Deleted(at(5)));
+        let missing = line(4, 0, LineEnd::Missing(at(15)));
+        let lines = vec![edited, line(2, 0, retired), line(3, 0, deleted), missing];
         let mut life = life(lines);
         life.bands = vec![LifeBand { since: at(15), why: "held: <too few>".to_owned() }];
         let picture = drawn(&life);
@@ -352,13 +365,15 @@ mod tests {
             "<path class=\"line\" d=\"M250.0 30.0H612.0\"",
             "<path class=\"line faded\" d=\"M612.0 30.0H638.0\"",
             "<path class=\"line\" d=\"M250.0 50.0H431.0\"",
+            "<path class=\"line\" d=\"M250.0 70.0H793.0\"",
+            "<path class=\"line missing\" d=\"M793.0 70.0H974.0\"",
             "<circle class=\"edit\" cx=\"793.0\" cy=\"10.0\"",
             "href=\"/feeds/news/items/x.1?diff=1..2\"",
             "<a href=\"/feeds/news/items/x.1\" tabindex=\"-1\" aria-label=\"Post 1: version 4, ",
             "aria-label=\"Post 1: under another id, ",
             "aria-label=\"Post 3: deleted, ",
-            "<rect class=\"band\" x=\"793.0\" y=\"0\" width=\"207.0\" height=\"60.0\"><title>held: &lt;too few&gt;",
-            "3 items, 1 in the feed, 1 scrolled off, 1 deleted; 2 edits; 1 under another id.",
+            "<rect class=\"band\" x=\"793.0\" y=\"0\" width=\"207.0\" height=\"80.0\"><title>held: &lt;too few&gt;",
+            "4 items, 1 in the feed, 1 missing, 1 scrolled off, 1 deleted; 2 edits; 1 under another id.",
         ] {
             assert!(picture.contains(part), "{part}: {picture}");
         }
