@@ -385,6 +385,7 @@ fn administration(room: &SharedState) -> Router<SharedState> {
     let conflicts = post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
     Router::new()
         .route("/feeds/{name}/about", about)
+        .route("/feeds/{name}/items/{id}", post(items::act))
         .route("/feeds/{name}/conflicts", conflicts)
         .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))
         .route("/add", get(add::show).post(add::send))
@@ -419,6 +420,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         Listener::Everybody | Listener::Operators => administration(&room),
         Listener::Readers => Router::new()
             .route("/feeds/{name}/about", post(unknown))
+            .route("/feeds/{name}/items/{id}", post(unknown))
             .route("/feeds/{name}/conflicts", post(unknown)),
     };
     let readable = Router::new()

@@ -5,7 +5,7 @@ use super::client::Client;
 use super::conditional::{add, unkept};
 use super::edit::{item as item_in, whole};
 use super::feeds::{NameInPath, unreadable};
-use super::operator::{OperatorError, Put, PutFeed};
+use super::operator::{OperatorError, Put, PutFeed, Redacted};
 use super::problem::Problem;
 use super::query::Query;
 use super::{
@@ -13,7 +13,7 @@ use super::{
     keeping, put,
 };
 use crate::judge::{self, PendingAbsence};
-use crate::model::{Decision, FeedName, FeedState};
+use crate::model::{Decision, FeedName, FeedState, SyncId, Tick};
 use crate::status::{self, WalkOrder};
 use crate::store::EVENTS_KEPT;
 use axum::Json;
@@ -29,10 +29,10 @@ use std::sync::Arc;
 pub(super) const EVENTS_SHOWN: usize = 100;
 
 /// The longest reason for a redaction, in bytes.
-const REASON_LIMIT: usize = 500;
+pub(super) const REASON_LIMIT: usize = 500;
 
 /// What a redaction does not reach by itself.
-const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
+pub(super) const REDACTION_LEAVES: &str = "what is served and kept has the text no more; its old bytes stay in the \
      data folder until the gateway is stopped and `tidegate compact` was run, and in backups, exports and \
      what readers fetched";
 
@@ -285,6 +285,43 @@ pub(super) async fn backfill(
     Ok(answer(StatusCode::ACCEPTED, feed_json(&room, &name).await?))
 }
 
+fn unfit_reason() -> Problem {
+    Problem::parameter("reason", format!("reason is a text of at most {REASON_LIMIT} bytes"))
+}
+
+/// The reason for a redaction; `None` where none was given.
+pub(super) fn redaction_reason(text: &str) -> Result<Option<String>, Problem> {
+    let text = text.trim();
+    match text.len() > REASON_LIMIT {
+        true => Err(unfit_reason()),
+        false => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
+    }
+}
+
+/// Takes the text of an item out of everything, to its end, whoever waits for it.
+pub(super) async fn redact_item(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+    reason: Option<String>,
+) -> Result<Redacted, Problem> {
+    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
+    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
+    // Even what failed may have been stored, and no copy of the text may be served on.
+    room.shelf.forget(feed);
+    done
+}
+
+/// Deletes a publisher's missing item, to its end, whoever waits for it; `None` where it was deleted before.
+pub(super) async fn delete_missing_item(
+    room: &SharedState,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<Tick>, Problem> {
+    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
+    to_the_end(async move { acting.operator.delete_missing(&of, &which).await }).await
+}
+
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/redact`, with `{"reason":"…"}` or an empty body.
 pub(super) async fn redact(
     State(room): State<SharedState>,
@@ -295,25 +332,12 @@ pub(super) async fn redact(
     let body = whole(body, REQUEST_BODY_LIMIT)?;
     let mut reason = None;
     for (key, value) in if body.is_empty() { Map::new() } else { put::object(&body)? } {
-        let said = || {
-            let said = format!("reason is a text of at most {REASON_LIMIT} bytes");
-            Problem::parameter("reason", said)
-        };
         match key.as_str() {
-            "reason" => {
-                let text = value.as_str().map(str::trim).ok_or_else(said)?;
-                if text.len() > REASON_LIMIT {
-                    return Err(said());
-                }
-                reason = Some(text.to_owned()).filter(|text| !text.is_empty());
-            }
+            "reason" => reason = redaction_reason(value.as_str().ok_or_else(unfit_reason)?)?,
             _ => return Err(put::unknown_key(&key)),
         }
     }
-    let (acting, of, which) = (Arc::clone(&room), name.clone(), id.clone());
-    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
-    // Even what failed may have been stored, and no copy of the text may be served on.
-    room.shelf.forget(&name);
+    let done = redact_item(&room, &name, &id, reason).await?;
     let more = json!({
         "feed": name,
         "sync_id": id,
@@ -322,7 +346,7 @@ pub(super) async fn redact(
         "kept_out": true,
         "left": REDACTION_LEAVES,
     });
-    Ok(answer(StatusCode::OK, json::with(json::value(&done?), more)))
+    Ok(answer(StatusCode::OK, json::with(json::value(&done), more)))
 }
 
 /// `POST /api/v1/feeds/NAME/items/SYNC_ID/delete`.
@@ -331,9 +355,7 @@ pub(super) async fn delete_missing(
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Response, Problem> {
     let (name, id) = item_in(path)?;
-    let (acting, of, which) = (Arc::clone(&room), name.clone(), id.clone());
-    let done = to_the_end(async move { acting.operator.delete_missing(&of, &which).await });
-    let tick = done.await?;
+    let tick = delete_missing_item(&room, &name, &id).await?;
     let value = json!({
         "feed": name,
         "sync_id": id,

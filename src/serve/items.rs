@@ -4,6 +4,7 @@
 mod answer_cache;
 mod bytes;
 mod compare;
+mod decide;
 mod described;
 mod difference;
 mod evicted;
@@ -13,6 +14,7 @@ mod text_diff;
 
 pub(super) use self::answer_cache::{Answers, answers};
 pub(super) use self::compare::Differences;
+pub(super) use self::decide::act;
 pub(super) use self::described::fields as told;
 pub(super) use self::page::fields as differing;
 pub(super) use self::text_diff::CompareBudget;
@@ -28,7 +30,8 @@ use super::feeds::unreadable;
 use super::negotiate::wants_json;
 use super::problem::Problem;
 use super::single_flight::WorkRequest;
-use super::{AppState, SharedState, html};
+use super::{AppState, SharedState, forms, html};
+use crate::judge::PendingAbsence;
 use crate::model::{
     Absence, Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
@@ -36,7 +39,7 @@ use crate::store::VersionNote;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -102,6 +105,7 @@ pub(super) async fn item(
     (audience, client): (Audience, Client),
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (name, id) = path.map_err(unreadable)?.0;
@@ -112,8 +116,8 @@ pub(super) async fn item(
     // What an item takes is known once it was read.
     let work = Work::new(&record.name, WorkKind::Item(id.clone()));
     let ask = WorkRequest { client, cost: room.admission.cost_of(&work, 1), work, tells: false };
-    let (audience, feed) = (record.site.key(), record.name.clone());
-    let key = ItemAnswerKey { audience, feed, id, revision, asked, is_json };
+    let feed = record.name.clone();
+    let key = ItemAnswerKey { audience: record.site.key(), feed, id, revision, asked, is_json };
     let make = || {
         let (room, key, site) = (Arc::clone(&room), key.clone(), Arc::clone(&record.site));
         async move { made(&room, &site, &key).await }
@@ -121,7 +125,11 @@ pub(super) async fn item(
     let is_page = key.asked == ItemQuery::Page;
     let answers = if is_page { &room.item_pages } else { &room.item_versions };
     let answer = answers.get(key.clone(), ask, make).await?;
-    Ok(answer.response(&headers))
+    let CachedAnswer::Item(content) = &*answer else { return Ok(answer.response(&headers)) };
+    let of = (&*record, &audience);
+    let (acting, has_forms) = decide::part(&room, of, &key.id, (&method, &headers)).await?;
+    let (title, content) = (content.title.as_str(), content.with(&acting));
+    Ok(if has_forms { forms::page(title, &content) } else { html::page(title, &content) })
 }
 
 /// The item of an address, and the revision of its feed.
@@ -150,7 +158,10 @@ async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<Cache
         ItemQuery::Page if key.is_json => {
             CachedAnswer::Json(described::item(&site.at(""), &subject).to_string().into())
         }
-        ItemQuery::Page => page(&page::item(&subject)),
+        ItemQuery::Page => {
+            let pending = pending(room, &subject).await;
+            CachedAnswer::Item(page::item(&subject, pending.as_ref()))
+        }
         ItemQuery::Version(which) => {
             let (note, markup) = bytes_of(room, &subject, which).await?;
             CachedAnswer::Whole(Whole::new(&subject, note.as_ref(), markup))
@@ -164,6 +175,13 @@ async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<Cache
             }
         }
     })
+}
+
+/// What is to come of an item that is missing.
+async fn pending(room: &AppState, subject: &Subject) -> Option<PendingAbsence> {
+    subject.known.absence.as_ref()?;
+    let status = room.operator.status(&subject.feed).await.ok()?;
+    PendingAbsence::new(&subject.known, &status.options, status.polling.same)
 }
 
 async fn subject(

@@ -6,13 +6,14 @@ use super::query::ItemQuery;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
 use crate::serve::audience::AudienceKey;
-use crate::serve::html::{data, whole_page};
+use crate::serve::html::{data, page, trail, whole_page};
 use crate::serve::metrics::Metrics;
 use crate::serve::problem::Problem;
 use crate::serve::single_flight::SingleFlightCache;
 use axum::body::Bytes;
 use axum::response::Response;
 use http::HeaderMap;
+use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +33,36 @@ pub(in crate::serve) struct ItemAnswerKey {
     pub(super) is_json: bool,
 }
 
+/// What the page of an item says to everybody.
+pub(in crate::serve) struct ItemContent {
+    pub(super) feed: FeedName,
+    pub(super) title: String,
+    /// How it stands.
+    pub(super) standing: String,
+    pub(super) rest: String,
+}
+
+impl ItemContent {
+    fn len(&self) -> usize {
+        self.title.len() + self.standing.len() + self.rest.len()
+    }
+
+    /// All of it, with what can be done between how the item stands and the rest.
+    pub(super) fn with(&self, acting: &Markup) -> Markup {
+        html! {
+            (trail(&self.feed, None, "Item"))
+            (PreEscaped(self.standing.as_str()))
+            (acting)
+            (PreEscaped(self.rest.as_str()))
+        }
+    }
+}
+
 /// An answer that was made.
 pub(in crate::serve) enum CachedAnswer {
-    /// A page for people.
+    /// The page of an item, without its frame.
+    Item(ItemContent),
+    /// Another page for people.
     Page(Bytes),
     /// The same as data.
     Json(Bytes),
@@ -45,6 +73,7 @@ pub(in crate::serve) enum CachedAnswer {
 impl CachedAnswer {
     fn weight(&self) -> u32 {
         let length = match self {
+            Self::Item(content) => content.len(),
             Self::Page(body) | Self::Json(body) => body.len(),
             Self::Whole(whole) => whole.len(),
         };
@@ -54,6 +83,7 @@ impl CachedAnswer {
     /// As it is sent.
     pub(super) fn response(&self, asked: &HeaderMap) -> Response {
         match self {
+            Self::Item(content) => page(&content.title, &content.with(&html! {})),
             Self::Page(body) => whole_page(body.clone()),
             Self::Json(body) => data(body.clone()),
             Self::Whole(whole) => whole.answer(asked),

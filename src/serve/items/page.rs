@@ -1,35 +1,39 @@
 //! The HTML of items and of what differs between their versions. No scripts; everything from outside
 //! is escaped by maud.
 
+use super::answer_cache::ItemContent;
 use super::compare::{Differences, FieldDifference};
 use super::difference::{VersionDifference, name};
 use super::text_diff::{Fate, TextPiece};
 use super::{Subject, VERSIONS_SHOWN, shown_standing};
-use crate::model::Evidence;
+use crate::judge::{Conclusion, PendingAbsence};
 use crate::model::{counted, shown_size};
 use crate::serve::html::{self, moment, text};
 use crate::store::VersionNote;
 use maud::{Markup, html};
 
-/// An item with its versions.
-pub(super) fn item(subject: &Subject) -> Markup {
+/// An item with its versions; `pending`: what is to come of it, where it is missing.
+pub(super) fn item(subject: &Subject, pending: Option<&PendingAbsence>) -> ItemContent {
+    ItemContent {
+        feed: subject.feed.clone(),
+        title: text(subject.title()),
+        standing: item_standing(subject, pending).into_string(),
+        rest: facts_and_versions(subject).into_string(),
+    }
+}
+
+/// How an item stands, and what is open about it.
+fn item_standing(subject: &Subject, pending: Option<&PendingAbsence>) -> Markup {
     let known = &subject.known;
     let (word, since) = shown_standing(&subject.item.standing, known.absence.as_ref());
     html! {
-        (html::trail(&subject.feed, None, "Item"))
         p.lead {
             span class={ "badge " (word) } { (word) }
             @if let Some(since) = since { " since " (moment(since)) }
             " · " (counted(known.updates.value(), "version"))
             " · first seen " (moment(known.first_seen))
         }
-        @if let Some(absence) = &known.absence {
-            p.note {
-                strong { "Missing upstream " } "since " (moment(absence.since)) ": "
-                (evidence(absence.evidence)) "; seen so "
-                (counted(absence.observations, "time")) ". Nothing is concluded yet."
-            }
-        }
+        @if let Some(pending) = pending { (missing(pending)) }
         @if known.conflicts > 0 {
             p.note {
                 (counted(known.conflicts, "version")) " in conflict with this item: "
@@ -42,6 +46,12 @@ pub(super) fn item(subject: &Subject) -> Markup {
                  publisher still lists it."
             }
         }
+    }
+}
+
+fn facts_and_versions(subject: &Subject) -> Markup {
+    let known = &subject.known;
+    html! {
         dl.facts {
             // By its addresses the text could be found elsewhere; they are kept, and not shown.
             @if known.is_redacted() {
@@ -78,6 +88,19 @@ pub(super) fn item(subject: &Subject) -> Markup {
             }
         }
     }
+}
+
+/// Why nothing is concluded yet about an item that is missing, and when it is.
+fn missing(pending: &PendingAbsence) -> Markup {
+    html! { p.note {
+        strong { "Missing upstream." } " It left the reader view at once. "
+        (text(&pending.seen)) "; seen " (counted(pending.observations, "time")) " since "
+        (moment(pending.since)) ". It is "
+        @if pending.would != Conclusion::Wait { (pending.would.name()) } @else { "left as it is" }
+        " if it is so at " (moment(pending.decides_at)) " and in "
+        (counted(pending.needed, "observation")) "."
+        @if let Some(answered) = &pending.answered { " " (text(answered)) "." }
+    } }
 }
 
 fn version(subject: &Subject, note: &VersionNote) -> Markup {
@@ -206,18 +229,5 @@ fn neighbours(subject: &Subject, difference: &VersionDifference) -> Markup {
         @if let Some((old, new)) = earlier { (step(old, new, "Earlier change")) }
         @if let Some((old, new)) = after { (step(old, new, "Later change")) }
         a href=(address) { "All versions" }
-    }
-}
-
-/// A piece of evidence in words.
-const fn evidence(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Aged => "it slid off the end of the document",
-        Evidence::Hole => "it is gone while older items stay",
-        Evidence::Complete => "the document lists every item and not this one",
-        Evidence::Mass => "it is gone with many others",
-        Evidence::Passed => "it is gone while older items stayed, which have left since",
-        Evidence::Said => "the document says that it was deleted",
-        Evidence::Unplaced => "nothing can be concluded from where it stood",
     }
 }

@@ -275,7 +275,7 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "Pushes that were not believed since the start: 2, the last at",
         "the &lt;cite&gt;signature&lt;/cite&gt;",
         "the feed's ttl",
-        "3 that live, 2 of them shown; 1 tombstone",
+        "3 kept: 2 current, 1 missing, 0 retired; 1 tombstone",
         "4, 1.2 KiB",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");

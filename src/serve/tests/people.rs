@@ -72,6 +72,79 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
 }
 
 #[tokio::test]
+async fn who_signs_in_decides_about_an_item_on_its_page() {
+    let site = Site::new();
+    let (item, gone) = ("/feeds/news/items/a", "/feeds/news/items/gone");
+    let page = text(site.get(item).await).await;
+    assert!(page.contains("href=\"/session?to=%2Ffeeds%2Fnews%2Fitems%2Fa\""), "{page}");
+    assert!(!page.contains("<form") && page.contains("class=\"badge missing\""), "{page}");
+    assert!(page.contains("It is deleted if it is so at <time"), "{page}");
+    let cookie = sign_in(&site).await;
+    let look = |path: &'static str| {
+        let (site, cookie) = (&site, cookie.as_str());
+        async move {
+            let answer = site.get_with(path, &[("cookie", cookie)]).await;
+            assert!(header(&answer, "content-security-policy").contains("form-action 'self'"));
+            assert_eq!(header(&answer, "cache-control"), "no-store");
+            let page = text(answer).await;
+            assert!(!page.contains("<b>a</b>") && !page.contains("<script>"), "{page}");
+            page
+        }
+    };
+    let page = look(item).await;
+    for shown in ["value=\"delete\">Delete it now", "Type a to redact it"] {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+    assert!(!page.contains("value=\"restore\""), "{page}");
+    // What its publisher deleted comes back with its publisher; what was made here is restored here.
+    let page = look(gone).await;
+    assert!(page.contains("when its publisher lists it again"), "{page}");
+    assert!(!page.contains("value=\"delete\"") && !page.contains("value=\"restore\""), "{page}");
+    site.store.edit_record("news", |record| record.options.sharing.local = true);
+    site.room.directory.changed();
+    assert!(look(gone).await.contains("value=\"restore\">Restore"));
+    for (path, body, asked, said) in [
+        (gone, "do=restore", "item news Restore", "Restored: it is in the feed again."),
+        (item, "do=delete", "item news Delete", "Deleted: subscribers get its tombstone."),
+        (
+            item,
+            "do=redact&id=+a&reason=+a+name",
+            "redact news a Some(\"a name\")",
+            "Redacted: what",
+        ),
+    ] {
+        let answer = send(&site, path, &cookie, body).await;
+        assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, path), "{body}");
+        let noted = site.operator.asked.lock().unwrap().clone();
+        assert!(noted.last().unwrap().starts_with(asked), "{asked:?} in {noted:?}");
+        assert!(look(path).await.contains(said), "{body}");
+        assert!(!look(path).await.contains(said), "{body}: said once");
+    }
+    site.store.edit_record("news", |record| record.options.sharing.local = false);
+    site.room.directory.changed();
+    for (path, said) in [(item, "Deleted: subscribers"), (gone, "It was deleted before.")] {
+        assert_eq!(send(&site, path, &cookie, "do=delete").await.status(), 303);
+        assert!(look(path).await.contains(said), "{path}");
+    }
+    let before = site.operator.asked.lock().unwrap().len();
+    let long = format!("do=redact&id=a&reason={}", "x".repeat(501));
+    for (cookie, body, status) in [
+        ("", "do=delete", 403),
+        ("", "do=delete&token=wrong", 403),
+        (&cookie, "do=redact&id=b", 400),
+        (&cookie, "do=redact", 400),
+        (&cookie, &long, 400),
+        (&cookie, "do=explode", 400),
+    ] {
+        assert_eq!(send(&site, item, cookie, body).await.status(), status, "{body}");
+    }
+    let theirs = [FORM, ("sec-fetch-site", "cross-site"), ("cookie", cookie.as_str())];
+    assert_eq!(site.ask(request("POST", item, &theirs, "do=delete")).await.status(), 403);
+    assert_eq!(send(&site, "/feeds/nobody/items/a", &cookie, "do=delete").await.status(), 404);
+    assert_eq!(site.operator.asked.lock().unwrap().len(), before);
+}
+
+#[tokio::test]
 async fn a_form_of_another_site_or_with_another_token_does_nothing() {
     let site = Site::new();
     let cookie = sign_in(&site).await;
