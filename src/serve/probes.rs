@@ -53,6 +53,7 @@ pub(super) async fn metrics(
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
     room.metrics.load(&room.load);
+    room.metrics.traces(&room.traces);
     room.metrics.measure().await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());

@@ -11,7 +11,7 @@ use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::politeness::{Errand, PoliteHost};
-use crate::poll::polling::{PollResult, round};
+use crate::poll::polling::{PollResult, begin_span, end_span, round};
 use crate::poll::probe;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
@@ -43,7 +43,9 @@ impl PollScheduler {
         let token = cancel.clone();
         // In a box, since what is spawned is moved several times over.
         let task = self.running.spawn(Box::pin(async move {
+            let (span, bench) = begin_span(&bench);
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
+            end_span(span, &record, &result);
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
                 plan = Box::pin(probe::plan(&bench, &record, room)).await;

@@ -233,5 +233,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             operators_apart: false,
         },
         folder: None,
+        traces: Default::default(),
     })
 }
