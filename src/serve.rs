@@ -108,6 +108,7 @@ use crate::load::Load;
 use crate::model::mask_token;
 use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
+use crate::traces::Traces;
 use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
@@ -210,6 +211,8 @@ pub struct ServerConfig {
     pub settings: ServeSettings,
     /// The folder for documents that are too large for memory; `None`: all stay there.
     pub folder: Option<PathBuf>,
+    /// Where the spans of requests begin.
+    pub traces: Traces,
 }
 
 /// What every handler shares.
@@ -253,6 +256,7 @@ struct AppState {
     /// Bodies on their way out of files.
     file_bodies: Arc<Bodies>,
     metrics: Metrics,
+    traces: Traces,
     ready: ReadyAnswers,
     closing: CancellationToken,
 }
@@ -261,7 +265,7 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, load, settings, folder } = parts;
+        let ServerConfig { store, clock, operator, hub, load, settings, folder, traces } = parts;
         let reloadable = SiteSettings::new(&settings);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
@@ -304,6 +308,7 @@ impl AppState {
             operator,
             hub,
             load,
+            traces,
             description: openapi::ApiDescription::new(&site),
             site,
             settings: ArcSwap::from_pointee(reloadable),

@@ -420,6 +420,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     not_before: None,
                     backfill: None,
                     overlap: Overlap::default(),
+                    interruptions: Interruptions::default(),
                     subscription: None,
                     schedule: None,
                     gone: 0,
