@@ -23,7 +23,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How long anybody waits for one that is free.
 const POOL_TIME: Duration = Duration::from_secs(20);
 /// How long bytes may stay unacknowledged before a connection counts as dead.
-const UNACKNOWLEDGED_TIME: Duration = Duration::from_secs(20);
+const UNACKNOWLEDGED_TIME: Duration = Duration::from_secs(8);
+/// How long a connection says nothing before it is tried whether it still goes through.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 
 /// What an address of a database says, without its password.
 pub(super) struct DatabaseAddress {
@@ -50,6 +52,7 @@ impl DatabaseAddress {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(UNACKNOWLEDGED_TIME);
         }
+        config.keepalives_idle(config.get_keepalives_idle().min(KEEPALIVE_AFTER));
         if config.get_application_name().is_none() {
             config.application_name("tidegate");
         }

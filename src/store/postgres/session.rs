@@ -67,16 +67,17 @@ impl Session {
     /// Connects, brings the tables to this program's version, and says that this node lives.
     pub(super) fn open(url: &str, lease: Duration) -> Result<Arc<Self>, StoreError> {
         let address = DatabaseAddress::parse(url)?;
+        let pool = address.pool()?;
+        let chance = getrandom::u64().map_err(io::Error::other);
+        let chance = chance.map_err(|source| StoreError::Io { doing: "choose a node", source })?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("store-postgres")
             .enable_all()
             .build()
             .map_err(|source| StoreError::Io { doing: "start its threads", source })?;
-        let chance = getrandom::u64().map_err(io::Error::other);
-        let chance = chance.map_err(|source| StoreError::Io { doing: "choose a node", source })?;
         let shared = Arc::new(SessionShared {
-            pool: address.pool()?,
+            pool,
             shown: address.shown,
             node: (chance >> 1).cast_signed(),
             lease,
@@ -285,7 +286,8 @@ impl SessionShared {
                 _ => Ok(()),
             }
         };
-        match timeout(self.lease, beaten).await {
+        // So that there is time for another.
+        match timeout(self.lease / 3, beaten).await {
             Ok(Ok(())) => {
                 self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
             }
@@ -300,7 +302,8 @@ impl SessionShared {
 
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
         self.join().await?;
-        let (mut first_beat, mut is_told) = (None, false);
+        // Who had it when we looked first, when that node had lived last, and when that was.
+        let mut first: Option<(Option<i64>, Option<i64>, Instant)> = None;
         for _ in 0..CLAIM_TRIES {
             let row = self.row(OWNER, &[&SHARD]).await?;
             let (owner, fence): (Option<i64>, i64) = (get(&row, 0)?, get(&row, 1)?);
@@ -308,7 +311,12 @@ impl SessionShared {
             let now: i64 = get(&row, 4)?;
             let lease = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
             let left = beat.map_or(0, |beat| beat.saturating_add(lease).saturating_sub(now));
-            let is_free = owner.is_none_or(|owner| owner == self.node) || left <= 0;
+            let is_new = first.is_none_or(|(node, seen, _)| (node, seen) != (owner, beat));
+            // The database's clock may have been set back: a whole lease without a word is enough.
+            let is_silent =
+                first.is_some_and(|(.., since)| !is_new && since.elapsed() > self.lease);
+            let is_over = left <= 0 || is_silent;
+            let is_free = owner.is_none_or(|owner| owner == self.node) || is_over;
             if is_free {
                 if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
                     let fence = fence.saturating_add(1);
@@ -319,14 +327,14 @@ impl SessionShared {
                 }
                 continue;
             }
-            let owner = name.unwrap_or_default();
-            if first_beat.is_some_and(|first| Some(first) != beat) {
-                return Ok(Err(StoreError::Leased { path: self.shown.clone(), owner }));
+            let name = name.unwrap_or_default();
+            if first.is_some() && is_new {
+                return Ok(Err(StoreError::Leased { path: self.shown.clone(), owner: name }));
             }
-            first_beat = beat;
-            if !std::mem::replace(&mut is_told, true) {
+            if first.is_none() {
+                first = Some((owner, beat, Instant::now()));
                 tracing::warn!(
-                    %owner,
+                    owner = %name,
                     seconds = left.saturating_add(999) / 1000,
                     "the database is leased to another gateway; it is taken over if that one says nothing more"
                 );

@@ -1,15 +1,20 @@
 //! What can go wrong with a database that is reached by the network. The tests need one
 //! (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
+mod cutter;
+
+use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};
 use crate::clock::ManualClock;
 use crate::model::{EndpointId, Revision, Time};
 use crate::store::disk::faults::{change, claim, news, refused};
 use crate::store::{CommitError, EmbeddedStore, Store, StoreError};
+use std::net::ToSocketAddrs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use tokio_postgres::config::Host;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// The address of a database that tests may use.
@@ -108,9 +113,13 @@ const OTHER_NODE: &str = "INSERT INTO tidegate_node (node, name, beat_at) VALUES
     UPDATE tidegate_shard SET owner = 7, fence = fence + 1";
 
 fn open(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
+    open_at(&schema.url)
+}
+
+fn open_at(url: &str) -> Result<EmbeddedStore, StoreError> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    open_with_lease(PostgresRequest::new(&schema.url, Some(endpoint)), SHORT_LEASE, clock)
+    open_with_lease(PostgresRequest::new(url, Some(endpoint)), SHORT_LEASE, clock)
 }
 
 async fn commit(store: &EmbeddedStore, text: &str) -> Result<Revision, CommitError> {
@@ -152,6 +161,25 @@ async fn a_gateway_that_ended_without_a_word_is_waited_for_and_then_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_wait_for_one_that_ended_one_takes_over() {
+    let Some(schema) = TestSchema::new() else { return };
+    open(&schema).unwrap().close().await.unwrap();
+    // Its clock was ahead: only that it says nothing tells that it ended.
+    schema.sql(&OTHER_NODE.replace("AHEAD", "600000"));
+    let opening = |url: String| tokio::task::spawn_blocking(move || open_at(&url));
+    let (one, other) = tokio::join!(opening(schema.url.clone()), opening(schema.url.clone()));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(usize::from(one.is_ok()) + usize::from(other.is_ok()), 1);
+    let (kept, error) = match (one, other) {
+        (Ok(store), Err(error)) | (Err(error), Ok(store)) => (store, error),
+        _ => unreachable!(),
+    };
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    commit(&kept, "one").await.unwrap();
+    kept.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_whose_shard_was_taken_writes_nothing_more() {
     let Some(schema) = TestSchema::new() else { return };
     let store = open(&schema).unwrap();
@@ -189,7 +217,7 @@ async fn commits_go_on_while_connections_are_cut() {
         while !over.load(Ordering::Acquire) {
             cutting.cut_connections();
             cuts += 1;
-            std::thread::sleep(Duration::from_millis(17));
+            std::thread::sleep(Duration::from_millis(130));
         }
         cuts
     });
@@ -205,6 +233,30 @@ async fn commits_go_on_while_connections_are_cut() {
     assert_eq!(again.state(&news()).await.unwrap().unwrap().revision, Revision(60));
     assert_eq!(again.epochs_after(crate::store::Epoch(0), 100).await.unwrap().len(), 60);
     again.close().await.unwrap();
+}
+
+/// A commit that went out and was not answered is made once, whether it arrived or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_is_settled() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config: tokio_postgres::Config = schema.url.parse().unwrap();
+    let [Host::Tcp(host)] = config.get_hosts() else { panic!("the tests need one host, by TCP") };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = (host.as_str(), port).to_socket_addrs().unwrap().next().unwrap();
+    let cutter = Cutter::new(database, 3);
+    let url = schema.url.replace(&format!("{host}:{port}"), &cutter.address.to_string());
+    assert_ne!(url, schema.url, "the address has no host and port");
+    let store = open_at(&url).unwrap();
+    for number in 1..=30 {
+        assert_eq!(commit(&store, &number.to_string()).await.unwrap(), Revision(number));
+        assert!(store.condition().stop.is_none());
+    }
+    assert!(cutter.cuts() >= 10, "{}", cutter.cuts());
+    let epochs = store.epochs_after(crate::store::Epoch(0), 100).await.unwrap();
+    let revisions: Vec<u64> =
+        epochs.iter().flat_map(|epoch| &epoch.changes).map(|change| change.revision.0).collect();
+    assert_eq!(revisions, (1..=30).collect::<Vec<_>>());
+    store.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

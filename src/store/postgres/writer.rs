@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The bytes that one statement sets, about.
 const PUT_BYTES: usize = 16 << 20;
-/// How long it is tried to learn what became of a write, and to make it again; less than a lease lasts.
+/// How long after the first failure it is tried to learn what became of a write, and to make it again; less than a
+/// lease lasts.
 const SETTLE_TIME: Duration = Duration::from_secs(10);
 /// The pauses between tries: the first, and the longest.
 const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -112,7 +113,7 @@ impl SessionShared {
         batch: &WriteBatch,
     ) -> Result<Option<u64>, SqlError> {
         self.check_lease()?;
-        let (began, mut pause) = (Instant::now(), SETTLE_PAUSES.0);
+        let (mut failed, mut pause) = (None, SETTLE_PAUSES.0);
         loop {
             let error = match self.write_once(position, batch).await {
                 Ok(removed) => return Ok(Some(removed)),
@@ -121,9 +122,10 @@ impl SessionShared {
             if !(error.is_passing() || matches!(error, SqlError::Fenced)) {
                 return Err(error);
             }
+            let since = *failed.get_or_insert_with(Instant::now);
             // Nothing is written again before it is known that it was not written.
             loop {
-                if began.elapsed() > SETTLE_TIME {
+                if since.elapsed() > SETTLE_TIME {
                     return Err(error);
                 }
                 match self.reached(position.fence).await {
@@ -166,7 +168,7 @@ impl SessionShared {
 
     /// Waits until everything up to `position` is durable. An error where not all of it is there.
     pub(super) async fn pass(&self, position: WritePosition) -> Result<(), SqlError> {
-        let (began, mut pause) = (Instant::now(), SETTLE_PAUSES.0);
+        let (mut failed, mut pause) = (None, SETTLE_PAUSES.0);
         let WritePosition { fence, log_seq } = position;
         loop {
             match self.execute(PASS, &[&SHARD, &fence, &log_seq]).await {
@@ -175,8 +177,12 @@ impl SessionShared {
                     self.reached(fence).await?;
                     return Err(SqlError::Lost);
                 }
-                Err(error) if error.is_passing() && began.elapsed() <= SETTLE_TIME => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let since = *failed.get_or_insert_with(Instant::now);
+                    if !error.is_passing() || since.elapsed() > SETTLE_TIME {
+                        return Err(error);
+                    }
+                }
             }
             sleep(pause).await;
             pause = pause.saturating_mul(2).min(SETTLE_PAUSES.1);
