@@ -9,9 +9,10 @@ use crate::clock::ManualClock;
 use crate::model::{EndpointId, Revision, Time};
 use crate::store::disk::faults::{change, claim, news, refused};
 use crate::store::{CommitError, EmbeddedStore, Store, StoreError};
+use std::io::Write;
 use std::net::ToSocketAddrs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::config::Host;
@@ -20,11 +21,17 @@ use tokio_postgres::{NoTls, SimpleQueryMessage};
 /// The address of a database that tests may use.
 const VARIABLE: &str = "TIDEGATE_POSTGRES";
 
-/// Whether there is a database for tests; says so where there is none.
+/// Whether there is a database for tests; says once where there is none, past what keeps the words of tests that
+/// pass.
 pub(in crate::store) fn is_tested() -> bool {
+    static SAID: Once = Once::new();
     let is_there = std::env::var_os(VARIABLE).is_some();
     if !is_there {
-        eprintln!("not run: {VARIABLE} names no database (tests/scripts/postgres.sh starts one)");
+        SAID.call_once(|| {
+            let said = "the tests of the store in PostgreSQL do not run";
+            let how = "tests/scripts/postgres.sh starts a database for them";
+            let _ = writeln!(std::io::stderr(), "{said}: {VARIABLE} names no database ({how})");
+        });
     }
     is_there
 }
