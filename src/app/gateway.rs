@@ -96,7 +96,7 @@ impl Gateway {
         let origin = config.server.origin(address);
         let tls = tls::keys(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
-        let keeps = disk::kind(config).is_some();
+        let keeps = disk::keeps(config);
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         let readers = readers::readers(config)?;
@@ -340,13 +340,13 @@ async fn open(
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
     let limits = translate::space(config);
-    let Some(request) = disk::request(config) else {
+    let Some(request) = disk::request(config)? else {
         let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
         return Ok(Arc::new(space::limit(store, space, limits)));
     };
     let open = move || {
-        let store = EmbeddedStore::open_on_disk(request, clock)?;
+        let store = request.open(clock)?;
         Ok::<_, StoreError>(space::limit(store, space, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;

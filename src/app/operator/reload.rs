@@ -145,6 +145,7 @@ mod tests {
         ("store", "path", "\"elsewhere\""),
         ("store", "min_free", "\"1MiB\""),
         ("store", "max_size", "\"1GiB\""),
+        ("store", "url", "\"postgresql://elsewhere/feeds\""),
         ("polling", "min_interval", "\"7m\""),
         ("polling", "max_interval", "\"25h\""),
         ("polling", "allow_private", "true"),

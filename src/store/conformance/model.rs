@@ -473,7 +473,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     (bench, model)
 }
 
-fn run<B: Bench>(steps: Vec<Step>) {
+pub(super) fn run<B: Bench>(steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     drop(runtime.block_on(follow::<B>(steps)));
 }

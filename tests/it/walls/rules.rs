@@ -119,6 +119,8 @@ pub const ONLY_IN: &[(&str, &[&str])] = &[
     // The file of the module declares the module.
     ("sled", &["store/sled", "store.rs"]),
     ("fjall", &["store/fjall", "store.rs"]),
+    ("tokio_postgres", &["store/postgres"]),
+    ("deadpool_postgres", &["store/postgres"]),
     ("reqwest", &["fetch"]),
     ("axum", &["serve", "demo"]),
     ("hyper_util::server", &["serve", "demo"]),
