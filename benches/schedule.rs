@@ -171,6 +171,7 @@ async fn polling(
         load: Arc::default(),
         judge: Arc::new(Taken),
         cancel: cancel.clone(),
+        traces: Default::default(),
     };
     let (poller, task) = Poller::start(parts).await.unwrap();
     (poller, cancel, task)

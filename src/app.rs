@@ -29,6 +29,7 @@ mod sup;
 mod titles;
 mod tls;
 mod token;
+mod traces;
 mod translate;
 
 pub use compact::{CompactOptions, compact};

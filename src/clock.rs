@@ -34,6 +34,14 @@ impl Clock for SystemClock {
     }
 }
 
+/// The time by the wall clock, in nanoseconds since 1970.
+#[allow(clippy::disallowed_methods)]
+pub fn unix_nanos() -> u64 {
+    let since_epoch =
+        std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    since_epoch.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// A clock that is set by hand: for tests and for replay.
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock(Arc<Hands>);

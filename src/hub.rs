@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::fetch::{AllowPrivate, Call};
 use crate::model::{FeedName, Tick, Time};
 use crate::store::{Store, StoreError};
+use crate::traces::Traces;
 use crate::websub::{HubRequest, Leases, Secret, Subscription};
 use async_trait::async_trait;
 use budget::Budgets;
@@ -65,6 +66,8 @@ pub struct HubConfig {
     pub settings: HubSettings,
     /// How callbacks are called.
     pub calling: Calling,
+    /// Where the spans of deliveries begin.
+    pub traces: Traces,
 }
 
 /// How callbacks are called; changes when the configuration is read again.
@@ -124,6 +127,7 @@ struct HubShared {
     wake: Notify,
     /// Wakes it to look whether all topics are still there.
     look: Notify,
+    traces: Traces,
 }
 
 /// The hub; clones are handles on the same one.
@@ -133,12 +137,12 @@ pub struct Hub(Arc<HubShared>);
 impl Hub {
     /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
     pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
-        let HubConfig { store, clock, settings, calling } = parts;
+        let HubConfig { store, clock, settings, calling, traces } = parts;
         let kept = store.subscriptions().await?;
         let ledger = Ledger::new(Arc::clone(&store), settings, kept, clock.now());
         let (calling, wake, look) = (RwLock::new(calling), Notify::new(), Notify::new());
         let budgets = Mutex::default();
-        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look })))
+        Ok(Self(Arc::new(HubShared { store, clock, ledger, calling, budgets, wake, look, traces })))
     }
 
     /// Takes a request about a topic that is a document of `feed`. Durable on return (section 5.1:

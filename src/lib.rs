@@ -29,5 +29,6 @@ pub mod store;
 pub mod sup;
 pub mod sync;
 pub mod sync_markup;
+pub mod traces;
 pub mod websub;
 pub mod xml;

@@ -98,7 +98,6 @@ pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, Put, PutFeed, Redacted,
 };
-
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
@@ -108,6 +107,7 @@ use crate::load::Load;
 use crate::model::mask_token;
 use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
+use crate::traces::Traces;
 use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
@@ -210,6 +210,8 @@ pub struct ServerConfig {
     pub settings: ServeSettings,
     /// The folder for documents that are too large for memory; `None`: all stay there.
     pub folder: Option<PathBuf>,
+    /// Where the spans of requests begin.
+    pub traces: Traces,
 }
 
 /// What every handler shares.
@@ -253,6 +255,7 @@ struct AppState {
     /// Bodies on their way out of files.
     file_bodies: Arc<Bodies>,
     metrics: Metrics,
+    traces: Traces,
     ready: ReadyAnswers,
     closing: CancellationToken,
 }
@@ -261,7 +264,7 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, load, settings, folder } = parts;
+        let ServerConfig { store, clock, operator, hub, load, settings, folder, traces } = parts;
         let reloadable = SiteSettings::new(&settings);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
@@ -304,6 +307,7 @@ impl AppState {
             operator,
             hub,
             load,
+            traces,
             description: openapi::ApiDescription::new(&site),
             site,
             settings: ArcSwap::from_pointee(reloadable),
@@ -339,10 +343,8 @@ impl AppState {
 
 /// The whole site, to be asked without a socket.
 pub fn router(parts: ServerConfig) -> Router {
-    routes(
-        AppState::new(parts, crate::render::write, CancellationToken::new()),
-        Listener::Everybody,
-    )
+    let room = AppState::new(parts, crate::render::write, CancellationToken::new());
+    routes(room, Listener::Everybody)
 }
 
 /// What operators ask, and nobody else.
@@ -381,10 +383,9 @@ fn administration(room: &SharedState) -> Router<SharedState> {
         // Whatever is asked below this address, the token is asked for first.
         .layer(from_fn(query::known_only))
         .layer(from_fn_with_state(Arc::clone(room), auth::require));
-    let about = post(actions::act);
     let conflicts = post(conflicts::resolve).layer(DefaultBodyLimit::max(edit::ENTRY_LIMIT));
     Router::new()
-        .route("/feeds/{name}/about", about)
+        .route("/feeds/{name}/about", post(actions::act))
         .route("/feeds/{name}/items/{id}", post(items::act))
         .route("/feeds/{name}/conflicts", conflicts)
         .route("/feeds/{name}/edit", get(feed_form::show).post(feed_form::send))

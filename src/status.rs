@@ -19,7 +19,7 @@ pub use polling::{
 pub use ticks::{TICK_LEAD_LIMIT, TicksAhead, tick_lead};
 
 use crate::judge::PendingAbsence;
-use crate::model::{FeedAccess, FeedName, FeedOptions, FeedSource, FeedStanding, Time};
+use crate::model::{FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Time};
 use crate::record::LeftOut;
 use serde::{Serialize, Serializer};
 use std::time::Duration;
@@ -97,6 +97,11 @@ pub struct FeedSummary {
 }
 
 impl FeedSummary {
+    /// Whether its polls fail: only of a feed that is polled.
+    pub fn is_failing(&self, record: &FeedRecord) -> bool {
+        record.standing == FeedStanding::Active && record.has_upstream() && self.failures > 0
+    }
+
     /// A feed is stale when it was not read for so many of its intervals,
     pub const STALE_INTERVALS: u32 = 3;
     /// and for so long.

@@ -20,6 +20,7 @@ mod lineage;
 mod past;
 mod pinned;
 pub mod portable;
+mod postgres;
 mod purge_mark;
 mod record;
 mod retention;
@@ -42,6 +43,7 @@ pub use self::limits::{
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
+pub use self::postgres::PostgresRequest;
 pub use self::state_watch::StateWatch;
 
 use self::portable::{ExportRecord, StoreOrigin};

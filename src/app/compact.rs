@@ -1,7 +1,7 @@
 //! `tidegate compact`: writes the store anew, without what was removed from it.
 
-use super::import::{on_disk, unopened};
-use super::{AppError, ConfigSource};
+use super::import::unopened;
+use super::{AppError, ConfigSource, disk};
 use crate::clock::SystemClock;
 use crate::store::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, compact as rewrite,
@@ -20,7 +20,12 @@ pub struct CompactOptions {
 /// Writes the store of a gateway anew.
 pub async fn compact(options: CompactOptions) -> Result<Compacted, AppError> {
     let config = options.settings.load()?.config;
-    let DiskRequest { kind, path, endpoint, .. } = on_disk(&config)?;
+    let DiskRequest { kind, path, endpoint, .. } = disk::on_disk(&config).ok_or_else(|| {
+        AppError::Input(format!(
+            "store.kind is {:?}, and only a store on disk is written anew; PostgreSQL gives space back by itself (VACUUM)",
+            config.store.kind.name()
+        ))
+    })?;
     if !path.is_dir() {
         return Err(AppError::Input(format!("there is no data folder {}", path.display())));
     }

@@ -1,19 +1,88 @@
-//! Which store on disk a configuration asks for.
+//! Which store a configuration asks for: one on disk, or one in PostgreSQL.
 
+use super::AppError;
+use crate::clock::Clock;
 use crate::config::{Config, StoreKind};
-use crate::store::{DiskKind, DiskRequest};
+use crate::fetch;
+use crate::model::{EndpointId, SupIdBasis};
+use crate::store::{DiskKind, DiskRequest, EmbeddedStore, PostgresRequest, StoreError};
+use std::sync::Arc;
 
-/// The engine of the store on disk; `None` where everything is kept in memory.
+/// The engine of the store on disk; `None` where there is none.
 pub(super) fn kind(config: &Config) -> Option<DiskKind> {
     match config.store.kind {
         StoreKind::Sled => Some(DiskKind::Sled),
         StoreKind::Fjall => Some(DiskKind::Fjall),
-        StoreKind::Memory => None,
+        StoreKind::Postgres | StoreKind::Memory => None,
     }
 }
 
-/// What is asked of the store on disk; `None` where everything is kept in memory.
-pub(super) fn request(config: &Config) -> Option<DiskRequest> {
+/// Whether anything outlives the process.
+pub(super) fn keeps(config: &Config) -> bool {
+    config.store.kind != StoreKind::Memory
+}
+
+/// What is asked of the store on disk; `None` where there is none.
+pub(super) fn on_disk(config: &Config) -> Option<DiskRequest> {
     let endpoint = config.publish.endpoint.clone();
     kind(config).map(|kind| DiskRequest::new(kind, &config.store.path, endpoint))
+}
+
+/// A store that outlives the process, and that is to be opened.
+#[derive(Debug, Clone)]
+pub(super) enum LastingStore {
+    Disk(DiskRequest),
+    Postgres(PostgresRequest),
+}
+
+/// The store of a configuration; `None` where everything is kept in memory.
+pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError> {
+    if let Some(request) = on_disk(config) {
+        return Ok(Some(LastingStore::Disk(request)));
+    }
+    let Some(url) = config.store.url.as_ref().filter(|_| keeps(config)) else { return Ok(None) };
+    let url =
+        fetch::find_secret(url).map_err(|why| AppError::Input(format!("store.url: {why}")))?;
+    make_folder(config).map_err(|error| {
+        AppError::run(format!("{} cannot be made", config.store.path.display()), error)
+    })?;
+    let endpoint = config.publish.endpoint.clone();
+    Ok(Some(LastingStore::Postgres(PostgresRequest::new(&url, endpoint))))
+}
+
+/// Makes the data folder, which has only what is this machine's.
+fn make_folder(config: &Config) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(&config.store.path)
+}
+
+impl LastingStore {
+    /// The same; also one whose state was moved away, where `takes_moved`.
+    pub(super) fn taking_moved(mut self, takes_moved: bool) -> Self {
+        match &mut self {
+            Self::Disk(request) => request.takes_moved = takes_moved,
+            Self::Postgres(request) => request.takes_moved = takes_moved,
+        }
+        self
+    }
+
+    /// For a new store that takes the place of another.
+    pub(super) fn in_place_of(mut self, endpoint: EndpointId, sup_ids: SupIdBasis) -> Self {
+        let (own, basis) = match &mut self {
+            Self::Disk(request) => (&mut request.endpoint, &mut request.sup_ids),
+            Self::Postgres(request) => (&mut request.endpoint, &mut request.sup_ids),
+        };
+        (*own, *basis) = (Some(endpoint), Some(sup_ids));
+        self
+    }
+
+    /// Opens it. Blocks.
+    pub(super) fn open(self, clock: Arc<dyn Clock>) -> Result<EmbeddedStore, StoreError> {
+        match self {
+            Self::Disk(request) => EmbeddedStore::open_on_disk(request, clock),
+            Self::Postgres(request) => EmbeddedStore::open_on_postgres(request, clock),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file, whether it runs or not.
 
-use super::import::{ImportedState, LeftOutCredentials, on_disk, open_to_copy};
+use super::disk::LastingStore;
+use super::import::{ImportedState, LeftOutCredentials, lasting, open_to_copy};
 use super::{AppError, ConfigSource, GatewayOptions, RunningGateway};
 use crate::clock::{Clock, SystemClock};
 use crate::store::portable::{ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError};
@@ -33,8 +34,12 @@ const CLAIM: Duration = Duration::from_secs(3600);
 /// is sealed once the file and its name are durable.
 pub async fn export(options: ExportOptions) -> Result<ImportedState, AppError> {
     let config = options.settings.load()?.config;
-    let (file, path) = (options.file, on_disk(&config)?.path);
-    if !path.is_dir() {
+    let file = options.file;
+    let path = match lasting(&config)? {
+        LastingStore::Disk(request) => Some(request.path),
+        LastingStore::Postgres(_) => None,
+    };
+    if let Some(path) = path.filter(|path| !path.is_dir()) {
         let said = "of a gateway elsewhere, name its address with --gateway";
         return Err(AppError::Input(format!("there is no data folder {}; {said}", path.display())));
     }
@@ -206,7 +211,7 @@ pub async fn export_of(
 /// Whether the store is another process's.
 fn is_in_use(error: &AppError) -> bool {
     let AppError::Run { source, .. } = error else { return false };
-    matches!(source.downcast_ref(), Some(StoreError::InUse { .. }))
+    matches!(source.downcast_ref(), Some(StoreError::InUse { .. } | StoreError::Leased { .. }))
 }
 
 /// Has a gateway that runs hand its state over. The file gets its name once it is proved whole.

@@ -4,7 +4,7 @@ use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::{self, CertificateFiles};
 use super::{
-    AppError, aggregates, disk, feeds, lists, readers, retention, space, token, translate,
+    AppError, aggregates, disk, feeds, lists, readers, retention, space, token, traces, translate,
 };
 use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::{Config, PageAudience};
@@ -13,6 +13,7 @@ use crate::load::Load;
 use crate::poll::{self, ParseAndRecord, Poller};
 use crate::serve::{self, ServeError, SiteServer};
 use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
+use crate::traces::Traces;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -52,6 +53,9 @@ pub struct Gateway {
     gather_task: JoinHandle<()>,
     list_task: JoinHandle<()>,
     hub_task: Option<JoinHandle<()>>,
+    exporting: CancellationToken,
+    /// Sends traces, where there is a collector.
+    export_task: Option<JoinHandle<()>>,
 }
 
 /// Why the address cannot be listened on, and what to do.
@@ -92,7 +96,7 @@ impl Gateway {
         let origin = config.server.origin(address);
         let tls = tls::keys(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
-        let keeps = disk::kind(config).is_some();
+        let keeps = disk::keeps(config);
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         let readers = readers::readers(config)?;
@@ -106,7 +110,8 @@ impl Gateway {
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
         let load = Arc::new(Load::default());
-        let hub = open_hub(config, calling, &store, &unhurried).await?;
+        let (exporter, traces) = traces::open(config)?;
+        let hub = open_hub(config, (calling, traces.clone()), &store, &unhurried).await?;
         let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
@@ -116,6 +121,7 @@ impl Gateway {
             judge: Arc::new(ParseAndRecord::default()),
             load: Arc::clone(&load),
             cancel: polling.clone(),
+            traces: traces.clone(),
         };
         let (poller, poll_task) = Poller::start(parts)
             .await
@@ -158,6 +164,7 @@ impl Gateway {
             load: Arc::clone(&load),
             settings,
             folder: keeps.then(|| config.store.path.clone()),
+            traces,
         };
         let keys = tls.as_ref().map(CertificateFiles::keys);
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
@@ -186,6 +193,8 @@ impl Gateway {
             Arc::clone(&desk),
             polling.clone(),
         ));
+        let exporting = CancellationToken::new();
+        let export_task = exporter.map(|exporter| tokio::spawn(exporter.run(exporting.clone())));
         let gather_task = tokio::spawn(aggregates::gather(
             Arc::clone(&store),
             Arc::clone(&desk),
@@ -206,6 +215,8 @@ impl Gateway {
             serve_task,
             age_task,
             hub_task,
+            exporting,
+            export_task,
         })
     }
 
@@ -265,6 +276,11 @@ impl Gateway {
             None => Ok(()),
         };
         let closed = self.store.close().await;
+        // Last, so that it has the spans of everything else.
+        self.exporting.cancel();
+        if let Some(task) = self.export_task {
+            let _ = task.await;
+        }
         closed.map_err(|error| AppError::run("the store could not be closed", error))?;
         polled.map_err(|error| AppError::run("polling ended badly", error))?;
         delivered.map_err(|error| AppError::run("the hub ended badly", error))?;
@@ -300,7 +316,7 @@ async fn listen(
 /// The hub, where the operator wants one.
 async fn open_hub(
     config: &Config,
-    calling: hub::Calling,
+    (calling, traces): (hub::Calling, Traces),
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Hub>, AppError> {
@@ -312,6 +328,7 @@ async fn open_hub(
         clock: Arc::clone(clock),
         settings: translate::hub(config),
         calling,
+        traces,
     };
     let opened = Hub::open(parts).await;
     opened.map(Some).map_err(|error| AppError::run("the subscriptions could not be read", error))
@@ -323,13 +340,13 @@ async fn open(
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
     let limits = translate::space(config);
-    let Some(request) = disk::request(config) else {
+    let Some(request) = disk::request(config)? else {
         let store = EmbeddedStore::in_memory(config.publish.endpoint.clone(), clock);
         let store = store.map_err(|error| AppError::run("the store could not be made", error))?;
         return Ok(Arc::new(space::limit(store, space, limits)));
     };
     let open = move || {
-        let store = EmbeddedStore::open_on_disk(request, clock)?;
+        let store = request.open(clock)?;
         Ok::<_, StoreError>(space::limit(store, space, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;

@@ -8,14 +8,15 @@ mod state;
 pub use left_out::LeftOutCredentials;
 pub use plan::{ImportPlan, RefusedOutline};
 
-use super::{AppError, ConfigSource, disk, space, translate};
+use super::disk::{self, LastingStore};
+use super::{AppError, ConfigSource, space, translate};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::model::{FeedRecord, Time};
 use crate::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
 use crate::parse::{self, Limits};
 use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
-use crate::store::{DiskRequest, EmbeddedStore, Store, StoreError};
+use crate::store::{EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{IsTerminal, Read};
@@ -98,9 +99,9 @@ fn unreadable(file: &Path, error: &std::io::Error) -> AppError {
     AppError::Input(format!("{} cannot be read: {error}", file.display()))
 }
 
-/// The store on disk of a configuration; one in memory is no place to bring anything to.
-pub(super) fn on_disk(config: &Config) -> Result<DiskRequest, AppError> {
-    disk::request(config).ok_or_else(|| {
+/// The store of a configuration; one in memory is no place to bring anything to.
+pub(super) fn lasting(config: &Config) -> Result<LastingStore, AppError> {
+    disk::request(config)?.ok_or_else(|| {
         AppError::Input(
             "store.kind is \"memory\", so nothing would be left of it; name a folder with --data and a configuration without store.kind".to_owned(),
         )
@@ -110,7 +111,7 @@ pub(super) fn on_disk(config: &Config) -> Result<DiskRequest, AppError> {
 /// What a store that cannot be opened means here.
 pub(super) fn unopened(error: StoreError) -> AppError {
     let doing = match &error {
-        StoreError::InUse { .. } => {
+        StoreError::InUse { .. } | StoreError::Leased { .. } => {
             "a gateway is running with this store; stop it first (feeds can be added to a running one with PUT /api/v1/feeds/NAME)"
         }
         _ => "the store could not be opened",
@@ -128,11 +129,11 @@ pub(super) async fn open_to_copy(
     config: &Config,
     takes_moved: bool,
 ) -> Result<Arc<EmbeddedStore>, AppError> {
-    let request = DiskRequest { takes_moved, ..on_disk(config)? };
+    let request = lasting(config)?.taking_moved(takes_moved);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (watched, limits) = (space::watched(config, None), translate::space(config));
     let open = move || {
-        let store = EmbeddedStore::open_on_disk(request, clock)?;
+        let store = request.open(clock)?;
         Ok(space::limit(store, watched, limits))
     };
     let opened = tokio::task::spawn_blocking(open).await;

@@ -47,6 +47,8 @@ async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Conf
     let feeds = gateway.store().feed_list().await.map_or(0, |feeds| feeds.len());
     let (kind, data) = match config.store.kind {
         StoreKind::Memory => ("memory", "none".to_owned()),
+        // Its address may have a password.
+        StoreKind::Postgres => ("postgres", "a database".to_owned()),
         kind => (kind.name(), config.store.path.display().to_string()),
     };
     tracing::info!(

@@ -44,7 +44,7 @@ pub(super) fn changed(
     before: &Config,
     now: &Config,
 ) -> Result<Option<serve::AdminToken>, AppError> {
-    let (setting, keeps) = (&now.server.admin_token, disk::kind(now).is_some());
+    let (setting, keeps) = (&now.server.admin_token, disk::keeps(now));
     let was_unset = before.server.admin_token == AdminTokenSetting::Unset;
     if !keeps && was_unset && *setting == AdminTokenSetting::Unset {
         return Ok(None);

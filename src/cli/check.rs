@@ -38,6 +38,7 @@ fn summary(name: &str, checked: &Checked) -> String {
         StoreKind::Sled | StoreKind::Fjall => {
             format!("  keeps its data in {}", config.store.path.display())
         }
+        StoreKind::Postgres => "  keeps its data in a PostgreSQL database".to_owned(),
         StoreKind::Memory => "  keeps its data in memory, until it stops".to_owned(),
     });
     let polling = &config.polling;

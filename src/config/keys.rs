@@ -28,6 +28,11 @@ pub(super) enum Effect {
 }
 
 impl KeyRow {
+    /// What a message says of a value that is written; of a secret nothing.
+    pub(super) fn shown(&self, value: impl FnOnce() -> String) -> String {
+        if (self.allowed)().starts_with("a secret") { "what it was".to_owned() } else { value() }
+    }
+
     /// What holds where the key is absent, in words.
     pub(super) fn default_in_words(&self) -> &'static str {
         match self.preset {

@@ -132,8 +132,12 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         for row in keys.rows.iter().filter(|row| row.effect == Effect::Restart) {
             let variables = self.sheet.variables();
             let (place, value) = match (variables.get(self.path, row.name), self.value(row.name)) {
-                (Some((variable, text)), _) => (Err(variable.to_owned()), format!("{text:?}")),
-                (None, Some(node)) => (Ok(self.place(row.name)), node.value.to_string()),
+                (Some((variable, text)), _) => {
+                    (Err(variable.to_owned()), row.shown(|| format!("{text:?}")))
+                }
+                (None, Some(node)) => {
+                    (Ok(self.place(row.name)), row.shown(|| node.value.to_string()))
+                }
                 (None, None) => {
                     (Ok(self.start), format!("the default, {}", row.default_in_words()))
                 }

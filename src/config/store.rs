@@ -1,10 +1,14 @@
 //! `[store]`: where the gateway keeps what it knows.
 
+use super::External;
+use super::access::SecretValue;
 use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
 use super::kinds::{Maybe, OneOf, Parsed, Size};
+use super::section::Section;
+use crate::model::SecretSource;
 use std::path::PathBuf;
 
 /// Which store.
@@ -15,14 +19,20 @@ pub enum StoreKind {
     Sled,
     /// On disk, in fjall.
     Fjall,
+    /// In a PostgreSQL database.
+    Postgres,
     /// In memory: everything is forgotten at the end.
     Memory,
 }
 
 impl StoreKind {
     /// The kinds, by their names.
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("sled", Self::Sled), ("fjall", Self::Fjall), ("memory", Self::Memory)];
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("sled", Self::Sled),
+        ("fjall", Self::Fjall),
+        ("postgres", Self::Postgres),
+        ("memory", Self::Memory),
+    ];
 
     /// Its name in the configuration.
     pub fn name(self) -> &'static str {
@@ -34,15 +44,16 @@ section! {
     /// Where the gateway keeps what it knows.
     pub struct StoreSettings {
         /// `"sled"`: on disk; `"fjall"`: on disk, writes less and takes less space for small feeds;
-        /// `"memory"`: everything is forgotten at the end.
+        /// `"postgres"`: in the PostgreSQL database at `url`; `"memory"`: everything is forgotten at the end.
         ///
         /// sled is what was chosen for Tidegate and stays the default. A data folder stays with the engine
-        /// that it was made with; `tidegate export` and `tidegate import` carry a store over to the other.
+        /// that it was made with; `tidegate export` and `tidegate import` carry a store over to another.
         kind: StoreKind =
             OneOf(StoreKind::NAMES), Preset("\"sled\""), at restart;
         /// The data folder.
         ///
-        /// One process at a time uses it.
+        /// One process at a time uses it. With PostgreSQL it has only what is this machine's: the
+        /// administration token that was made at the first start, and large documents while they are sent.
         path: PathBuf = Parsed("a path", path), Preset("\"tidegate-data\""), at restart;
         /// How much must stay free on the file system of the data folder; of a small one 2 %, where
         /// that is less. Below it nothing new is taken in, and reading goes on.
@@ -57,6 +68,36 @@ section! {
         /// pruned at once, as far as publish.versions and its like let it. It goes on by itself below 95 % of
         /// the limit; files that have grown shrink by "tidegate compact".
         max_size: Option<u64> = Maybe(Size), Words("none", "\"20GiB\"");
+        /// The address of the PostgreSQL database, a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
+        ///
+        /// postgresql://USER:PASSWORD@HOST/DATABASE, with ?sslmode=require for TLS, which is then verified.
+        /// Of several hosts (HOST1,HOST2) the one that takes writes is used. One gateway at a time uses the
+        /// database.
+        url: Option<SecretSource> = Maybe(SecretValue),
+            Words("none", "{ file = \"/run/secrets/tidegate-database\" }"), at restart;
+    }
+}
+
+/// Checks what is written against each other.
+pub(super) fn check(section: &mut Section<'_, '_, '_>, store: &mut StoreSettings) {
+    match (&store.url, store.kind) {
+        (None, StoreKind::Postgres) => {
+            section.demand("url", "store.kind is \"postgres\": name the database");
+        }
+        (Some(_), StoreKind::Postgres) | (None, _) => {}
+        (Some(_), kind) => {
+            let kind = kind.name();
+            section.warn("url", format!("has no effect: store.kind is {kind:?}"));
+        }
+    }
+    match &store.url {
+        Some(SecretSource::LeftOut) => {
+            section.fault("url", "is not in the file: \"stored\" is for the API alone".to_owned());
+        }
+        Some(source @ (SecretSource::File(_) | SecretSource::Env(_))) => {
+            section.refer("url", External::Secret(source.clone()));
+        }
+        Some(SecretSource::Literal(_)) | None => {}
     }
 }
 
@@ -64,5 +105,43 @@ fn path(text: &str) -> Result<PathBuf, &'static str> {
     match text {
         "" => Err("is empty; name a folder"),
         _ => Ok(PathBuf::from(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, check};
+
+    fn said(text: &str) -> String {
+        check("f", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_database_needs_an_address_and_an_address_a_database() {
+        let missing = said("[store]\nkind = \"postgres\"\n");
+        assert!(missing.contains("store.url: is missing") && missing.contains("name the database"));
+        let useless = check("f", "[store]\nurl = \"postgresql://db/feeds\"\n").unwrap().warnings;
+        assert!(useless[0].to_string().contains("has no effect: store.kind is \"sled\""));
+        let text = "[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }\n";
+        let good = check("f", text).unwrap();
+        assert_eq!(good.config.store.kind, StoreKind::Postgres);
+        assert_eq!(good.externals.len(), 1);
+    }
+
+    #[test]
+    fn the_address_of_the_database_is_in_no_message() {
+        let text = |host: &str| {
+            format!(
+                "[store]\nkind = \"postgres\"\nurl = \"postgresql://gate:s3cret@{host}/feeds\"\n"
+            )
+        };
+        let (started, again) = (check("f", &text("a")).unwrap(), check("f", &text("b")).unwrap());
+        let mut config: Config = again.config.clone();
+        let kept = config.keep(&started.config);
+        assert_eq!(kept, ["store.url"]);
+        let warned = again.restart_warnings(&kept, &started)[0].to_string();
+        assert!(warned.contains("what it was stays in force") && !warned.contains("s3cret"));
+        assert!(!format!("{:?}", started.config).contains("s3cret"));
     }
 }

@@ -5,7 +5,7 @@ use crate::config::{
     AdminTokenSetting, AllowPrivateSetting, Config, FeedConfig, HostPort, Polling, Publish,
     ServerSection,
 };
-use crate::config::{StoreKind, StoreSettings, SupConfig, Websub, written};
+use crate::config::{StoreKind, StoreSettings, SupConfig, TracesConfig, Websub, written};
 use crate::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -51,6 +51,7 @@ pub fn configuration(
         publish: Publish::default(),
         sup: SupConfig::default(),
         websub: Websub::default(),
+        traces: TracesConfig::default(),
         hosts: std::collections::BTreeMap::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),

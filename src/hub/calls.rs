@@ -5,6 +5,7 @@ use super::ledger::Task;
 use super::{HubDocument, HubShared, NoHubDocument, Topics};
 use crate::fetch::{CallBody, CallRequest, Called, FetchError};
 use crate::model::Tick;
+use crate::traces::TraceSpan;
 use crate::websub::cloud;
 use crate::websub::{
     CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, Push, SIGNATURE_HEADER, Verification,
@@ -43,9 +44,40 @@ pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task
     match task.duty {
         Duty::Verify(intent) => CallOutcome::Heard(verify(shared, task, intent).await),
         Duty::Deny => CallOutcome::Heard(deny(shared, task).await),
-        Duty::Deliver => deliver(shared, topics, task).await,
+        Duty::Deliver => {
+            let span = shared.traces.begin_delivery(span_name(task.subscription.manner));
+            let outcome = deliver(shared, topics, task).await;
+            end_span(span, task, &outcome);
+            outcome
+        }
         // The ledger does this by itself.
         Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
+    }
+}
+
+const fn span_name(manner: Manner) -> &'static str {
+    match manner {
+        Manner::WebSub => "WebSub delivery",
+        Manner::RssCloud => "rssCloud delivery",
+        Manner::Webhook => "webhook delivery",
+    }
+}
+
+/// Says what came of a delivery, which ends its span. Neither the topic nor the callback is told, for both may
+/// be secret.
+fn end_span(mut span: TraceSpan, task: &Task, outcome: &CallOutcome) {
+    span.set("tidegate.feed", || task.subscription.feed.to_string());
+    let (word, has_failed) = match outcome {
+        CallOutcome::Heard(_) => ("answered", false),
+        CallOutcome::Pushed(Push::Taken, _) => ("taken", false),
+        CallOutcome::Pushed(Push::Gone, _) => ("callback gone", false),
+        CallOutcome::Pushed(_, _) => ("failed", true),
+        CallOutcome::PutOff(_) => ("put off", true),
+        CallOutcome::Gone(_) => ("topic gone", false),
+    };
+    span.set("tidegate.outcome", || word);
+    if has_failed {
+        span.fail();
     }
 }
 
@@ -230,7 +262,13 @@ mod tests {
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
         let calling = Calling { call: Call::new(gone), allow_private: AllowPrivate::No };
-        let parts = HubConfig { store, clock, settings: HubSettings::default(), calling };
+        let parts = HubConfig {
+            store,
+            clock,
+            settings: HubSettings::default(),
+            calling,
+            traces: crate::traces::Traces::default(),
+        };
         let hub = Hub::open(parts).await.unwrap();
         let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
         let callback = Url::parse("https://reader.example/").unwrap();

@@ -1,8 +1,8 @@
 //! Feeds as operators configure them, and what polling remembers of them.
 
 use super::{
-    Backfill, Enrolment, FeedAccess, FeedName, HubSubscription, Ignore, ListMember, Overlap,
-    SharingOptions, ShownAddress, Time, UpdateHints,
+    Backfill, Enrolment, FeedAccess, FeedName, HubSubscription, Ignore, Interruptions, ListMember,
+    Overlap, SharingOptions, ShownAddress, Time, UpdateHints,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -217,6 +217,8 @@ pub struct PollState {
     pub pause: Option<HostPause>,
     /// How its documents overlap.
     pub overlap: Overlap,
+    /// When it did not go on as usual.
+    pub interruptions: Interruptions,
 }
 
 /// A host asked to be left alone (429 or 503 with `Retry-After`).

@@ -5,7 +5,7 @@ mod log;
 
 use self::log::PollLog;
 use super::reason::{PlannedPoll, whole_seconds};
-use crate::model::{Backfill, FeedName, HubTrust, Time};
+use crate::model::{Backfill, FeedName, HubTrust, Interruptions, Time};
 use crate::status::{
     FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
     PollFailure, PollGaps, PollStatus, PollTotals,
@@ -52,6 +52,8 @@ pub(super) struct BoardEntry {
     pub(super) moved_to: Option<String>,
     /// Where items may have been missed.
     pub(super) gaps: PollGaps,
+    /// When it did not go on as usual.
+    pub(super) interruptions: Interruptions,
     /// Why a document is held back, if one is.
     pub(super) held: Option<String>,
     /// When something that is pending can be decided.
@@ -95,6 +97,17 @@ impl BoardEntry {
     pub(super) fn begin(&mut self, now: Time, failures: u32) {
         self.since = Some(now);
         self.failures = failures;
+    }
+
+    /// It is not polled for the time being.
+    pub(super) fn pause(&mut self) {
+        (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
+        (self.failure, self.hub, self.look_again) = (None, None, None);
+    }
+
+    /// Whether it is not polled for the time being.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.since.is_none()
     }
 
     /// The next poll is that one.
@@ -159,6 +172,7 @@ impl BoardEntry {
             failure: self.failure.as_deref().cloned(),
             moved_to: self.moved_to.clone(),
             gaps: self.gaps,
+            interruptions: self.interruptions.clone(),
             held: self.held.clone(),
             look_again: self.look_again,
             last_read: self.last_read,

@@ -10,6 +10,7 @@ use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
 use crate::model::{FeedRecord, Snapshot, Time};
 use crate::record::Observation;
 use crate::store::PinnedFeed;
+use crate::traces::SpanKind;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -121,7 +122,9 @@ async fn decided(
         }
         settled.after(&change.state, before.as_ref(), change.tick);
         let began = Instant::now();
+        let span = bench.span.begin("commit", SpanKind::Internal);
         let committed = bench.decisions.commit(change).await?;
+        drop(span);
         bench.load.committed(began.elapsed());
         if let Some(revision) = committed {
             settled.revision = revision;
@@ -153,13 +156,14 @@ async fn judge(
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let runtime = Handle::current();
     let work = move || {
+        let span = bench.span.begin("judge", SpanKind::Internal);
         let round = bench.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader goes before the commit, which would keep what it might read.
         let ledger: Box<dyn LedgerReader> = match reader {
             Some(reader) => Box::new(PinnedLedger { reader, runtime }),
             None => Box::new(NothingLeft),
         };
-        decide(bench.judge.as_ref(), &round, ledger.as_ref())
+        span.parent().within(|| decide(bench.judge.as_ref(), &round, ledger.as_ref()))
     };
     match turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),

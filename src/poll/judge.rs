@@ -9,6 +9,7 @@ use crate::model::{Backfill, BodyPrints, Completeness, Markup, SyncId, UpdateHin
 use crate::parse::{self, Limits};
 use crate::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
 use crate::store::StoreError;
+use crate::traces;
 use crate::websub::HubLinks;
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
@@ -181,12 +182,15 @@ impl DocumentJudge for ParseAndRecord {
         let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let before = record::read_before(round.snapshot, seen.prints);
         let declared = seen.content_type.as_deref();
+        let mut span = traces::begin_here("parse");
         let decoded =
             parse::decode_as(&seen.bytes, declared, before, &self.limits).map_err(unreadable)?;
         let url = Url::parse(&seen.url).ok();
         let mut document =
             parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
         decoded.describe(&mut document);
+        span.set("tidegate.bytes", || u64::try_from(seen.bytes.len()).unwrap_or(u64::MAX));
+        drop(span);
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }

@@ -9,8 +9,8 @@ use super::resume::Saved;
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
 use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, Validators};
 use crate::model::{
-    BodyPrints, FeedName, FeedRecord, FeedState, Overlap, PollSchedule, PollState, Revision, Time,
-    UpdateHints,
+    BodyPrints, FeedName, FeedRecord, FeedState, Interruptions, Overlap, PollSchedule, PollState,
+    Revision, Time, UpdateHints,
 };
 use crate::record::has_moved;
 use std::time::Duration;
@@ -99,6 +99,7 @@ impl Memory {
             gone: 0,
             pause: None,
             overlap: Overlap::default(),
+            interruptions: Interruptions::default(),
         };
         Self::from_saved(poll, now)
     }

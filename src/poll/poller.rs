@@ -17,6 +17,7 @@ use crate::status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
 use crate::store::Store;
+use crate::traces::{SpanParent, Traces};
 use crate::websub::Verification;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -45,6 +46,8 @@ pub struct PollerConfig {
     pub load: Arc<Load>,
     /// Stops polling.
     pub cancel: CancellationToken,
+    /// Where the spans of polls begin.
+    pub traces: Traces,
 }
 
 /// What the polling task is told.
@@ -102,6 +105,8 @@ impl Poller {
             allow_private: parts.settings.allow_private.clone(),
             attempts: Arc::new(Attempts::load(Arc::clone(&parts.store)).await?),
             decisions: decisions.clone(),
+            traces: parts.traces,
+            span: SpanParent::default(),
         };
         let callbacks = Arc::new(Callbacks::default());
         let clock = Arc::clone(&parts.clock);

@@ -14,7 +14,8 @@ use super::sharing;
 use super::turns::Turns;
 use crate::clock::Clock;
 use crate::fetch::{
-    AllowPrivate, Call, Fetch, FetchAnswer, Fetched, FetchedDocument, PageFetch, PauseRequest,
+    AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, PageFetch,
+    PauseRequest,
 };
 use crate::judge::probe::ProbeScope;
 use crate::load::Load;
@@ -22,6 +23,7 @@ use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddres
 use crate::status::PollEnding;
 use crate::store::Store;
 use crate::sup::{SupAnnouncement, in_link};
+use crate::traces::{SpanKind, SpanParent, TraceSpan, Traces};
 use crate::websub::{Discovery, HubLinks};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -55,6 +57,10 @@ pub struct PollContext {
     pub attempts: Arc<Attempts>,
     /// What decisions are made with.
     pub decisions: DecisionContext,
+    /// Where the spans of polls begin.
+    pub traces: Traces,
+    /// The span of the poll that this is handed to, where it has one.
+    pub span: SpanParent,
 }
 
 impl PollContext {
@@ -141,12 +147,16 @@ pub async fn round(
 ) -> Result<PollResult, RoundError> {
     let state = bench.store.state(&feed.name).await?;
     let request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
+    let mut span = bench.span.begin("fetch", SpanKind::Client);
     // Only the fetch is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        fetched = bench.fetch.clone().oneshot(request) => fetched?,
+        fetched = bench.fetch.clone().oneshot(request) => fetched,
     };
+    describe_fetch(&mut span, fetched.as_ref());
+    drop(span);
+    let fetched = fetched?;
     // The observation is made when the answer is there, which may be long after the question.
     let now = bench.clock.now();
     let known = memory.prints(state.as_ref()).map(|prints| prints.body);
@@ -166,7 +176,58 @@ pub async fn round(
             unchanged(bench, feed, memory, &fetched, wire, &state, now).await
         }
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
-        (_, None) => Err(crate::fetch::FetchError::Unasked304.into()),
+        (_, None) => Err(FetchError::Unasked304.into()),
+    }
+}
+
+fn describe_fetch(span: &mut TraceSpan, fetched: Result<&Fetched, &FetchError>) {
+    match fetched {
+        Ok(fetched) => {
+            span.set("tidegate.bytes", || fetched.wire_bytes);
+            span.set("tidegate.answer", || match fetched.answer {
+                FetchAnswer::Document(_) => "document",
+                FetchAnswer::Same => "same",
+                FetchAnswer::NotModified => "not modified",
+            });
+        }
+        Err(error) => {
+            span.fail();
+            span.set("tidegate.blame", || error.blame().name());
+            if let Some(status) = error.status() {
+                span.set("http.response.status_code", || status);
+            }
+        }
+    }
+}
+
+/// Begins the span of a poll, and what the poll is to be made with.
+pub(super) fn begin_span(bench: &Arc<PollContext>) -> (TraceSpan, Arc<PollContext>) {
+    let span = bench.traces.begin_poll();
+    let context = match span.is_recorded() {
+        true => Arc::new(PollContext { span: span.parent(), ..PollContext::clone(bench) }),
+        false => Arc::clone(bench),
+    };
+    (span, context)
+}
+
+/// Says what came of a poll, which ends its span.
+pub(super) fn end_span(
+    mut span: TraceSpan,
+    feed: &FeedRecord,
+    result: &Result<PollResult, RoundError>,
+) {
+    span.set("tidegate.feed", || feed.name.to_string());
+    match result {
+        Ok(found) => {
+            span.set("tidegate.outcome", || found.outcome.name());
+            span.set("tidegate.held", || found.held.is_some());
+        }
+        Err(RoundError::Cancelled) => span.set("tidegate.outcome", || "given up"),
+        Err(error) => {
+            span.fail();
+            span.set("tidegate.outcome", || PollEnding::Failed.name());
+            span.set("tidegate.blame", || error.blame().name());
+        }
     }
 }
 

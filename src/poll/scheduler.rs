@@ -7,6 +7,7 @@
 use super::PollSettings;
 mod announced;
 mod commands;
+mod departure;
 mod errands;
 mod hosts;
 pub(super) mod hub;
@@ -16,6 +17,7 @@ mod rounds;
 mod walks;
 
 use self::announced::PushTriggers;
+use self::departure::Departure;
 use self::errands::{ErrandState, FinishedErrand};
 use self::hub::AllLeaving;
 use super::allowance::{Allowance, HostAllowances};
@@ -90,7 +92,8 @@ struct ScheduledFeed {
     successor: Option<Arc<FeedRecord>>,
     /// Whether its publisher is asked with something else since the round in flight began.
     asked_otherwise: bool,
-    leaving: bool,
+    /// How it leaves polling when the round in flight is over, if it does.
+    leaving: Option<Departure>,
     /// Who waits for that.
     left: Vec<oneshot::Sender<()>>,
     hearing: PushTriggers,
@@ -142,6 +145,8 @@ pub(super) struct PollScheduler {
     cancel: CancellationToken,
     board: Arc<FeedBoard>,
     feeds: HashMap<FeedName, Box<ScheduledFeed>>,
+    /// What polling remembers of feeds that are paused.
+    paused: HashMap<FeedName, Box<PollState>>,
     /// What is to stand in its host's line from then on.
     due: BTreeSet<(Time, Errand)>,
     polite: Politeness,
@@ -185,6 +190,7 @@ impl PollScheduler {
             cancel,
             board,
             feeds: HashMap::new(),
+            paused: HashMap::new(),
             due: BTreeSet::new(),
             running: JoinSet::new(),
             in_flight: HashMap::new(),
@@ -236,9 +242,7 @@ impl PollScheduler {
         self.forget(&Errand::Probe(name.clone()));
         self.forget(&Errand::Walk(name.clone()));
         self.leave_hub(&name);
-        self.board.remove(&name);
-        let (now, failures) = (self.clock.now(), memory.poll.failures);
-        self.board.change(&name, |status| status.begin(now, failures));
+        self.begin_on_board(&name, &memory);
         let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
         // These are written down with what polling remembers, and kept here.
         let walk = memory.poll.backfill.take();
@@ -256,7 +260,7 @@ impl PollScheduler {
             waiting: Vec::new(),
             successor: None,
             asked_otherwise: false,
-            leaving: false,
+            leaving: None,
             left: Vec::new(),
             asked: Allowance::default(),
             doubts_looked: None,
@@ -382,17 +386,6 @@ impl PollScheduler {
             }
         }
         self.set_hubs_back(back);
-    }
-
-    fn drop_feed(&mut self, name: &FeedName) {
-        self.unschedule(name);
-        self.forget(&Errand::Probe(name.clone()));
-        self.forget(&Errand::Walk(name.clone()));
-        self.leave_hub(name);
-        self.feeds.remove(name);
-        self.unsaved.remove(name);
-        self.announced.detach(name);
-        self.board.remove(name);
     }
 
     fn wake_at(&self) -> Instant {

@@ -4,6 +4,7 @@ mod announced;
 mod double;
 mod gaps;
 mod gateway;
+mod interruptions;
 mod leaps;
 mod pauses;
 mod probes;
@@ -324,8 +325,10 @@ async fn feeds_come_change_and_go_at_run_time() {
     paused.standing = FeedStanding::Paused;
     gateway.poller.put(paused).await.unwrap();
     gateway.poller.remove(&name("news")).await.unwrap();
-    assert_eq!(gateway.poller.statuses().len(), 0);
-    assert_eq!(gateway.poller.poll_now(&name("news")).await, Err(PollError::Unknown));
+    assert_eq!(gateway.poller.statuses().into_keys().collect::<Vec<_>>(), [name("more")]);
+    for feed in ["news", "more"] {
+        assert_eq!(gateway.poller.poll_now(&name(feed)).await, Err(PollError::Unknown));
+    }
 }
 
 #[tokio::test]

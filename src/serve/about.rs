@@ -8,7 +8,7 @@ use super::client::Client;
 use super::explain::why;
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
-use super::life::{self, FeedLife, LifeBand};
+use super::life::{self, FeedLife};
 use super::metrics::Metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::readers::{self, PrivateReaders};
@@ -18,11 +18,10 @@ use super::standing::{last, origin, standing};
 use super::{SharedState, actions, discarded, forms, keeping, list_members};
 use crate::judge::{self, PendingAbsence, Quiet};
 use crate::model::counted;
-use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, Revision};
+use crate::model::{Backfill, Event, FeedName, FeedRecord, FeedState, InterruptionKind};
+use crate::model::{Interruptions, Revision, Time};
 use crate::render::Container;
-use crate::status::{
-    FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollEnding, PollGaps,
-};
+use crate::status::{FeedStatus, FinishedPoll, GatherNote, HubNote, ParsedNote, PollGaps};
 use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
@@ -122,13 +121,14 @@ async fn made(
     let events = room.store.events(&record.name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(&record.name).await?;
     let (is_there, name) = (snapshot.is_some(), record.name.clone());
-    let (bands, now) = (bands(&status, state.as_ref()), room.clock.now());
+    let now = room.clock.now();
+    let interruptions = interruptions(&status, state.as_ref(), now);
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
-        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, bands));
+        let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
         let life = life.map(|life| life::figure(&name, &life, now)).unwrap_or_default();
         (quiet, oldest, discarded::part(&name, snapshot), life, events)
     });
@@ -154,17 +154,14 @@ async fn made(
     Ok(content(of, contested, (&life, &kept), &quiet, &events).into_string())
 }
 
-/// Since when the feed does not go on as usual.
-fn bands(status: &FeedStatus, state: Option<&FeedState>) -> Vec<LifeBand> {
+/// When the feed did not go on as usual, up to now: a poll may have still to see that a hold began or
+/// was decided.
+fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> Interruptions {
+    let mut all = status.polling.interruptions.clone();
     let hold = state.and_then(|state| state.hold.as_ref());
-    let held =
-        hold.map(|hold| LifeBand { since: hold.since, why: format!("held: {}", hold.reason) });
-    let failed = status.polling.polls.iter().take_while(|poll| poll.outcome == PollEnding::Failed);
-    let failing = failed.last().map(|poll| LifeBand {
-        since: poll.at,
-        why: format!("failing, {} in a row", status.polling.failures),
-    });
-    held.into_iter().chain(failing).collect()
+    let since = hold.map_or(now, |hold| hold.since.min(now));
+    all.note(InterruptionKind::Held, status.held.as_deref().filter(|_| hold.is_some()), since);
+    all
 }
 
 fn content(

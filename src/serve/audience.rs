@@ -12,7 +12,7 @@ use super::observe::guard;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
 use super::session::sign_in_address;
-use super::{AppState, Listener, SharedState, address, negotiate};
+use super::{AppState, Listener, SharedState, address, error_page, negotiate};
 use crate::config::ReaderToken;
 use crate::model::{FeedName, FeedRecord};
 use axum::extract::{FromRequestParts, Request, State};
@@ -226,6 +226,7 @@ pub(super) async fn enter(
     let (audience, is_wrong) = find(&room, listener, &mut request);
     let is_feed = request.uri().path().starts_with("/feeds/");
     request.extensions_mut().insert(audience.clone());
+    let is_page = room.challenge && is_feed && error_page::is_wanted(&request);
     let mut response = next.run(request).await;
     let is_unknown = response.status() == StatusCode::NOT_FOUND;
     if is_wrong && is_unknown && !room.readers.hold_back(client).await {
@@ -235,7 +236,8 @@ pub(super) async fn enter(
     let problem = response.extensions().get::<Problem>();
     let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
     if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
-        return guarded(challenged());
+        let response = challenged();
+        return guarded(if is_page { error_page::page(response, "/") } else { response });
     }
     close(response.headers_mut(), &audience);
     response

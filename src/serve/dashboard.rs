@@ -16,11 +16,11 @@ use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::client::Client;
 use super::html;
-use super::probes::ticks_ahead;
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session};
 use crate::model::{Event, FeedName, FeedStanding};
+use crate::status::TicksAhead;
 use crate::store::StoreStop;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -84,11 +84,9 @@ pub(super) async fn page(
         async move { made(&room, &audience, &query).await.map(Arc::new).map_err(Arc::new) }
     };
     let page = room.overview.pages.get(&(audience.key(), query.clone()), ask, make).await?;
-    let ahead = ticks_ahead(&room, &audience).await?;
     let content = html! {
         (session::notice(&room, &method, &headers))
         @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
-        @if !ahead.is_empty() { p.bad { (ahead) "." } }
         (PreEscaped(page.as_str()))
     };
     Ok(html::page("Overview", &content))
@@ -167,5 +165,11 @@ async fn made(
         rows,
         now,
     };
-    Ok(table::content(&page, room.operator.ready()).into_string())
+    let mut ahead = TicksAhead::default();
+    feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
+    let content = html! {
+        @if !ahead.is_empty() { p.bad { (ahead) "." } }
+        (table::content(&page, room.operator.ready()))
+    };
+    Ok(content.into_string())
 }

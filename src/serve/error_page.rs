@@ -13,15 +13,22 @@ use maud::{Markup, html};
 /// Answers, and shows a problem as a page to a client that would rather have HTML than anything else.
 /// Administration answers programs alone.
 pub(super) async fn show(request: Request, next: Next) -> Response {
-    let is_page = prefers_html(request.headers()) && !request.uri().path().starts_with(super::API);
+    let is_page = is_wanted(&request);
     let to = request.uri().path_and_query().filter(|_| request.method() == Method::GET);
     let to = to.map_or("/", |path| path.as_str()).to_owned();
     let response = next.run(request).await;
-    if !is_page {
-        return response;
-    }
+    if is_page { page(response, &to) } else { response }
+}
+
+/// Whether who asks would rather have a page than a problem document.
+pub(super) fn is_wanted(request: &Request) -> bool {
+    prefers_html(request.headers()) && !request.uri().path().starts_with(super::API)
+}
+
+/// The answer, as a page where it is a problem. `to`: where signing in leads back to.
+pub(super) fn page(response: Response, to: &str) -> Response {
     let Some(problem) = response.extensions().get::<Problem>() else { return response };
-    let (title, content) = (title(problem.status()), content(problem, &to));
+    let (title, content) = (title(problem.status()), content(problem, to));
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     let html = HeaderValue::from_static(html::MEDIA_TYPE);

@@ -8,6 +8,10 @@ pub(super) const SOURCES_SHOWN: usize = 8;
 
 /// Where the items come from, what came of the last poll and why, and what is still open.
 pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
+    if status.standing == FeedStanding::Gone {
+        return "it was deleted: its addresses answer that it is gone, and it is not polled"
+            .to_owned();
+    }
     let mut parts = Vec::new();
     parts.extend(made(&status.options.sharing, !status.url.is_empty()));
     match status.polling.polls.front() {

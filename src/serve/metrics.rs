@@ -15,6 +15,7 @@ use crate::load::Load;
 use crate::model::FeedStanding;
 use crate::status::{PollTotals, TicksAhead};
 use crate::store::StoreCondition;
+use crate::traces::Traces;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -90,6 +91,7 @@ struct Meters {
     cache_limits: Family<CacheLabel, Gauge>,
     load: Gauge,
     deferred: Family<DeferredLabel, Counter>,
+    spans: Family<OutcomeLabel, Counter>,
     process: ProcessMeter,
 }
 
@@ -213,6 +215,7 @@ impl Metrics {
             m.load,
         );
         registry.register("deferred", "How often work of a kind was left for later", m.deferred);
+        registry.register("trace_spans", "Spans for the collector of traces", m.spans);
         Self { meters, registry: Arc::new(all), caches: Arc::default() }
     }
 
@@ -357,6 +360,15 @@ impl Metrics {
         self.meters.load.set(i64::from(load.level()));
         for (what, number) in load.deferred() {
             let counter = self.meters.deferred.get_or_create(&DeferredLabel { what: what.name() });
+            counter.inner().store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over how many spans reached the collector.
+    pub(super) fn traces(&self, traces: &Traces) {
+        let (sent, lost) = traces.totals();
+        for (outcome, number) in [("sent", sent), ("lost", lost)] {
+            let counter = self.meters.spans.get_or_create(&OutcomeLabel { outcome });
             counter.inner().store(number, Ordering::Relaxed);
         }
     }

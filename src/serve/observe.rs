@@ -4,6 +4,7 @@
 use super::problem::{Problem, RETRY_SOON};
 use super::{SharedState, callback};
 use crate::model::mask_token;
+use crate::traces::TraceSpan;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -41,6 +42,7 @@ pub(super) async fn answer(
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let agent = agent.map(cut);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let mut span = room.traces.begin_request();
     let mut response = next.run(request).await;
     guard(response.headers_mut());
     let status = response.status().as_u16();
@@ -49,6 +51,8 @@ pub(super) async fn answer(
     let route = route.as_deref().unwrap_or("none");
     // The last step of a callback is a secret.
     let path = if route == callback::ROUTE { route.to_owned() } else { path };
+    describe(&mut span, method.as_str(), route, status);
+    drop(span);
     room.metrics.answered(&method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if status >= 500 || route.starts_with("/api/") {
@@ -57,6 +61,17 @@ pub(super) async fn answer(
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }
     response
+}
+
+/// Says what a request was: by its route, for a path may have a token in it.
+pub(super) fn describe(span: &mut TraceSpan, method: &str, route: &str, status: u16) {
+    span.rename(|| format!("{method} {route}"));
+    span.set("http.request.method", || method.to_owned());
+    span.set("http.route", || route.to_owned());
+    span.set("http.response.status_code", || status);
+    if status >= 500 {
+        span.fail();
+    }
 }
 
 /// Whether every answer has a line in the log.

@@ -1,15 +1,13 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
-use super::audience::Audience;
 use super::conditional::unkept;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
-use crate::model::{FeedRecord, FeedStanding};
+use crate::model::FeedStanding;
 use crate::serve::operator::OperatorError;
 use crate::status::TicksAhead;
-use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -53,6 +51,7 @@ pub(super) async fn metrics(
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
     room.metrics.load(&room.load);
+    room.metrics.traces(&room.traces);
     room.metrics.measure().await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.totals());
@@ -72,19 +71,6 @@ pub(super) async fn metrics(
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
         }
     }
-}
-
-/// The feeds of an audience whose ticks are ahead of the clock.
-pub(super) async fn ticks_ahead(
-    room: &AppState,
-    audience: &Audience,
-) -> Result<TicksAhead, StoreError> {
-    let (now, mut ahead) = (room.clock.now(), TicksAhead::default());
-    for FeedRecord { name, .. } in room.directory.listing().await?.seen_by(audience).map(|r| &**r) {
-        let state = room.store.state(name).await?;
-        ahead.note(name, state.and_then(|state| state.tick), now);
-    }
-    Ok(ahead)
 }
 
 /// Counts feeds by how they and their polling stand, and items in conflict.

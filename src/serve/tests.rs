@@ -129,6 +129,7 @@ impl Site {
             load: Arc::default(),
             settings,
             folder: None,
+            traces: Default::default(),
         };
         Self::shown((store, operator, clock, closing), parts, spell)
     }
@@ -146,6 +147,7 @@ impl Site {
             load: Arc::default(),
             settings: settings(),
             folder: None,
+            traces: Default::default(),
         };
         let long: Renderer = |page, rest, out| {
             spell(page, rest, out)?;

@@ -2,7 +2,7 @@
 
 use super::hub::HubReport;
 use crate::fetch::FetchBlame;
-use crate::model::{Backfill, EventKind, Tick, Time};
+use crate::model::{Backfill, EventKind, Interruptions, Tick, Time};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
@@ -307,6 +307,9 @@ pub struct PollStatus {
     pub moved_to: Option<String>,
     /// Where items may have been missed.
     pub gaps: PollGaps,
+    /// When it did not go on as usual.
+    #[serde(skip)]
+    pub interruptions: Interruptions,
     /// Why a document is held back, if one is.
     #[serde(skip)]
     pub held: Option<String>,

@@ -13,6 +13,7 @@ mod kept;
 mod limits;
 pub(in crate::store) mod make;
 mod model;
+mod on_postgres;
 mod past;
 mod retention;
 mod subscriptions;
@@ -126,7 +127,7 @@ impl<K: OfKind> Bench for OnDisk<K> {
     }
 }
 
-/// Runs each named case on every store.
+/// Runs each named case on every store; on PostgreSQL where there is one.
 macro_rules! on_every_store {
     ($($case:ident)+) => {
         mod memory {
@@ -155,6 +156,17 @@ macro_rules! on_every_store {
                     super::$case(<crate::store::conformance::OnDisk<
                         crate::store::conformance::Fjall,
                     > as crate::store::conformance::Bench>::new()).await;
+                }
+            )+
+        }
+        mod on_postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    if crate::store::postgres::is_tested() {
+                        super::$case(<crate::store::conformance::on_postgres::OnPostgres as
+                            crate::store::conformance::Bench>::new()).await;
+                    }
                 }
             )+
         }

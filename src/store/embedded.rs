@@ -9,6 +9,7 @@
 //! On disk the committer has a thread of its own, and reads run on blocking threads, a bounded number at
 //! a time. In memory nothing blocks, and all is done where it is asked for.
 
+mod ahead;
 mod archives;
 mod chain;
 mod committer;

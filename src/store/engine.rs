@@ -1,8 +1,8 @@
 //! What the store needs of a database: entries in classes, each with a key and a value, in the order of
 //! their keys; changed all or nothing, made durable by a barrier.
 //!
-//! sled and fjall are such databases ([`super::sled`], [`super::fjall`]), an ordered map in memory the third. What
-//! an entry means is the store's own ([`super::embedded`]), and written once for all.
+//! sled and fjall are such databases ([`super::sled`], [`super::fjall`]), PostgreSQL ([`super::postgres`]) and an
+//! ordered map in memory are others. What an entry means is the store's own ([`super::embedded`]), and written once for all.
 
 mod memory;
 
@@ -10,7 +10,7 @@ pub(super) use self::memory::MemoryEngine;
 
 use super::StoreError;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 macro_rules! classes {
@@ -188,6 +188,20 @@ pub(super) trait Engine: Send + Sync + 'static {
 
     /// A value.
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
+
+    /// Whether it is so far away that many values are better read at once.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// Many values at once, `None` for those that there are not. Some may be left out, and one that is not far
+    /// away answers none.
+    fn get_many(
+        &self,
+        _wanted: BTreeSet<RecordKey>,
+    ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Whether there is a value.
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError>;

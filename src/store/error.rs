@@ -12,9 +12,19 @@ pub enum StoreError {
         /// The folder.
         path: String,
     },
+    /// Another gateway has the database.
+    #[error(
+        "{path} is in use by another gateway ({owner}); stop that one, or give this one a database of its own"
+    )]
+    Leased {
+        /// The database.
+        path: String,
+        /// The gateway that has it, as it calls itself.
+        owner: String,
+    },
     /// What is stored cannot be read.
     #[error(
-        "the store in {path} is damaged: {what}; nothing was changed: restore the folder from a copy, or move it away and start anew"
+        "the store in {path} is damaged: {what}; nothing was changed: restore it from a copy, or move it away and start anew"
     )]
     Damaged {
         /// The folder.
@@ -111,6 +121,14 @@ pub enum StoreError {
     Unfit {
         /// What is wrong.
         what: String,
+    },
+    /// Another store's state was taken in, and not to its end.
+    #[error(
+        "an import into {path} broke off, so it has a part of what was to be imported: give it an empty place (of a database, drop the tables whose names begin with tidegate_), and import again"
+    )]
+    PartlyImported {
+        /// The folder, or what stands for it.
+        path: String,
     },
     /// It stopped after a failure, and is opened again.
     #[error("{0}")]

@@ -205,6 +205,7 @@ fn poll(number: u64, revision: u64) -> PollState {
         schedule: None,
         gone: 0,
         pause: None,
+        interruptions: Interruptions::default(),
         overlap: Overlap::default(),
     }
 }

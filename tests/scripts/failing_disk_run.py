@@ -334,4 +334,5 @@ def main():
             sys.exit(f"FAILED: {fault}")
 
 
-main()
+if __name__ == "__main__":
+    main()

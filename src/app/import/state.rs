@@ -1,8 +1,9 @@
 //! The whole state of a gateway from a file: proved whole first, written to a fresh folder, and
-//! given its name only then.
+//! given its name only then. A database is filled in its place, and not opened before it has all.
 
-use super::{ImportedState, LeftOutCredentials, on_disk, unreadable};
+use super::{ImportedState, LeftOutCredentials, lasting, unreadable};
 use crate::app::AppError;
+use crate::app::disk::LastingStore;
 use crate::app::export::sync_folder;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -10,7 +11,7 @@ use crate::model::Time;
 use crate::store::portable::{
     Copying, ExportHead, ExportReader, ExportRecord, ExportTotals, PortableError,
 };
-use crate::store::{DiskRequest, EmbeddedStore, FreeSpace, Store, StoreError};
+use crate::store::{DiskRequest, FreeSpace, Store, StoreError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,11 +31,12 @@ pub(super) async fn bring_in(
     config: &Config,
     clock: Arc<dyn Clock>,
 ) -> Result<ImportedState, AppError> {
-    let request = on_disk(config)?;
-    let target = request.path.clone();
+    let request = lasting(config)?;
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
-    free(&target)?;
+    if let LastingStore::Disk(request) = &request {
+        free(&request.path)?;
+    }
     let (head, known) = proved(file.to_owned()).await?.map_err(|error| wrong(&error))?;
     let endpoint = &head.endpoint;
     if let Some(wanted) = config.publish.endpoint.as_ref().filter(|wanted| *wanted != endpoint) {
@@ -43,20 +45,39 @@ pub(super) async fn bring_in(
         );
         return Err(wrong(&said));
     }
+    let (totals, left_out) = match request {
+        LastingStore::Disk(request) => {
+            fill_folder(file, config, request, (head, known), clock).await?
+        }
+        request @ LastingStore::Postgres(_) => {
+            fill(file.to_owned(), request, head, (known, None), clock).await?
+        }
+    };
+    let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
+    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
+}
+
+/// Fills a fresh folder, and gives it its name.
+async fn fill_folder(
+    file: &Path,
+    config: &Config,
+    request: DiskRequest,
+    (head, known): (ExportHead, Time),
+    clock: Arc<dyn Clock>,
+) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
+    let target = request.path.clone();
     let fresh = beside(&target);
     std::fs::create_dir_all(&fresh)
         .map_err(|error| AppError::run(format!("{} cannot be made", fresh.display()), error))?;
-    let space = FreeSpace::of_folder(fresh.clone(), config.store.min_free);
-    let fresh_request = DiskRequest { path: fresh.clone(), ..request };
-    let filled = fill(file.to_owned(), fresh_request, head, (known, Arc::new(space)), clock).await;
+    let space = Arc::new(FreeSpace::of_folder(fresh.clone(), config.store.min_free));
+    let request = LastingStore::Disk(DiskRequest { path: fresh.clone(), ..request });
+    let filled = fill(file.to_owned(), request, head, (known, Some(space)), clock).await;
     let filled = match filled {
         Ok(filled) => put_in_place(&fresh, &target).map(|()| filled),
         Err(error) => Err(error),
     };
     // What was written there is of no use to anybody.
-    let (totals, left_out) = filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))?;
-    let bytes = std::fs::metadata(file).map(|data| data.len()).unwrap_or_default();
-    Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
+    filled.inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))
 }
 
 /// Refuses a folder that has anything in it but a token.
@@ -100,9 +121,9 @@ async fn proved(file: PathBuf) -> Result<Result<(ExportHead, Time), PortableErro
 
 async fn fill(
     file: PathBuf,
-    request: DiskRequest,
+    request: LastingStore,
     head: ExportHead,
-    (known, space): (Time, Arc<FreeSpace>),
+    (known, space): (Time, Option<Arc<FreeSpace>>),
     clock: Arc<dyn Clock>,
 ) -> Result<(ExportTotals, LeftOutCredentials), AppError> {
     let failed = "the state could not be stored";
@@ -110,9 +131,11 @@ async fn fill(
     let is_move = head.is_move;
     let opened = tokio::task::spawn_blocking(move || {
         let ExportHead { endpoint, sup_ids, .. } = head;
-        let request = DiskRequest { endpoint: Some(endpoint), sup_ids: Some(sup_ids), ..request };
-        let store = EmbeddedStore::open_on_disk(request, clock)?;
-        Ok::<_, StoreError>(store.with_space(space))
+        let store = request.in_place_of(endpoint, sup_ids).open(clock)?;
+        Ok::<_, StoreError>(match space {
+            Some(space) => store.with_space(space),
+            None => store,
+        })
     });
     let opened = opened.await.map_err(|error| AppError::run(failed, error))?;
     let store = opened.map_err(|error| AppError::run(failed, error))?;

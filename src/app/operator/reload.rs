@@ -107,7 +107,7 @@ impl AdminService {
 /// A configuration but for its feeds, of which there may be many, and which the store has.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, hosts, .. } = config;
+    let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
     Config {
         server: server.clone(),
         store: store.clone(),
@@ -115,6 +115,7 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         publish: publish.clone(),
         sup: sup.clone(),
         websub: websub.clone(),
+        traces: traces.clone(),
         hosts: hosts.clone(),
         feeds: Vec::new(),
         aggregates: Vec::new(),
@@ -144,6 +145,7 @@ mod tests {
         ("store", "path", "\"elsewhere\""),
         ("store", "min_free", "\"1MiB\""),
         ("store", "max_size", "\"1GiB\""),
+        ("store", "url", "\"postgresql://elsewhere/feeds\""),
         ("polling", "min_interval", "\"7m\""),
         ("polling", "max_interval", "\"25h\""),
         ("polling", "allow_private", "true"),
@@ -179,6 +181,12 @@ mod tests {
         ("websub", "subscriptions_per_host", "7"),
         ("websub", "subscribe", "false"),
         ("websub", "http_secrets", "true"),
+        ("traces", "endpoint", "\"http://collector.example:4318\""),
+        ("traces", "headers", "{ X-Org = \"a\" }"),
+        ("traces", "service", "\"news\""),
+        ("traces", "polls", "7"),
+        ("traces", "requests", "7"),
+        ("traces", "deliveries", "7"),
     ];
 
     const URL: &str = "https://feeds.example.org";

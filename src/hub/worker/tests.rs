@@ -89,9 +89,15 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let seen = Seen::default();
         let call = reader(&seen, answers_strangers);
         let calling = Calling { call, allow_private: AllowPrivate::No };
-        let hub = Hub::open(HubConfig { store, clock, settings: HubSettings::default(), calling })
-            .await
-            .unwrap();
+        let hub = Hub::open(HubConfig {
+            store,
+            clock,
+            settings: HubSettings::default(),
+            calling,
+            traces: crate::traces::Traces::default(),
+        })
+        .await
+        .unwrap();
         let cancel = CancellationToken::new();
         let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
         asks(&hub, KNOWN).await;

@@ -81,7 +81,7 @@ fn rest(poll: &PollState) -> u64 {
     let size = |failures: u32| failures.checked_ilog2();
     let rows = (size(poll.failures), size(poll.gone));
     let texts = (&poll.moved_to, &poll.last_error);
-    fingerprint(&(texts, poll.not_before, rows, &poll.pause, poll.overlap))
+    fingerprint(&(texts, poll.not_before, rows, &poll.pause, poll.overlap, &poll.interruptions))
 }
 
 fn fingerprint(value: &impl Hash) -> u64 {

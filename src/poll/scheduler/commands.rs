@@ -1,11 +1,11 @@
 //! What the polling task is told while it runs.
 
-use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, ScheduledFeed};
+use super::departure::Departure;
+use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler};
 use crate::fetch::{FetchBlame, Services};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::poll::PollSettings;
 use crate::poll::error::PollError;
-use crate::poll::memory::Memory;
 use crate::poll::poller::PollCommand;
 use crate::poll::polling::PollContext;
 use crate::poll::reason::PlannedPoll;
@@ -22,7 +22,7 @@ impl PollScheduler {
         match command {
             PollCommand::Put(record, reply) => self.put(record, reply),
             PollCommand::Share(records) => self.share(records),
-            PollCommand::Remove(name, reply) => self.remove(&name, reply),
+            PollCommand::Remove(name, reply) => self.depart(&name, Departure::Removed, reply),
             PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
             PollCommand::Walk(name, order, reply) => {
                 // Who asked may have gone away.
@@ -42,7 +42,11 @@ impl PollScheduler {
     fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
         let name = record.name.clone();
         if record.standing != FeedStanding::Active || !record.has_upstream() {
-            return self.remove(&name, reply);
+            let departure = match record.standing {
+                FeedStanding::Gone => Departure::Removed,
+                FeedStanding::Active | FeedStanding::Paused => Departure::Paused,
+            };
+            return self.depart(&name, departure, reply);
         }
         let now = self.clock.now();
         if self.bench.attempts.lift(&name) {
@@ -50,7 +54,7 @@ impl PollScheduler {
         }
         match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() => {
-                feed.leaving = false;
+                feed.leaving = None;
                 let moved = feed.record.url != record.url;
                 if feed.record.access != record.access {
                     // It may be answered as if somebody else had asked.
@@ -84,7 +88,7 @@ impl PollScheduler {
             _ => {
                 self.unschedule(&name);
                 self.unsaved.remove(&name);
-                let memory = Memory::new(&record, now);
+                let memory = self.recall(&record, now);
                 self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
             }
         }
@@ -104,25 +108,11 @@ impl PollScheduler {
         }
     }
 
-    fn remove(&mut self, name: &FeedName, reply: oneshot::Sender<()>) {
-        match self.feeds.get_mut(name).map(Box::as_mut) {
-            Some(ScheduledFeed { running: Some(running), leaving, left, .. }) => {
-                running.cancel.cancel();
-                *leaving = true;
-                left.push(reply);
-            }
-            _ => {
-                self.drop_feed(name);
-                let _ = reply.send(());
-            }
-        }
-    }
-
     fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
         let room = self.asked_for < MAX_ASKED_FOR;
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
-            Some(feed) if feed.leaving => PollError::Unknown,
+            Some(feed) if feed.leaving.is_some() => PollError::Unknown,
             Some(feed) if feed.running.is_some() && feed.waiting.len() < MAX_WAITING => {
                 feed.waiting.push(reply);
                 self.bench.attempts.lift(name);

@@ -80,6 +80,13 @@ impl PollScheduler {
             }
             self.board.change(&name, |status| status.gaps = PollGaps { count, last });
         }
+        let is_paused = |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Paused;
+        for record in records.values().filter(is_paused) {
+            let state = states.remove(&record.name).filter(|state| state.url == record.url);
+            if let Some(state) = state {
+                self.keep_paused(state);
+            }
+        }
         Ok(())
     }
 

@@ -5,13 +5,13 @@ use super::errands::FinishedErrand;
 use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
 use crate::fetch::{FetchBlame, Retry};
-use crate::model::{FeedName, FeedRecord, HostPause, Overlap, Time};
+use crate::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Overlap, Time};
 use crate::poll::board::BoardEntry;
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::politeness::{Errand, PoliteHost};
-use crate::poll::polling::{PollResult, round};
+use crate::poll::polling::{PollResult, begin_span, end_span, round};
 use crate::poll::probe;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
@@ -43,7 +43,9 @@ impl PollScheduler {
         let token = cancel.clone();
         // In a box, since what is spawned is moved several times over.
         let task = self.running.spawn(Box::pin(async move {
+            let (span, bench) = begin_span(&bench);
             let result = round(&bench, &record, &mut memory, asked_for, &token).await;
+            end_span(span, &record, &result);
             let mut plan = None;
             if room > 0 && result.as_ref().is_ok_and(PollResult::has_missing) {
                 plan = Box::pin(probe::plan(&bench, &record, room)).await;
@@ -101,6 +103,9 @@ impl PollScheduler {
         let next = match &result {
             Ok(found) => {
                 memory.succeeded();
+                let interruptions = &mut memory.poll.interruptions;
+                interruptions.note(InterruptionKind::Failed, None, now);
+                interruptions.note(InterruptionKind::Held, found.held.as_deref(), now);
                 let after = match heard {
                     Some(by) => LastResult::Announced(by, found.look_again),
                     None => LastResult::Read(found.look_again),
@@ -119,6 +124,10 @@ impl PollScheduler {
                     memory.gone(&words, !running.in_turn);
                 } else {
                     memory.failed(&words);
+                }
+                if error.blame() != FetchBlame::Gateway {
+                    let kind = InterruptionKind::Failed;
+                    memory.poll.interruptions.note(kind, Some(&words), running.at);
                 }
                 let failures = memory.poll.failures;
                 let after = match error.retry() {
@@ -171,6 +180,7 @@ impl PollScheduler {
         });
         let (same, failures) = (memory.agreed(), memory.poll.failures);
         let moved_to = memory.poll.moved_to.clone();
+        let interruptions = memory.poll.interruptions.clone();
         let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
         let document = document.map(|read| ParsedNote {
@@ -196,6 +206,7 @@ impl PollScheduler {
             status.failures = failures;
             status.moved_to = moved_to;
             status.gaps = PollGaps { count, last };
+            status.interruptions = interruptions;
             status.same = same;
             if let Ok(found) = &result {
                 status.held.clone_from(&found.held);
@@ -226,8 +237,8 @@ impl PollScheduler {
         let waiting = std::mem::take(&mut feed.waiting);
         let successor = feed.successor.take();
         let is_asked_otherwise = std::mem::take(&mut feed.asked_otherwise);
-        if std::mem::take(&mut feed.leaving) {
-            self.drop_feed(name);
+        if let Some(departure) = feed.leaving.take() {
+            self.drop_feed(name, departure);
         } else if let Some(record) = successor {
             self.unschedule(name);
             self.unsaved.remove(name);

@@ -43,7 +43,7 @@ impl PollScheduler {
         order: WalkOrder,
     ) -> Result<(), PollError> {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name).filter(|feed| !feed.leaving) else {
+        let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.leaving.is_none()) else {
             return Err(PollError::Unknown);
         };
         match order {

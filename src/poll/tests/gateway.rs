@@ -169,6 +169,7 @@ impl Gateway {
             load: Arc::default(),
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
             cancel: cancel.clone(),
+            traces: Default::default(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();
         let (store, publisher) = (Arc::clone(store), Arc::clone(publisher));

@@ -130,6 +130,7 @@ impl Stage {
             load: Arc::default(),
             judge: Arc::new(ParseAndRecord::default()),
             cancel: cancel.clone(),
+            traces: Default::default(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();
         let stage = Self { store, whole, fails, clock, poller, cancel, task };

@@ -96,7 +96,7 @@ impl FeedFilter {
             _ if !is_served => false,
             Self::All => true,
             Self::Problems => feed.has_problem(),
-            Self::Failing => feed.is_failing(),
+            Self::Failing => feed.is_failing,
             Self::Held => feed.held.is_some(),
             Self::Conflicts => feed.contested > 0,
             Self::Gaps => feed.gap.is_some(),
@@ -154,6 +154,8 @@ pub(super) struct OverviewFeed {
     pub(super) also: Vec<String>,
     pub(super) last_poll: Option<Time>,
     pub(super) next_poll: Option<Time>,
+    /// Whether its polls fail, and how many did in a row.
+    pub(super) is_failing: bool,
     pub(super) failures: u32,
     pub(super) error: Option<String>,
     /// Why a document is held back, if one is.
@@ -169,7 +171,7 @@ pub(super) struct OverviewFeed {
     /// What an aggregate could not gather, in words.
     pub(super) ungathered: Option<String>,
     /// When its last versions were taken in.
-    pub(super) changed: Option<Time>,
+    pub(super) changed: Option<Tick>,
     /// When something that is pending is decided.
     pub(super) decides: Option<Time>,
     pub(super) current: u32,
@@ -186,6 +188,7 @@ impl OverviewFeed {
         contested: u32,
         now: Time,
     ) -> Self {
+        let is_failing = summary.is_failing(record);
         let FeedSummary { last_poll, next_poll, failures, error, gaps, .. } = summary;
         let FeedSummary { moved_to, is_hub_distrusted, gathered, .. } = summary;
         let hold = state.and_then(|state| state.hold.as_ref());
@@ -205,6 +208,7 @@ impl OverviewFeed {
             also: Vec::new(),
             last_poll,
             next_poll,
+            is_failing,
             failures,
             error,
             held: hold.map(|hold| hold.reason.clone()),
@@ -213,7 +217,7 @@ impl OverviewFeed {
             moved_to: moved_to.map(|address| shown(&address, secret)),
             is_hub_distrusted,
             ungathered: gathered.and_then(|note| ungathered(&note, sources)),
-            changed: state.and_then(|state| state.tick).map(Tick::time),
+            changed: state.and_then(|state| state.tick),
             decides: state.and_then(|state| state.next_decision_at),
             current: state.map_or(0, |state| state.current),
             living: state.map_or(0, |state| state.living),
@@ -221,14 +225,9 @@ impl OverviewFeed {
         }
     }
 
-    /// Whether its polls fail.
-    pub(super) fn is_failing(&self) -> bool {
-        self.standing == FeedStanding::Active && self.failures > 0
-    }
-
     /// Whether somebody should look at it.
     pub(super) fn has_problem(&self) -> bool {
-        self.is_failing()
+        self.is_failing
             || self.held.is_some()
             || self.contested > 0
             || self.gap.is_some()
@@ -308,13 +307,13 @@ impl ListTotals {
                 continue;
             }
             totals.feeds += 1;
-            totals.failing += usize::from(feed.is_failing());
+            totals.failing += usize::from(feed.is_failing);
             totals.held += usize::from(feed.held.is_some());
             totals.contested += usize::from(feed.contested > 0);
             totals.gaps += usize::from(feed.gap.is_some());
             totals.problems += usize::from(feed.has_problem());
             totals.paused += usize::from(feed.standing == FeedStanding::Paused);
-            totals.changed_today += usize::from(feed.changed.is_some_and(is_today));
+            totals.changed_today += usize::from(feed.changed.map(Tick::time).is_some_and(is_today));
             totals.current += u64::from(feed.current);
             totals.living += u64::from(feed.living);
             totals.tombstones += u64::from(feed.tombstones);
@@ -367,13 +366,12 @@ mod tests {
     fn feeds() -> Vec<OverviewFeed> {
         let mut feeds: Vec<_> =
             ["failing", "held", "conflict", "gap", "fine", "gone"].map(feed).to_vec();
-        (feeds[0].failures, feeds[1].held) = (2, Some("empty".to_owned()));
+        (feeds[0].is_failing, feeds[1].held) = (true, Some("empty".to_owned()));
         (feeds[2].contested, feeds[3].gap) = (1, Some(Time::from_unix(7)));
-        feeds[4].changed = Some(Time::from_unix(100));
+        feeds[4].changed = Some(Tick::at(Time::from_unix(100)));
         feeds[5].standing = FeedStanding::Gone;
-        // A paused feed does not fail.
         let mut paused = feed("paused");
-        (paused.standing, paused.failures) = (FeedStanding::Paused, 3);
+        paused.standing = FeedStanding::Paused;
         feeds.push(paused);
         feeds
     }

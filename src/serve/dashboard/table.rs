@@ -119,7 +119,7 @@ pub(super) fn worst(feeds: &[OverviewFeed]) -> Vec<&OverviewFeed> {
 fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
     let about = |anchor: &str| format!("/feeds/{}/about{anchor}", feed.name);
     html! {
-        @if feed.is_failing() {
+        @if feed.is_failing {
             span.pill.bad { "failing" } span.quiet {
                 " " (feed.failures) " in a row"
                 @if let Some(error) = &feed.error { ": " (text(error)) }
@@ -248,7 +248,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
         }
         td data-label="Changes, 30 days" { (sparkline(&row.events, EVENTS_READ, now)) }
         td data-label="Last change" {
-            @match feed.changed { Some(at) => (ago(at, now)), None => span.quiet { "none yet" } }
+            @match feed.changed { Some(tick) => (ago(tick.time(), now)), None => span.quiet { "none yet" } }
         }
         td data-label="Polled" {
             @match (feed.last_poll, feed.next_poll) {

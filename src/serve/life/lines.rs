@@ -1,6 +1,8 @@
 //! What the picture of a feed's life shows: items with the times at which something happened to them.
 
-use crate::model::{Event, EventKind, ItemStatus, LedgerEntry, Snapshot, SyncId, Time};
+use crate::model::{
+    Event, EventKind, Interruptions, ItemStatus, LedgerEntry, Snapshot, SyncId, Time,
+};
 use std::collections::HashMap;
 
 /// The most items that a picture shows, the newest ones.
@@ -92,15 +94,6 @@ fn edits(known: &LedgerEntry) -> Vec<LineEdit> {
     edits
 }
 
-/// A time in which the feed did not go on as usual.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::serve) struct LifeBand {
-    /// Since when; it lasts.
-    pub(in crate::serve) since: Time,
-    /// Why, in words.
-    pub(in crate::serve) why: String,
-}
-
 /// What the picture shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::serve) struct FeedLife {
@@ -108,7 +101,8 @@ pub(in crate::serve) struct FeedLife {
     pub(super) lines: Vec<LifeLine>,
     /// How many items the ledger has.
     pub(super) items: usize,
-    pub(super) bands: Vec<LifeBand>,
+    /// When the feed did not go on as usual, in the order in which that began.
+    pub(super) interruptions: Interruptions,
 }
 
 impl FeedLife {
@@ -116,7 +110,7 @@ impl FeedLife {
     pub(in crate::serve) fn new(
         snapshot: &Snapshot,
         events: &[Event],
-        bands: Vec<LifeBand>,
+        interruptions: Interruptions,
     ) -> Self {
         let mut renames: HashMap<&SyncId, Vec<Time>> = HashMap::new();
         for event in events.iter().filter(|event| event.kind == EventKind::Rekeyed) {
@@ -128,7 +122,7 @@ impl FeedLife {
             LifeLine::new(known, renames.remove(&known.id).unwrap_or_default())
         };
         let lines = known.into_iter().take(LINES_SHOWN).map(line).collect();
-        Self { lines, items, bands }
+        Self { lines, items, interruptions }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
-use super::lines::{FeedLife, LifeBand, LifeLine, LineEnd};
-use crate::model::{FeedName, Time, counted};
+use super::bands::{self, bands};
+use super::lines::{FeedLife, LifeLine, LineEnd};
+use crate::model::{FeedName, InterruptionKind, Time, counted};
 use crate::serve::address::item_page;
 use crate::serve::html::text;
 use maud::{Markup, html};
@@ -20,7 +21,7 @@ const TITLED: usize = 60;
 const LINES_HEIGHT: f64 = 720.0;
 /// The height of the axis of time.
 const AXIS: f64 = 24.0;
-/// The least length of a line and of a band: what was seen once is one, too.
+/// The least length of a line: what was seen once is one, too.
 const LEAST_LENGTH: f64 = 2.0;
 /// How far a line fades behind its end.
 const FADE: f64 = 26.0;
@@ -67,6 +68,11 @@ impl Scale {
         let part = at.since(self.from).as_secs_f64() / all;
         let right = WIDTH - FADE;
         self.left + part.clamp(0.0, 1.0) * (right - self.left)
+    }
+
+    /// Where a band begins or ends: what lasts goes to the right end.
+    fn band_x(&self, at: Option<Time>) -> f64 {
+        at.map_or(WIDTH, |at| self.x(at))
     }
 
     /// Where a line begins and ends.
@@ -120,9 +126,33 @@ pub(in crate::serve) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> M
                     p { (words) "." }
                     p.quiet {
                         span.key.edit { "edit" } " " span.key.rename { "other id" } " "
-                        span.key.missing { "missing" } " " span.key.faded { "scrolled off" } " " span.key.gone { "deleted" }
-                        @if !life.bands.is_empty() { " " span.key.band { "held or failing" } }
+                        span.key.missing { "missing" } " " span.key.faded { "scrolled off" } " "
+                        span.key.gone { "deleted" }
+                        @for (class, kind) in KINDS {
+                            @if life.interruptions.iter().any(|it| it.kind == kind) {
+                                " " span class=(class) { (kind.name()) }
+                            }
+                        }
                     }
+                    (interruptions(life))
+                }
+            }
+        }
+    }
+}
+
+/// The keys of bands.
+const KINDS: [(&str, InterruptionKind); 2] =
+    [("key band held", InterruptionKind::Held), ("key band failed", InterruptionKind::Failed)];
+
+/// What the bands show, as text, newest first.
+fn interruptions(life: &FeedLife) -> Markup {
+    html! {
+        @if !life.interruptions.is_empty() {
+            details {
+                summary { "When it was held or failing" }
+                ul.plain {
+                    @for one in life.interruptions.iter().rev() { li { (text(&bands::in_words(one))) } }
                 }
             }
         }
@@ -154,6 +184,9 @@ fn words(life: &FeedLife) -> String {
     if renames > 0 {
         let _ = write!(words, "; {renames} under another id");
     }
+    if !life.interruptions.is_empty() {
+        let _ = write!(words, "; {}", bands::counts(&life.interruptions));
+    }
     words
 }
 
@@ -162,7 +195,9 @@ fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Mark
     let view = format!("0 0 {} {}", unit(WIDTH), unit(height + AXIS));
     html! {
         svg viewBox=(view) role="group" aria-label={ "The life of " (feed) ": " (words) } {
-            @for band in &life.bands { (self::band(band, scale, height)) }
+            @for band in bands(&life.interruptions, scale.from, |at| scale.band_x(at)) {
+                (band.draw(&unit(height)))
+            }
             @for at in scale.ticks() { (tick(at, scale, height)) }
             @if scale.is_titled() {
                 @for (at, line) in life.lines.iter().enumerate() { (titled(feed, line, at, scale)) }
@@ -170,16 +205,6 @@ fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Mark
                 (all_lines(life, scale))
             }
             (marks(feed, life, scale))
-        }
-    }
-}
-
-fn band(band: &LifeBand, scale: &Scale, height: f64) -> Markup {
-    let from = scale.x(band.since);
-    let width = (WIDTH - from).max(LEAST_LENGTH);
-    html! {
-        rect.band x=(unit(from)) y="0" width=(unit(width)) height=(unit(height)) {
-            title { (text(&band.why)) }
         }
     }
 }
@@ -322,7 +347,7 @@ fn cross(x: f64, y: f64, size: f64) -> String {
 mod tests {
     use super::super::lines::{LINES_SHOWN, LineEdit};
     use super::*;
-    use crate::model::SyncId;
+    use crate::model::{Interruptions, SyncId};
 
     fn name() -> FeedName {
         FeedName::new("news").unwrap()
@@ -338,7 +363,7 @@ mod tests {
     }
 
     fn life(lines: Vec<LifeLine>) -> FeedLife {
-        FeedLife { items: lines.len(), lines, bands: Vec::new() }
+        FeedLife { items: lines.len(), lines, interruptions: Interruptions::default() }
     }
 
     fn drawn(life: &FeedLife) -> String {
@@ -357,7 +382,9 @@ mod tests {
         let missing = line(4, 0, LineEnd::Missing(at(15)));
         let lines = vec![edited, line(2, 0, retired), line(3, 0, deleted), missing];
         let mut life = life(lines);
-        life.bands = vec![LifeBand { since: at(15), why: "held: <too few>".to_owned() }];
+        life.interruptions.note(InterruptionKind::Failed, Some("it answered 503"), at(5));
+        life.interruptions.note(InterruptionKind::Failed, None, at(10));
+        life.interruptions.note(InterruptionKind::Held, Some("<too few>"), at(15));
         let picture = drawn(&life);
         // From the end of the titles, 250, to where lines begin to fade, 974.
         for part in [
@@ -372,8 +399,11 @@ mod tests {
             "<a href=\"/feeds/news/items/x.1\" tabindex=\"-1\" aria-label=\"Post 1: version 4, ",
             "aria-label=\"Post 1: under another id, ",
             "aria-label=\"Post 3: deleted, ",
-            "<rect class=\"band\" x=\"793.0\" y=\"0\" width=\"207.0\" height=\"80.0\"><title>held: &lt;too few&gt;",
-            "4 items, 1 in the feed, 1 missing, 1 scrolled off, 1 deleted; 2 edits; 1 under another id.",
+            "<rect class=\"band failed\" x=\"431.0\" y=\"0\" width=\"181.0\" height=\"80.0\"><title>failing from ",
+            "<rect class=\"band held\" x=\"793.0\" y=\"0\" width=\"207.0\" height=\"80.0\"><title>held since ",
+            "<summary>When it was held or failing</summary>",
+            "<li>held since 2027-01-15T23:00:00Z: &lt;too few&gt;</li>",
+            "4 items, 1 in the feed, 1 missing, 1 scrolled off, 1 deleted; 2 edits; 1 under another id; held 1 time, failing 1 time.",
         ] {
             assert!(picture.contains(part), "{part}: {picture}");
         }

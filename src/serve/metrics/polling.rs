@@ -62,7 +62,7 @@ impl FeedCounts {
         }
         self.polled += 1;
         let Some(summary) = summary else { return };
-        self.failing += usize::from(summary.failures > 0);
+        self.failing += usize::from(summary.is_failing(record));
         self.stale += usize::from(summary.stale_after.is_some_and(|after| now > after));
         if let Some(due) = summary.next_poll.filter(|due| *due < now) {
             self.waiting += 1;

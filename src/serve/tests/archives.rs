@@ -45,6 +45,7 @@ impl Gate {
             load: Arc::default(),
             settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
             folder: folder.map(Path::to_path_buf),
+            traces: Default::default(),
         };
         let room = AppState::new(parts, crate::render::write, CancellationToken::new());
         let router = routes(Arc::clone(&room), Listener::Everybody);

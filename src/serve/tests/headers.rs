@@ -236,6 +236,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         load: Arc::default(),
         settings,
         folder: None,
+        traces: Default::default(),
     };
     let room = AppState::new(parts, spell, CancellationToken::new());
     let answer = routes(room, Listener::Everybody)

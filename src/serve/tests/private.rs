@@ -152,6 +152,9 @@ async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
                 let expected = if challenge { "401" } else { "404" };
                 assert!(unknown.starts_with(expected), "{below}: {unknown}");
                 assert_eq!(unknown.contains("www-authenticate: Basic"), challenge, "{unknown}");
+                let is_browser = headers.contains(&("accept", "text/html"));
+                let is_page = unknown.contains("content-type: text/html");
+                assert_eq!(is_page, is_browser, "{below}: {unknown}");
             }
         }
         problem(site.get(&format!("/events?feed={SECRET}")).await, 404).await;

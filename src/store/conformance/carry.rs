@@ -310,7 +310,7 @@ async fn nobody_need_take_it_all(bench: impl Bench) {
     assert!(matches!(first, Some(ExportRecord::Origin(_))));
 }
 
-fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
+pub(super) fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (bench, model): (B, Model) = follow(steps).await;

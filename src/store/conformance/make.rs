@@ -110,6 +110,7 @@ pub(in crate::store) fn poll_state(name: &str) -> PollState {
         not_before: Some(time(9)),
         backfill: None,
         overlap: Overlap::default(),
+        interruptions: Interruptions::default(),
         subscription: None,
         schedule: Some(Box::new(PollSchedule {
             noted: time(8),

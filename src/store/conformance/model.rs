@@ -420,6 +420,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                     not_before: None,
                     backfill: None,
                     overlap: Overlap::default(),
+                    interruptions: Interruptions::default(),
                     subscription: None,
                     schedule: None,
                     gone: 0,
@@ -472,7 +473,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
     (bench, model)
 }
 
-fn run<B: Bench>(steps: Vec<Step>) {
+pub(super) fn run<B: Bench>(steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     drop(runtime.block_on(follow::<B>(steps)));
 }

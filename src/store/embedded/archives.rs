@@ -244,6 +244,9 @@ pub(super) fn content(
     count: u32,
 ) -> Result<Archive, StoreError> {
     let mut blocks: Vec<SegmentRecord> = Vec::new();
+    let of_archive = (0..count).filter(|_| records.is_far());
+    let all = of_archive.map(|block| (Class::Segments, keys::block(feed, number, block)));
+    let records = &records.ahead(all.collect())?;
     for block in 0..count {
         blocks.push(records.expected(Class::Segments, &keys::block(feed, number, block))?);
     }

@@ -6,7 +6,7 @@ use super::plan::PlannedCommit;
 use super::records::Records;
 use super::request::{CommitRequest, PendingAnswer, Touches};
 use super::shared::StoreShared;
-use super::undo::{Cleaning, Keep, LAST};
+use super::undo::{Cleaning, Keep, LAST, PORTION};
 use super::{StorePlace, keys, open, prune, purge, read, transfer};
 use crate::clock::Clock;
 use crate::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
@@ -304,11 +304,15 @@ impl Committer {
             }
         };
         self.shared.forget_list();
+        // It stands there from the first piece to the last.
+        let mut writes = Writes::new();
+        open::note_importing(&mut writes, !end);
         for piece in pieces {
-            let mut writes = Writes::new();
+            if writes.len() >= PORTION {
+                let done = std::mem::take(&mut writes);
+                self.wrote(self.records.write(done, transfer::IMPORT, Keep::Nothing), group);
+            }
             let came = importer.piece(&self.records, piece, &mut writes)?;
-            let done = self.records.write(writes, transfer::IMPORT, Keep::Nothing);
-            self.wrote(done, group);
             match came {
                 transfer::ImportedRecord::Part => {}
                 transfer::ImportedRecord::Origin(origin) => self.go_on_from(&origin, group)?,
@@ -326,7 +330,9 @@ impl Committer {
         }
         if end {
             importer.end()?;
-        } else {
+        }
+        self.wrote(self.records.write(writes, transfer::IMPORT, Keep::Nothing), group);
+        if !end {
             self.importing = Some(importer);
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use super::plan::Portions;
 use super::records::Records;
-use super::{conflicts, keys, read};
+use super::{ahead, conflicts, keys, read};
 use crate::model::{
     Change, FeedName, FeedState, FoundItems, LedgerEntry, LedgerQuery, SettledItems, Snapshot,
     SyncId, Tick,
@@ -41,7 +41,8 @@ pub(super) fn unsettled(
     };
     let order = read::order(records, feed)?;
     let ids: BTreeSet<&SyncId> = order.iter().chain(&unsettled).collect();
-    let entry = |id: &SyncId| records.expected(Class::Ledger, &keys::item(feed, id));
+    let near = ahead::of_ledger(records, feed, ids.iter().copied())?;
+    let entry = |id: &SyncId| near.expected(Class::Ledger, &keys::item(feed, id));
     let known: Vec<LedgerEntry> = ids.into_iter().map(entry).collect::<Result<_, _>>()?;
     let (mut living, mut tombstones) = (state.living, state.tombstones);
     for known in known.iter().filter(|known| !known.is_hidden()) {
@@ -101,6 +102,7 @@ pub(super) fn find(
             oldest_to = Some(Tick::at(tick.minus(Duration::from_secs(1))));
         }
     }
+    let records = &ahead::of_ledger(records, feed, ids.iter())?;
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
         items.extend(records.record::<LedgerEntry>(Class::Ledger, &keys::item(feed, &id))?);

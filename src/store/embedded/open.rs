@@ -24,6 +24,15 @@ const LIST_WRITES_KEY: &[u8] = b"list_writes";
 /// Where it stands how old the change log is.
 const LOG_AGES_KEY: &[u8] = b"log_ages";
 
+/// What stands there while another store's state is taken in.
+const IMPORTING_KEY: &[u8] = b"importing";
+
+/// Notes that another store's state is being taken in, or that all of it was.
+pub(super) fn note_importing(writes: &mut Writes, is_importing: bool) {
+    let value = is_importing.then(Vec::new);
+    writes.insert((Class::Gateway, IMPORTING_KEY.to_vec()), value);
+}
+
 /// What a store holds in memory from its start.
 pub(in crate::store) struct Opened {
     pub(in crate::store) endpoint: EndpointId,
@@ -55,6 +64,9 @@ pub(in crate::store) struct Found {
 /// Reads what is kept in memory. Writes nothing.
 pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> {
     let identity = identity(records)?;
+    if records.contains(Class::Gateway, IMPORTING_KEY)? {
+        return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
+    }
     let sealed = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
     let (floors, sweeping) = floors(records)?;
     let (committed, list_writes) = (states(records)?, list_writes(records)?);

@@ -2,7 +2,7 @@
 
 use super::records::Records;
 use super::undo::{PORTION, Sink};
-use super::{archives, conflicts, keys, ledger, redact, stubs, supersede};
+use super::{ahead, archives, conflicts, keys, ledger, redact, stubs, supersede};
 use crate::model::{
     Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
 };
@@ -45,6 +45,7 @@ pub(super) fn plan(
 ) -> Result<PlannedCommit, CommitError> {
     let state = before.map(|head| &head.state);
     let feed = change.feed.clone();
+    let records = &ahead::of_change(records, &change)?;
     check::check(&change, state, |id| records.contains(Class::Heads, &keys::item(&feed, id)))?;
     if archives::is_given(records, &change)? {
         let what = "it gives an archive an id that another has".to_owned();

@@ -1,5 +1,6 @@
 //! Answers from the records. Whoever calls holds the gate of what is read.
 
+use super::ahead;
 use super::archives;
 use super::conflicts;
 use super::keys;
@@ -130,18 +131,22 @@ pub(super) fn next_items(
     remaining: RemainingItems,
 ) -> Result<(Vec<Item>, RemainingItems), StoreError> {
     let (mut items, mut bytes, mut read) = (Vec::new(), 0, 0);
-    for id in remaining.ids() {
-        if items.len() >= PORTION_ITEMS || bytes >= PORTION_BYTES {
-            break;
+    let mut all = remaining.ids().chunks(ahead::ITEMS);
+    'full: while let Some(ids) = all.next().filter(|_| bytes < PORTION_BYTES) {
+        let records = &ahead::of_items(records, feed, ids)?;
+        for id in ids {
+            if items.len() >= PORTION_ITEMS || bytes >= PORTION_BYTES {
+                break 'full;
+            }
+            read += 1;
+            let known: LedgerEntry = records.expected(Class::Ledger, &keys::item(feed, id))?;
+            if known.is_discarded() {
+                continue;
+            }
+            let item = with_bytes(records, feed, id, known)?;
+            bytes += item.shared.winner.data.xml.len();
+            items.push(item);
         }
-        read += 1;
-        let known: LedgerEntry = records.expected(Class::Ledger, &keys::item(feed, id))?;
-        if known.is_discarded() {
-            continue;
-        }
-        let item = with_bytes(records, feed, id, known)?;
-        bytes += item.shared.winner.data.xml.len();
-        items.push(item);
     }
     Ok((items, remaining.after(read)))
 }

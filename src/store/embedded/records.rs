@@ -6,12 +6,12 @@ use super::undo::{self, Keep, LAST, WriteMark};
 use crate::model::Time;
 use crate::store::StoreError;
 use crate::store::engine::{
-    self, Class, Engine, KeyOrder, KeyRange, ValueSize, Writes, beginning_with,
+    self, Class, Engine, KeyOrder, KeyRange, RecordKey, ValueSize, Writes, beginning_with,
 };
 use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
@@ -24,18 +24,23 @@ const PORTIONS: (usize, usize) = (8, 512);
 pub(in crate::store) struct Records {
     engine: Arc<dyn Engine>,
     until: u64,
+    /// Values that were read ahead, as they are stored; `None` where there was none.
+    ahead: Option<Arc<ReadAhead>>,
 }
+
+/// Values by class and key.
+type ReadAhead = HashMap<Class, HashMap<Vec<u8>, Option<Bytes>>>;
 
 impl Records {
     /// The records of `engine`, as of the last write.
     pub(in crate::store) fn of(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, until: LAST }
+        Self { engine, until: LAST, ahead: None }
     }
 
     /// The same, with the content of feeds as of the write `until`. Whoever reads it holds a pin, or is
     /// who writes the feed.
     pub(super) fn at(&self, until: u64) -> Self {
-        Self { engine: Arc::clone(&self.engine), until }
+        Self { engine: Arc::clone(&self.engine), until, ahead: None }
     }
 
     /// The database.
@@ -58,9 +63,33 @@ impl Records {
         self.engine.apply(undo::numbered(self, writes, number, keep)?)
     }
 
+    /// Whether the database is so far away that many records are better read at once.
+    pub(super) fn is_far(&self) -> bool {
+        self.engine.is_far()
+    }
+
+    /// The same, with these records read at once. They are as of now; whoever reads them is as of a write that
+    /// is published, or is who writes the feed.
+    pub(super) fn ahead(&self, wanted: BTreeSet<RecordKey>) -> Result<Self, StoreError> {
+        if wanted.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut ahead = self.ahead.clone().map(Arc::unwrap_or_clone).unwrap_or_default();
+        for ((class, key), value) in self.engine.get_many(wanted)? {
+            ahead.entry(class).or_default().insert(key, value);
+        }
+        Ok(Self { ahead: Some(Arc::new(ahead)), ..self.clone() })
+    }
+
+    /// A value as it is stored.
+    pub(super) fn stored_at(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
+        ahead.map_or_else(|| self.engine.get(class, key), |value| Ok(value.clone()))
+    }
+
     /// The bytes of a record.
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match self.engine.get(class, key)? {
+        match self.stored_at(class, key)? {
             Some(stored) if class.is_content() => self.seen(class, key, &stored),
             found => Ok(found),
         }

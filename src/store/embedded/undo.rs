@@ -73,6 +73,9 @@ pub(super) fn numbered(
     keep: Keep,
 ) -> Result<Writes, StoreError> {
     let mut made = Writes::new();
+    let looks = keep == Keep::Before && records.is_far();
+    let touched = writes.keys().filter(|(class, _)| looks && class.is_content());
+    let records = &records.ahead(touched.cloned().collect())?;
     for ((class, key), value) in writes {
         if !class.is_content() {
             made.insert((class, key), value);
@@ -82,7 +85,7 @@ pub(super) fn numbered(
         let mut stored =
             value.map(|value| WriteMark { is_removed: false, ..removed }.before(&value));
         if keep == Keep::Before {
-            let before = records.engine().get(class, &key)?;
+            let before = records.stored_at(class, &key)?;
             if let Some(before) = &before {
                 let undo = keys::undo(class, &key, write);
                 let undo = undo.ok_or_else(|| records.damaged(class, &key, "it is no feed's"))?;

@@ -18,10 +18,11 @@ impl Record for FeedRecord {
 }
 impl Record for LedgerEntry {}
 impl Record for Markup {}
-/// Version 2 says how documents overlap, of which nothing was known before.
+/// Version 2 says how documents overlap, of which nothing was known before; version 3 when the feed did
+/// not go on as usual, likewise.
 impl Record for PollState {
-    const VERSION: u8 = 2;
-    const ADDED: &[&[u8]] = &[&[0, 0, 0]];
+    const VERSION: u8 = 3;
+    const ADDED: &[&[u8]] = &[&[0, 0, 0], &[0]];
 }
 impl Record for Skeleton {}
 impl Record for Stub {}

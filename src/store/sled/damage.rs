@@ -33,7 +33,7 @@ async fn a_database_that_is_gone_is_no_new_store() {
         said.to_string(),
         format!(
             "the store in {} is damaged: the store was used, and is empty now; nothing was \
-             changed: restore the folder from a copy, or move it away and start anew",
+             changed: restore it from a copy, or move it away and start anew",
             folder.path().display()
         )
     );

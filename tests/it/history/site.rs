@@ -235,5 +235,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             operators_apart: false,
         },
         folder: None,
+        traces: Default::default(),
     })
 }

@@ -63,17 +63,22 @@ pub const MODULES: &[Module] = &[
     module("config", &["model"], &["tokio", "async", "await"]),
     module("fetch", &["model", "sup", "websub"], &["sled"]),
     module("load", &[], &["sled", "reqwest", "axum"]),
+    module("traces", &["clock", "fetch"], &["sled", "reqwest", "axum"]),
     module("store", &["clock", "model", "websub"], &["reqwest"]),
     module("status", &["fetch", "judge", "model", "record", "websub"], NOT_PURE),
     module(
         "poll",
         &[
             "archive", "clock", "fetch", "judge", "load", "model", "parse", "record", "status",
-            "store", "sup", "websub",
+            "store", "sup", "traces", "websub",
         ],
         &["sled", "reqwest"],
     ),
-    module("hub", &["clock", "fetch", "model", "store", "websub"], &["sled", "reqwest", "axum"]),
+    module(
+        "hub",
+        &["clock", "fetch", "model", "store", "traces", "websub"],
+        &["sled", "reqwest", "axum"],
+    ),
     module(
         "replay",
         &["archive", "judge", "model", "parse", "record", "store"],
@@ -97,6 +102,7 @@ pub const MODULES: &[Module] = &[
             "sup",
             "sync",
             "sync_markup",
+            "traces",
             "websub",
             "xml",
         ],
@@ -113,6 +119,8 @@ pub const ONLY_IN: &[(&str, &[&str])] = &[
     // The file of the module declares the module.
     ("sled", &["store/sled", "store.rs"]),
     ("fjall", &["store/fjall", "store.rs"]),
+    ("tokio_postgres", &["store/postgres"]),
+    ("deadpool_postgres", &["store/postgres"]),
     ("reqwest", &["fetch"]),
     ("axum", &["serve", "demo"]),
     ("hyper_util::server", &["serve", "demo"]),

@@ -1,6 +1,7 @@
 //! An operator that notes what it was asked.
 
 use super::*;
+use crate::model::{Interruption, InterruptionKind};
 
 /// Answers for the feeds of [`TestStore::with_news`] that are served, and for `fresh`; `file` stands in the configuration file.
 #[derive(Default)]
@@ -104,6 +105,15 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
             }),
             same: 2,
             gaps: PollGaps { count: 2, last: Some(at(-7200)) },
+            interruptions: [(-7 * 86_400, Some(-5 * 86_400)), (-3600, None)]
+                .map(|(since, until)| Interruption {
+                    kind: InterruptionKind::Failed,
+                    since: at(since),
+                    until: until.map(at),
+                    reason: "it answered <b>503</b>".to_owned(),
+                })
+                .into_iter()
+                .collect(),
             backfill: Some(Backfill {
                 trail: Some(ArchiveLayout::Pages),
                 next: Some("https://me:secret@upstream.example/?page=3".to_owned()),

@@ -49,7 +49,24 @@ pub(super) fn poll() -> PollState {
             missed: 2,
             last_missed: Some(at(6)),
         },
+        interruptions: interruptions(),
     }
+}
+
+fn interruptions() -> Interruptions {
+    let failed = Interruption {
+        kind: InterruptionKind::Failed,
+        since: at(1),
+        until: Some(at(2)),
+        reason: "it answered 503".to_owned(),
+    };
+    let held = Interruption {
+        kind: InterruptionKind::Held,
+        since: at(3),
+        until: None,
+        reason: "the document has no entries".to_owned(),
+    };
+    [failed, held].into_iter().collect()
 }
 
 fn walk() -> Backfill {
@@ -232,10 +249,12 @@ pub(super) fn identity() -> IdentityRecord {
 }
 
 #[test]
-fn poll_states_of_the_layout_before_are_read() {
+fn poll_states_of_the_layouts_before_are_read() {
+    let second = PollState { interruptions: Interruptions::default(), ..poll() };
+    assert_eq!(decode::<PollState>(&golden("poll-2.hex", &[])).unwrap(), second);
     let stored = golden("poll-1.hex", &[]);
-    let before = PollState { overlap: Overlap::default(), ..poll() };
-    assert_eq!(decode::<PollState>(&stored).unwrap(), before);
+    let first = PollState { overlap: Overlap::default(), ..second };
+    assert_eq!(decode::<PollState>(&stored).unwrap(), first);
     let cut = stored.len() - 1;
     assert!(decode::<PollState>(&stored[..cut]).is_err());
 }

@@ -374,7 +374,7 @@ specimens! {
     state_1: "state-1.hex", state(), StateRecord;
     event_1: "event-1.hex", event(), Event;
     note_1: "note-1.hex", note(), VersionNote;
-    poll_2: "poll-2.hex", poll(), PollState;
+    poll_3: "poll-3.hex", poll(), PollState;
     feed_4: "feed-4.hex", feed_record(), FeedRecord;
     subscription_1: "subscription-1.hex", subscription(), Subscription;
     log_1: "log-1.hex", log(), (Time, LoggedChange);

@@ -7,10 +7,11 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
     let about = (feed(), text(), of(any::<u128>()));
     let times = (of(time()), of(time()), of(any_backfill()), of(upstream_hub::any_subscription()));
     let rows = (any::<u32>(), any::<u32>(), of((text(), time())));
-    let rest = (of(subscription::any_schedule()), of(any::<Duration>()), any::<u32>(), of(time()));
+    let overlap = (of(any::<Duration>()), any::<u32>(), of(time()));
+    let rest = (of(subscription::any_schedule()), overlap, vec(any_interruption(), 0..4));
     (about, validators, rows, of(text()), times, rest).prop_map(
         |((feed, url, body), validators, (failures, gone, pause), last_error, times, rest)| {
-            let (schedule, half_life, missed, last_missed) = rest;
+            let (schedule, (half_life, missed, last_missed), interruptions) = rest;
             let (etag, last_modified, answered_by, moved_to) = validators;
             let (refreshed, not_before, backfill, subscription) = times;
             PollState {
@@ -31,9 +32,20 @@ pub(in crate::store) fn any_poll() -> impl Strategy<Value = PollState> {
                 gone,
                 pause: pause.map(|(address, until)| HostPause { address, until }),
                 overlap: Overlap { half_life, missed, last_missed },
+                interruptions: interruptions.into_iter().collect(),
             }
         },
     )
+}
+
+fn any_interruption() -> impl Strategy<Value = Interruption> {
+    let kind = select(vec![InterruptionKind::Failed, InterruptionKind::Held]);
+    (kind, time(), of(time()), text()).prop_map(|(kind, since, until, reason)| Interruption {
+        kind,
+        since,
+        until,
+        reason,
+    })
 }
 
 fn any_backfill() -> impl Strategy<Value = Backfill> {

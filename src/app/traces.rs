@@ -1,0 +1,47 @@
+//! The collector of traces, as the configuration names it.
+
+use super::{AppError, translate};
+use crate::config::Config;
+use crate::fetch::{self, AllowPrivate, FetchSettings};
+use crate::traces::{CollectorConfig, SampleRates, SpanExporter, Traces};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The exporter, where there is a collector, and where spans begin.
+pub(super) fn open(config: &Config) -> Result<(Option<SpanExporter>, Traces), AppError> {
+    let Some(url) = config.traces.endpoint.clone() else { return Ok((None, Traces::default())) };
+    // The collector is the operator's own: it may be private, and no proxy leads to it.
+    let settings = FetchSettings {
+        user_agent: Some(config.polling.user_agent.clone()),
+        allow_private: AllowPrivate::host_of(&url),
+        ca_file: config.polling.ca_file.clone(),
+        ..FetchSettings::default()
+    };
+    let traces = &config.traces;
+    let (exporter, begun) = SpanExporter::new(CollectorConfig {
+        url,
+        headers: headers(config)?,
+        service: traces.service.clone(),
+        rates: SampleRates {
+            polls: traces.polls,
+            requests: traces.requests,
+            deliveries: traces.deliveries,
+        },
+        call: translate::services(settings)?.call,
+    });
+    Ok((Some(exporter), begun))
+}
+
+fn headers(config: &Config) -> Result<HeaderMap, AppError> {
+    let mut headers = HeaderMap::new();
+    for (name, source) in &config.traces.headers {
+        let what = || format!("traces.headers.{name} cannot be sent");
+        let wrong = |why: String| AppError::run(what(), std::io::Error::other(why));
+        let text = fetch::find_secret(source).map_err(wrong)?;
+        let mut value = HeaderValue::try_from(text)
+            .map_err(|_| wrong("it has characters that no header has".to_owned()))?;
+        value.set_sensitive(true);
+        let name = HeaderName::try_from(name.as_str()).map_err(|error| wrong(error.to_string()))?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}

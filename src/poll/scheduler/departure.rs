@@ -1,0 +1,111 @@
+//! Feeds that are not polled any more: for the time being, of which polling keeps what it knows, or for good.
+
+use super::PollScheduler;
+use crate::model::{FeedName, FeedRecord, InterruptionKind, PollState, Time};
+use crate::poll::board::BoardEntry;
+use crate::poll::memory::Memory;
+use crate::poll::politeness::Errand;
+use crate::status::PollGaps;
+use std::collections::hash_map::Entry;
+use tokio::sync::oneshot;
+
+/// How a feed leaves polling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Departure {
+    /// It is paused, and may come back.
+    Paused,
+    Removed,
+}
+
+impl PollScheduler {
+    /// Stops polling a feed, once the round in flight is over.
+    pub(super) fn depart(
+        &mut self,
+        name: &FeedName,
+        departure: Departure,
+        reply: oneshot::Sender<()>,
+    ) {
+        if let Some(feed) = self.feeds.get_mut(name)
+            && let Some(running) = &feed.running
+        {
+            running.cancel.cancel();
+            feed.leaving = Some(departure);
+            feed.left.push(reply);
+            return;
+        }
+        self.drop_feed(name, departure);
+        let _ = reply.send(());
+    }
+
+    pub(super) fn drop_feed(&mut self, name: &FeedName, departure: Departure) {
+        self.unschedule(name);
+        self.forget(&Errand::Probe(name.clone()));
+        self.forget(&Errand::Walk(name.clone()));
+        self.leave_hub(name);
+        if departure == Departure::Paused {
+            self.put_aside(name);
+        }
+        self.feeds.remove(name);
+        self.announced.detach(name);
+        if departure == Departure::Removed {
+            self.unsaved.remove(name);
+            self.paused.remove(name);
+            self.board.remove(name);
+        }
+    }
+
+    /// Writes down what polling remembers of a feed, and keeps it.
+    fn put_aside(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let Some(memory) = feed.memory.as_mut() else { return };
+        // Whether it would fail is not known while nobody asks.
+        memory.poll.interruptions.note(InterruptionKind::Failed, None, now);
+        let state = memory.write();
+        self.remember(name, state);
+        if let Some(state) = self.unsaved.get(name).cloned() {
+            self.show_paused(&state);
+            self.paused.insert(name.clone(), Box::new(state));
+        }
+    }
+
+    /// Takes over what the store knows of a feed that is paused.
+    pub(super) fn keep_paused(&mut self, state: PollState) {
+        self.board.change(&state.feed, |status| status.failures = state.failures);
+        self.show_paused(&state);
+        self.paused.insert(state.feed.clone(), Box::new(state));
+    }
+
+    fn show_paused(&self, state: &PollState) {
+        self.board.change(&state.feed, |status| {
+            status.pause();
+            status.gaps = PollGaps { count: state.overlap.missed, last: state.overlap.last_missed };
+            status.interruptions = state.interruptions.clone();
+        });
+    }
+
+    /// What polling remembers of a feed that it polls from now on: what it knew before a pause, unless
+    /// that was of another address.
+    pub(super) fn recall(&mut self, record: &FeedRecord, now: Time) -> Memory {
+        if let Entry::Occupied(paused) = self.paused.entry(record.name.clone()) {
+            let state = *paused.remove();
+            if state.url == record.url {
+                return Memory::from_saved(state, now);
+            }
+            self.board.remove(&record.name);
+        }
+        Memory::new(record, now)
+    }
+
+    /// Shows how a feed stands that is polled from now on: anew, unless it was paused.
+    pub(super) fn begin_on_board(&self, name: &FeedName, memory: &Memory) {
+        if !self.board.matches(name, BoardEntry::is_paused) {
+            self.board.remove(name);
+        }
+        let (now, poll) = (self.clock.now(), &memory.poll);
+        self.board.change(name, |status| {
+            status.begin(now, poll.failures);
+            status.interruptions = poll.interruptions.clone();
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! The suite on PostgreSQL, where there is one ([`crate::store::postgres`]).
+
+use super::carry;
+use super::make::time;
+use super::model::{self, step};
+use super::{Bench, Fjall, InMemory, OnDisk, endpoint};
+use crate::clock::ManualClock;
+use crate::store::postgres::{TestSchema, is_tested};
+use crate::store::{EmbeddedStore, PostgresRequest, Store};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+pub(super) struct OnPostgres {
+    store: Arc<EmbeddedStore>,
+    clock: ManualClock,
+    schema: Arc<TestSchema>,
+}
+
+impl OnPostgres {
+    fn open(schema: Arc<TestSchema>, clock: ManualClock) -> Self {
+        let request = PostgresRequest::new(&schema.url, Some(endpoint()));
+        let store = EmbeddedStore::open_on_postgres(request, Arc::new(clock.clone())).unwrap();
+        Self { store: Arc::new(store), clock, schema }
+    }
+}
+
+impl Bench for OnPostgres {
+    fn new() -> Self {
+        Self::open(Arc::new(TestSchema::new().unwrap()), ManualClock::at(time(0)))
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    async fn reopen(self) -> Self {
+        self.store.close().await.unwrap();
+        Self::open(self.schema, self.clock)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+    #[test]
+    fn postgres_agrees_with_the_model(steps in vec(step(), 1..30)) {
+        if is_tested() {
+            model::run::<OnPostgres>(steps);
+        }
+    }
+
+    #[test]
+    fn copies_in_postgres_answer_alike(steps in vec(step(), 1..20)) {
+        if is_tested() {
+            carry::run::<OnPostgres, OnDisk<Fjall>>(steps.clone());
+            carry::run::<InMemory, OnPostgres>(steps);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! PostgreSQL as the store: the same records, the same committer and the same conformance suite as on disk, over
+//! a database that is reached by the network.
+//!
+//! # How it is made
+//!
+//! What an entry means is written once, in [`super::embedded`]: classes, keys, codecs, how a change becomes writes,
+//! versions, past, archives, retention, undo. PostgreSQL is an [`Engine`] below it, as sled and fjall are. There is
+//! no second planner that could drift from the first.
+//!
+//! * **Tables.** `tidegate_entry` has every entry by shard, class and key, the same bytes as on disk; values that we
+//!   compress are stored as they are (`STORAGE EXTERNAL`). `tidegate_shard` has for each shard its owner, its fence
+//!   and its position; `tidegate_node` says when each node lived last; `tidegate_schema` has the version of the
+//!   tables. Closed epochs, the log, the incarnation (the lineage of the identity) are entries.
+//! * **A write** is one transaction: the entries, and `UPDATE tidegate_shard SET log_seq = log_seq + 1 WHERE shard,
+//!   fence and log_seq are as we know them`. Whoever lost the shard meets no row and writes nothing; positions are
+//!   dense, in the order of commits. Its statements go out together: two round trips.
+//! * **The barrier.** Writes commit with `synchronous_commit = off`; the barrier is one small transaction that waits
+//!   for the disk, and for a synchronous standby where there is one. The log of the database is one sequence, so
+//!   what the barrier made durable has everything before it. So one wait serves a group of changes, and nothing is
+//!   published or acknowledged before it. A change costs three round trips, and those that plan it.
+//! * **A commit whose answer is lost** is settled, not guessed: the shard's row says whether the position moved. It
+//!   waits for a transaction that is still under way. Fence and position together are the token of the commit:
+//!   nobody else writes under this fence, and this node makes one write at a time. Where the position went back
+//!   (the database was started again, or a standby took over), writes without a barrier are gone: the store stops
+//!   and is opened again, with what was acknowledged checked ([`super::embedded`], reopen).
+//! * **Readers** see a feed at one revision by the write numbers and the undo records of `embedded`. No transaction is
+//!   held open for them, so a slow reader keeps nothing from being vacuumed.
+//! * **The lease** ([`session`]): one gateway at a time has the shard. Another one that starts waits until it knows
+//!   whether the first lives, and refuses if so. A node that could not renew its lease stops writing before others
+//!   may take the shard.
+//!
+//! What is not there yet: several nodes that share the feeds. The shard column, the fence, the dense position and
+//! the table of nodes are there for them; cutting epochs over shards, the inbox and the reading of other nodes'
+//! changes are not.
+
+mod connect;
+mod engine;
+mod session;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+#[cfg(test)]
+pub(in crate::store) use self::tests::{TestSchema, is_tested};
+
+use self::engine::PostgresEngine;
+use self::session::{LEASE, Session};
+use super::embedded::{
+    Acknowledged, EmbeddedStore, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
+    Reopened, StorePlace, begin, inspect,
+};
+use super::engine::Engine;
+use super::{Epoch, StoreError};
+use crate::clock::Clock;
+use crate::model::{EndpointId, SupIdBasis};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A store in PostgreSQL that is to be opened, or made.
+#[derive(Clone)]
+pub struct PostgresRequest {
+    /// The address of the database; it may have a password.
+    pub url: String,
+    /// As configured. A new store without one chooses its own at random, a used one refuses another.
+    pub endpoint: Option<EndpointId>,
+    /// What SUP ids are made of in a new store, for one that takes the place of another.
+    pub sup_ids: Option<SupIdBasis>,
+    /// Whether a store that was moved away ([`StoreError::Moved`]) is opened too, to copy it.
+    pub takes_moved: bool,
+}
+
+impl std::fmt::Debug for PostgresRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresRequest").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl PostgresRequest {
+    /// For the store in the database at `url`.
+    pub fn new(url: &str, endpoint: Option<EndpointId>) -> Self {
+        Self { url: url.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+    }
+}
+
+impl EmbeddedStore {
+    /// Opens a store in PostgreSQL, or makes one. Blocks: also until it is known whether the gateway that had the
+    /// database last still lives.
+    pub fn open_on_postgres(
+        request: PostgresRequest,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        open_with_lease(request, LEASE, clock)
+    }
+}
+
+fn open_with_lease(
+    request: PostgresRequest,
+    lease: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<EmbeddedStore, StoreError> {
+    let PostgresRequest { url, endpoint, sup_ids, takes_moved } = request;
+    let request = OpenRequest { endpoint, sup_ids, takes_moved };
+    let opener = DatabaseOpener { session: Session::open(&url, lease)? };
+    let Reopened { records, opened, place } = opener.begin(opener.open_database()?, request)?;
+    EmbeddedStore::over((records, opened, place), clock, Some(Box::new(opener)))
+}
+
+/// Opens the store in a database, as often as needed.
+struct DatabaseOpener {
+    session: Arc<Session>,
+}
+
+impl DatabaseOpener {
+    /// Takes the shard anew, and reads what is kept in memory.
+    fn open_database(&self) -> Result<(Records, Found), StoreError> {
+        let engine: Arc<dyn Engine> = Arc::new(PostgresEngine::open(&self.session)?);
+        let records = Records::of(engine);
+        let found = inspect(&records)?;
+        Ok((records, found))
+    }
+
+    /// Begins to use what was found.
+    fn begin(
+        &self,
+        (records, found): (Records, Found),
+        request: OpenRequest,
+    ) -> Result<Reopened, StoreError> {
+        let opened = begin(&records, found, request)?;
+        let place = Arc::new(InDatabase { _session: Arc::clone(&self.session) });
+        Ok(Reopened { records, opened, place })
+    }
+}
+
+impl Reopen for DatabaseOpener {
+    fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError> {
+        let found = self.open_database()?;
+        if let Some(missing) = known.missing(&found.1) {
+            let path = self.session.shared().shown.clone();
+            let what = format!("acknowledged state is missing since a write failed: {missing}");
+            return Err(ReopenError::Missing(StoreError::Damaged { path, what }));
+        }
+        // One that was moved away as it failed takes nothing more in; a start says so.
+        let endpoint = Some(known.endpoint.clone());
+        Ok(self.begin(found, OpenRequest { endpoint, sup_ids: None, takes_moved: true })?)
+    }
+
+    fn pauses(&self) -> ReopenPauses {
+        ReopenPauses::default()
+    }
+}
+
+/// The database of a store that is open. The lease is given back when nobody has it any more.
+struct InDatabase {
+    _session: Arc<Session>,
+}
+
+impl StorePlace for InDatabase {
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn note(&self, _epoch: Epoch) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+}

@@ -1,0 +1,369 @@
+//! A gateway's session with its database: connections, and the lease on its shard.
+//!
+//! A node says that it lives every sixth of the lease's time. Another one takes a shard only when the node that
+//! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
+//! each write names the fence, so whoever had the shard before writes nothing more.
+
+use super::connect::{DatabaseAddress, SqlError, connection};
+use super::statements::{
+    BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
+};
+use super::statements::{HAS_VERSIONS, VERSION};
+use super::writer::WritePosition;
+use crate::store::StoreError;
+use deadpool_postgres::{Object, Pool};
+use std::io;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+/// How long a node that says nothing keeps its shards.
+pub(super) const LEASE: Duration = Duration::from_secs(15);
+/// So many times in that time a node says that it lives.
+const BEATS: u32 = 6;
+/// How long the answer to a statement is waited for: longer than the database takes to give up itself.
+const ANSWER_TIME: Duration = Duration::from_secs(40);
+/// How often something that only reads is asked again.
+const READ_TRIES: u32 = 3;
+/// The pause before it is.
+const READ_PAUSE: Duration = Duration::from_millis(100);
+/// How often a claim is tried while others claim as well.
+const CLAIM_TRIES: u32 = 100;
+/// How long giving back may take at the end.
+const LEAVE_TIME: Duration = Duration::from_secs(3);
+/// After how long a node that ended without a word is forgotten, in milliseconds.
+const FORGET_AFTER: i64 = 86_400_000;
+/// The threads that talk to the database.
+const THREADS: usize = 2;
+/// The shard of all feeds, as long as one gateway has them all.
+pub(super) const SHARD: i32 = 0;
+
+/// What is passed to a statement.
+pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A gateway's session with its database.
+pub(super) struct Session {
+    runtime: Option<Runtime>,
+    shared: Arc<SessionShared>,
+}
+
+/// What is used on the session's own threads.
+pub(super) struct SessionShared {
+    pub(super) pool: Pool,
+    /// The database, as messages show it.
+    pub(super) shown: String,
+    /// This process among the nodes, at random.
+    node: i64,
+    lease: Duration,
+    /// When the last beat that succeeded was begun, by this process's own clock; and the fence of the claim.
+    kept: Mutex<(Option<Instant>, Option<i64>)>,
+}
+
+impl Session {
+    /// Connects, brings the tables to this program's version, and says that this node lives.
+    pub(super) fn open(url: &str, lease: Duration) -> Result<Arc<Self>, StoreError> {
+        let address = DatabaseAddress::parse(url)?;
+        let pool = address.pool()?;
+        let chance = getrandom::u64().map_err(io::Error::other);
+        let chance = chance.map_err(|source| StoreError::Io { doing: "choose a node", source })?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("store-postgres")
+            .enable_all()
+            .build()
+            .map_err(|source| StoreError::Io { doing: "start its threads", source })?;
+        let shared = Arc::new(SessionShared {
+            pool,
+            shown: address.shown,
+            node: (chance >> 1).cast_signed(),
+            lease,
+            kept: Mutex::default(),
+        });
+        let session = Arc::new(Self { runtime: Some(runtime), shared });
+        session.run("connect", |shared| async move { shared.migrate().await })??;
+        session.run("join the nodes", |shared| async move { shared.join().await })?;
+        if let Some(runtime) = &session.runtime {
+            let shared = Arc::downgrade(&session.shared);
+            runtime.spawn(async move {
+                while let Some(shared) = shared.upgrade() {
+                    let pause = shared.lease / BEATS;
+                    shared.beat().await;
+                    drop(shared);
+                    sleep(pause).await;
+                }
+            });
+        }
+        Ok(session)
+    }
+
+    /// What is used on its threads.
+    pub(super) fn shared(&self) -> &SessionShared {
+        &self.shared
+    }
+
+    /// Does `work` on the session's own threads, and waits for it. Blocks.
+    pub(super) fn run<T, F>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(Arc<SessionShared>) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, SqlError>> + Send + 'static,
+    {
+        let broken = || SqlError::Refused("the session ended".to_owned());
+        let (sender, answer) = mpsc::sync_channel(1);
+        if let Some(runtime) = &self.runtime {
+            let work = work(Arc::clone(&self.shared));
+            runtime.spawn(async move { sender.send(work.await) });
+        }
+        let done = answer.recv().unwrap_or_else(|_| Err(broken()));
+        done.map_err(|error| error.of_store(doing, &self.shared.shown))
+    }
+
+    /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
+    /// the time of the lease.
+    pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
+        self.run("take its shard", |shared| async move { shared.claim().await })?
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let shared = Arc::clone(&self.shared);
+        let (sender, answer) = mpsc::sync_channel(1);
+        runtime.spawn(async move {
+            if timeout(LEAVE_TIME, shared.leave()).await.is_err() {
+                tracing::warn!("the lease was not given back; it runs out by itself");
+            }
+            let _ = sender.send(());
+        });
+        let _ = answer.recv();
+        runtime.shutdown_background();
+    }
+}
+
+impl SessionShared {
+    fn kept(&self) -> (Option<Instant>, Option<i64>) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An error where the lease may have run out: another node may have the shard.
+    pub(super) fn check_lease(&self) -> Result<(), SqlError> {
+        // A tenth before the others think so.
+        let limit = self.lease.mul_f64(0.9);
+        match self.kept().0 {
+            Some(beaten) if beaten.elapsed() < limit => Ok(()),
+            _ => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
+        }
+    }
+
+    /// Asks once for rows.
+    async fn ask(&self, text: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, SqlError> {
+        let client = connection(&self.pool).await?;
+        let asked = timeout(ANSWER_TIME, async {
+            let statement = client.prepare_cached(text).await?;
+            client.query(&statement, parameters).await
+        });
+        match asked.await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(error)) => Err(discard(client, error.into())),
+            Err(_) => Err(discard(client, SqlError::Late)),
+        }
+    }
+
+    /// Asks for rows; a few times where a connection breaks off.
+    pub(super) async fn rows(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, SqlError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.ask(text, parameters).await {
+                Err(error) if error.is_passing() && tries < READ_TRIES => sleep(READ_PAUSE).await,
+                answered => return answered,
+            }
+        }
+    }
+
+    /// Asks for the row that there is.
+    async fn row(&self, text: &str, parameters: Parameters<'_>) -> Result<Row, SqlError> {
+        let rows = self.rows(text, parameters).await?;
+        let missing = || SqlError::Refused("it has no row where there is one".to_owned());
+        rows.into_iter().next().ok_or_else(missing)
+    }
+
+    /// Executes a statement once; how many rows it met.
+    pub(super) async fn execute(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<u64, SqlError> {
+        let client = connection(&self.pool).await?;
+        let executed = timeout(ANSWER_TIME, async {
+            let statement = client.prepare_cached(text).await?;
+            client.execute(&statement, parameters).await
+        });
+        match executed.await {
+            Ok(Ok(count)) => Ok(count),
+            Ok(Err(error)) => Err(discard(client, error.into())),
+            Err(_) => Err(discard(client, SqlError::Late)),
+        }
+    }
+
+    /// Brings the tables to this program's version; an error of the store where they are of a newer one.
+    async fn migrate(&self) -> Result<Result<(), StoreError>, SqlError> {
+        let mut is_retried = false;
+        loop {
+            match self.migrate_once().await {
+                // Another node did it at the same time.
+                Err(SqlError::Database(error)) if error.code().is_some() && !is_retried => {
+                    is_retried = true;
+                    sleep(READ_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn migrate_once(&self) -> Result<Result<(), StoreError>, SqlError> {
+        let has_versions: bool = get(&self.row(HAS_VERSIONS, &[]).await?, 0)?;
+        let version: i32 = match has_versions {
+            true => get(&self.row(VERSION, &[]).await?, 0)?,
+            false => 0,
+        };
+        let found = usize::try_from(version).unwrap_or(usize::MAX);
+        if found > MIGRATIONS.len() {
+            return Ok(Err(StoreError::Newer {
+                path: self.shown.clone(),
+                found: u32::try_from(version).unwrap_or(u32::MAX),
+                known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
+            }));
+        }
+        let mut client = connection(&self.pool).await?;
+        for (number, migration) in (1_i32..).zip(MIGRATIONS).skip(found) {
+            let transaction = client.transaction().await?;
+            transaction.batch_execute(migration).await?;
+            transaction.execute(NOTE_VERSION, &[&number]).await?;
+            transaction.commit().await?;
+            tracing::info!(version = number, database = %self.shown, "the tables were brought up to date");
+        }
+        Ok(Ok(()))
+    }
+
+    /// The time by the database's clock, in milliseconds, and where it sees this process.
+    async fn now(&self) -> Result<(i64, String), SqlError> {
+        let row = self.row(NOW, &[]).await?;
+        Ok((get(&row, 0)?, get(&row, 1)?))
+    }
+
+    /// Says for the first time that this node lives, and forgets those that ended long ago.
+    async fn join(&self) -> Result<(), SqlError> {
+        let began = Instant::now();
+        let (now, place) = self.now().await?;
+        let name = format!("process {} at {place}", std::process::id());
+        self.execute(JOIN, &[&self.node, &name, &now]).await?;
+        self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+        Ok(())
+    }
+
+    /// Says once that this node lives.
+    async fn beat(&self) {
+        let began = Instant::now();
+        let beaten = async {
+            let (now, _) = self.now().await?;
+            match self.execute(BEAT, &[&self.node, &now]).await? {
+                // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
+                0 => self.join().await,
+                _ => Ok(()),
+            }
+        };
+        // So that there is time for another.
+        match timeout(self.lease / 3, beaten).await {
+            Ok(Ok(())) => {
+                self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+            }
+            Ok(Err(error)) => {
+                let error = error.of_store("renew its lease", &self.shown);
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(%error, ?cause, "the lease on the database was not renewed");
+            }
+            Err(_) => tracing::warn!("the lease on the database was not renewed in time"),
+        }
+    }
+
+    async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
+        self.join().await?;
+        // Who had it when we looked first, when that node had lived last, and when that was.
+        let mut first: Option<(Option<i64>, Option<i64>, Instant)> = None;
+        for _ in 0..CLAIM_TRIES {
+            let row = self.row(OWNER, &[&SHARD]).await?;
+            let (owner, fence): (Option<i64>, i64) = (get(&row, 0)?, get(&row, 1)?);
+            let (name, beat): (Option<String>, Option<i64>) = (get(&row, 2)?, get(&row, 3)?);
+            let now: i64 = get(&row, 4)?;
+            let lease = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
+            let left = beat.map_or(0, |beat| beat.saturating_add(lease).saturating_sub(now));
+            let is_new = first.is_none_or(|(node, seen, _)| (node, seen) != (owner, beat));
+            // The database's clock may have been set back: a whole lease without a word is enough.
+            let is_silent =
+                first.is_some_and(|(.., since)| !is_new && since.elapsed() > self.lease);
+            let is_over = left <= 0 || is_silent;
+            let is_free = owner.is_none_or(|owner| owner == self.node) || is_over;
+            if is_free {
+                if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
+                    let fence = fence.saturating_add(1);
+                    self.kept.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(fence);
+                    // Only now: until it was taken, another node may have written.
+                    let log_seq = self.reached(fence).await?;
+                    return Ok(Ok(WritePosition { fence, log_seq }));
+                }
+                continue;
+            }
+            let name = name.unwrap_or_default();
+            if first.is_some() && is_new {
+                return Ok(Err(StoreError::Leased { path: self.shown.clone(), owner: name }));
+            }
+            if first.is_none() {
+                first = Some((owner, beat, Instant::now()));
+                tracing::warn!(
+                    owner = %name,
+                    seconds = left.saturating_add(999) / 1000,
+                    "the database is leased to another gateway; it is taken over if that one says nothing more"
+                );
+            }
+            let left = Duration::from_millis(left.unsigned_abs());
+            sleep(left.min(self.lease / BEATS).max(READ_PAUSE)).await;
+        }
+        Err(SqlError::Refused("others took the shard again and again".to_owned()))
+    }
+
+    /// Gives the shard back.
+    async fn leave(&self) {
+        if let Some(fence) = self.kept().1 {
+            let _ = self.execute(RELEASE, &[&SHARD, &fence]).await;
+        }
+        let _ = self.execute(LEAVE, &[&self.node]).await;
+    }
+}
+
+/// A column of a row.
+pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
+    row: &'a Row,
+    column: usize,
+) -> Result<T, SqlError> {
+    Ok(row.try_get(column)?)
+}
+
+/// Closes a connection on which something failed: what it had begun is rolled back.
+pub(super) fn discard(client: Object, error: SqlError) -> SqlError {
+    drop(Object::take(client));
+    error
+}

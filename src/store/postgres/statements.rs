@@ -1,0 +1,213 @@
+//! Every statement that the database gets. They are narrow: what any PostgreSQL takes, and what spreads tables over
+//! machines as well. A test keeps them so.
+
+/// Names each statement, and lists all of them for the test.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $text:expr;)+) => {
+        $($(#[$doc])* pub(super) const $name: &str = $text;)+
+        #[cfg(test)]
+        const ALL: &[(&str, &str)] = &[$((stringify!($name), $name),)+];
+    };
+}
+
+/// A portion of a range: bounded by its entries, and by the bytes of their values.
+macro_rules! portion {
+    ($end:literal, $order:literal) => {
+        concat!(
+            "SELECT key, value FROM (SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key ",
+            $order,
+            ") - octet_length(value) AS before FROM (SELECT key, value FROM tidegate_entry ",
+            "WHERE shard = $1 AND class = $2 AND key >= $3",
+            $end,
+            " ORDER BY key ",
+            $order,
+            " LIMIT $4) AS few) AS summed WHERE before < $5 ORDER BY key ",
+            $order
+        )
+    };
+}
+
+/// The keys of a range, with how much their values take.
+macro_rules! sizes {
+    ($end:literal) => {
+        concat!(
+            "SELECT key, octet_length(value), substring(value from 1 for $5) FROM tidegate_entry ",
+            "WHERE shard = $1 AND class = $2 AND key >= $3",
+            $end,
+            " ORDER BY key LIMIT $4"
+        )
+    };
+}
+
+/// Removes the first entries of a range.
+macro_rules! clear {
+    ($end:literal) => {
+        concat!(
+            "DELETE FROM tidegate_entry WHERE shard = $1 AND class = $2 AND key IN ",
+            "(SELECT key FROM tidegate_entry WHERE shard = $1 AND class = $2 AND key >= $3",
+            $end,
+            " ORDER BY key LIMIT $4)"
+        )
+    };
+}
+
+statements! {
+    /// What each connection does first. A connection that waits must not hold others up.
+    SETTINGS = "SET default_transaction_isolation TO 'read committed'; SET statement_timeout TO '30s'; \
+        SET lock_timeout TO '10s'; SET idle_in_transaction_session_timeout TO '60s'";
+    /// Whether commits wait for the disk, and whether the disk is waited for at all.
+    DURABILITY = "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
+    /// For a connection whose database does not wait: the barrier has to.
+    WAIT_FOR_DISK = "SET synchronous_commit TO 'on'";
+    /// Whether there is a table of versions.
+    HAS_VERSIONS = "SELECT to_regclass('tidegate_schema') IS NOT NULL";
+    /// The version of the tables.
+    VERSION = "SELECT coalesce(max(version), 0) FROM tidegate_schema";
+    /// Notes a version of the tables.
+    NOTE_VERSION = "INSERT INTO tidegate_schema (version) VALUES ($1)";
+
+    /// The time by the database's clock, in milliseconds, and where it sees this process.
+    NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+        coalesce(host(inet_client_addr()), 'a local socket')";
+    /// A node says that it lives.
+    BEAT = "UPDATE tidegate_node SET beat_at = $2 WHERE node = $1";
+    /// A node says so for the first time.
+    JOIN = "INSERT INTO tidegate_node (node, name, beat_at) VALUES ($1, $2, $3) \
+        ON CONFLICT (node) DO UPDATE SET name = EXCLUDED.name, beat_at = EXCLUDED.beat_at";
+    /// A node ends.
+    LEAVE = "DELETE FROM tidegate_node WHERE node = $1";
+    /// Forgets nodes that ended without a word long ago.
+    FORGET_NODES = "DELETE FROM tidegate_node WHERE beat_at < $1";
+    /// Who has a shard, and when that node lived last.
+    OWNER = "SELECT s.owner, s.fence, n.name, n.beat_at, \
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint \
+        FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner WHERE s.shard = $1";
+    /// Takes a shard, guarded by the fence that was seen.
+    CLAIM = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1 WHERE shard = $1 AND fence = $2";
+    /// Gives it back.
+    RELEASE = "UPDATE tidegate_shard SET owner = NULL WHERE shard = $1 AND fence = $2";
+
+    /// Begins a write. It is made durable by the next barrier, which waits for all before it.
+    BEGIN = "BEGIN; SET LOCAL synchronous_commit TO 'off'";
+    /// Ends one.
+    COMMIT = "COMMIT";
+    /// Gives one up.
+    ROLLBACK = "ROLLBACK";
+    /// The next position of the shard, where nobody else has it, and the last write was that one.
+    ADVANCE = "UPDATE tidegate_shard SET log_seq = log_seq + 1 \
+        WHERE shard = $1 AND fence = $2 AND log_seq = $3";
+    /// The barrier: a commit that waits for the disk, and for a synchronous standby.
+    PASS = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = $1 AND fence = $2 AND log_seq = $3";
+    /// How far a shard is; waits for a write that is still under way.
+    REACHED = "SELECT fence, log_seq FROM tidegate_shard WHERE shard = $1 FOR UPDATE";
+    /// Sets entries.
+    PUT = "INSERT INTO tidegate_entry (shard, class, key, value) \
+        SELECT $1, class, key, value \
+        FROM unnest($2::smallint[], $3::bytea[], $4::bytea[]) AS new (class, key, value) \
+        ON CONFLICT (shard, class, key) DO UPDATE SET value = EXCLUDED.value";
+    /// Removes entries.
+    REMOVE = "DELETE FROM tidegate_entry e USING unnest($2::smallint[], $3::bytea[]) AS gone (class, key) \
+        WHERE e.shard = $1 AND e.class = gone.class AND e.key = gone.key";
+    /// Removes the first entries of a range.
+    CLEAR = clear!(" AND key < $5");
+    /// The same without an end.
+    CLEAR_ALL = clear!("");
+
+    /// A value.
+    GET = "SELECT value FROM tidegate_entry WHERE shard = $1 AND class = $2 AND key = $3";
+    /// Many values, up to a number of bytes; of those beyond it, that they are there.
+    GET_MANY = "SELECT class, key, CASE WHEN before < $4 THEN value END FROM \
+        (SELECT e.class, e.key, e.value, sum(octet_length(e.value)) OVER (ORDER BY e.class, e.key) \
+        - octet_length(e.value) AS before FROM tidegate_entry e \
+        JOIN unnest($2::smallint[], $3::bytea[]) AS wanted (class, key) \
+        ON e.class = wanted.class AND e.key = wanted.key WHERE e.shard = $1) AS found";
+    /// Whether there is a value.
+    CONTAINS = "SELECT EXISTS \
+        (SELECT 1 FROM tidegate_entry WHERE shard = $1 AND class = $2 AND key = $3)";
+    /// The first entries of a range.
+    FIRST = portion!(" AND key < $6", "ASC");
+    /// The same without an end.
+    FIRST_ALL = portion!("", "ASC");
+    /// The last entries of a range.
+    LAST = portion!(" AND key < $6", "DESC");
+    /// The same without an end.
+    LAST_ALL = portion!("", "DESC");
+    /// The first keys of a range, with what their values take.
+    SIZES = sizes!(" AND key < $6");
+    /// The same without an end.
+    SIZES_ALL = sizes!("");
+}
+
+/// The statements that make each version of the tables from the one before. What was released is never changed.
+pub(super) const MIGRATIONS: &[&str] = &["\
+    CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
+    CREATE TABLE tidegate_node (node bigint PRIMARY KEY, name text NOT NULL, beat_at bigint NOT NULL); \
+    CREATE TABLE tidegate_shard (shard integer PRIMARY KEY, owner bigint, fence bigint NOT NULL, \
+        log_seq bigint NOT NULL, passed bigint NOT NULL) WITH (fillfactor = 50); \
+    CREATE TABLE tidegate_entry (shard integer NOT NULL, class smallint NOT NULL, key bytea NOT NULL, \
+        value bytea NOT NULL, PRIMARY KEY (shard, class, key)); \
+    ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
+    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) VALUES (0, NULL, 0, 0, 0)"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What no statement holds: it binds a node to a connection, is bound to one machine, or is evaluated
+    /// anew on each copy of a row.
+    const WIDE: &[&str] = &[
+        "listen",
+        "notify",
+        "advisory",
+        "nextval",
+        "serial",
+        "sequence",
+        "trigger",
+        "extension",
+        "function",
+        "random()",
+        "gen_random",
+        "serializable",
+        "repeatable",
+        "lock table",
+        "copy ",
+        "temp",
+    ];
+
+    #[test]
+    fn the_statements_are_narrow() {
+        let migrations = MIGRATIONS.iter().map(|text| ("a migration", *text));
+        for (name, text) in ALL.iter().copied().chain(migrations) {
+            let lower = text.to_lowercase();
+            for wide in WIDE {
+                assert!(!lower.contains(wide), "{name} has {wide}: {text}");
+            }
+        }
+    }
+
+    /// A function of the time is a read of its own; what writes has its answer as a parameter.
+    #[test]
+    fn what_writes_asks_no_clock() {
+        for (name, text) in ALL {
+            let lower = text.to_lowercase();
+            let writes = ["insert", "update", "delete"].iter().any(|word| lower.starts_with(word));
+            if writes {
+                for clock in ["now()", "clock_timestamp", "current_timestamp", "localtime"] {
+                    assert!(!lower.contains(clock), "{name} asks {clock}");
+                }
+            }
+        }
+    }
+
+    /// Whatever reads or writes entries or a shard names the shard: it is one machine's.
+    #[test]
+    fn each_names_its_shard() {
+        for (name, text) in ALL
+            .iter()
+            .filter(|(_, text)| text.contains("tidegate_entry") || text.contains("tidegate_shard"))
+        {
+            let is_named = text.contains("shard = $1") || text.contains("SELECT $1, class");
+            assert!(is_named, "{name} is of all shards: {text}");
+        }
+    }
+}

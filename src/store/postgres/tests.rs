@@ -1,0 +1,290 @@
+//! What can go wrong with a database that is reached by the network. The tests need one
+//! (`tests/scripts/postgres.sh`); without it they say that they did not run.
+
+mod cutter;
+
+use self::cutter::Cutter;
+use super::{PostgresRequest, open_with_lease};
+use crate::clock::ManualClock;
+use crate::model::{EndpointId, Revision, Time};
+use crate::store::disk::faults::{change, claim, news, refused};
+use crate::store::{CommitError, EmbeddedStore, Store, StoreError};
+use std::io::Write;
+use std::net::ToSocketAddrs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use tokio_postgres::config::Host;
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// The address of a database that tests may use.
+const VARIABLE: &str = "TIDEGATE_POSTGRES";
+
+/// Whether there is a database for tests; says once where there is none, past what keeps the words of tests that
+/// pass.
+pub(in crate::store) fn is_tested() -> bool {
+    static SAID: Once = Once::new();
+    let is_there = std::env::var_os(VARIABLE).is_some();
+    if !is_there {
+        SAID.call_once(|| {
+            let said = "the tests of the store in PostgreSQL do not run";
+            let how = "tests/scripts/postgres.sh starts a database for them";
+            let _ = writeln!(std::io::stderr(), "{said}: {VARIABLE} names no database ({how})");
+        });
+    }
+    is_there
+}
+
+/// Schemas that are to be removed once no store has them.
+fn left() -> MutexGuard<'static, Vec<String>> {
+    static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    LEFT.lock().unwrap()
+}
+
+/// A schema of its own in the database for tests.
+pub(in crate::store) struct TestSchema {
+    name: String,
+    /// The address of the database, with this schema.
+    pub(in crate::store) url: String,
+}
+
+impl TestSchema {
+    /// An empty one; `None` where there is no database for tests.
+    pub(in crate::store) fn new() -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let base = is_tested().then(|| std::env::var(VARIABLE).unwrap())?;
+        let before = std::mem::take(&mut *left());
+        for left in before {
+            // A store may outlive the schema's owner.
+            let is_used = format!("application_name = '{left}'");
+            let used = format!("SELECT 1 FROM pg_stat_activity WHERE {is_used}");
+            let gone = format!("DROP SCHEMA {left} CASCADE");
+            match sql(&base, &used) {
+                0 => drop(sql(&base, &gone)),
+                _ => self::left().push(left),
+            }
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{}_{number}", std::process::id());
+        sql(&base, &format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}"));
+        let sign = if base.contains('?') { '&' } else { '?' };
+        let url = format!("{base}{sign}application_name={name}&options=-csearch_path%3D{name}");
+        Some(Self { name, url })
+    }
+
+    /// Does something behind the store's back.
+    pub(in crate::store) fn sql(&self, text: &str) {
+        sql(&self.url, text);
+    }
+
+    /// Cuts the connections of the store.
+    fn cut_connections(&self) {
+        let name = &self.name;
+        let of_store = format!("application_name = '{name}' AND pid <> pg_backend_pid()");
+        self.sql(&format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of_store}"
+        ));
+    }
+}
+
+impl Drop for TestSchema {
+    fn drop(&mut self) {
+        left().push(self.name.clone());
+    }
+}
+
+/// Executes statements; how many rows they answered. On a thread of its own, since tests call it where blocking is
+/// not allowed.
+fn sql(url: &str, text: &str) -> usize {
+    let (url, text) = (url.to_owned(), text.to_owned());
+    let done = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+            let running = tokio::spawn(connection);
+            let answers = client.simple_query(&text).await.unwrap();
+            drop(client);
+            let _ = running.await;
+            answers.iter().filter(|answer| matches!(answer, SimpleQueryMessage::Row(_))).count()
+        })
+    });
+    done.join().unwrap()
+}
+
+/// A lease that runs out while a test waits.
+const SHORT_LEASE: Duration = Duration::from_secs(3);
+/// A node that this process is not.
+const OTHER_NODE: &str = "INSERT INTO tidegate_node (node, name, beat_at) VALUES (7, 'process 7 elsewhere', \
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint + AHEAD); \
+    UPDATE tidegate_shard SET owner = 7, fence = fence + 1";
+
+fn open(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
+    open_at(&schema.url)
+}
+
+fn open_at(url: &str) -> Result<EmbeddedStore, StoreError> {
+    let endpoint = EndpointId::own("gate.example").unwrap();
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    open_with_lease(PostgresRequest::new(url, Some(endpoint)), SHORT_LEASE, clock)
+}
+
+async fn commit(store: &EmbeddedStore, text: &str) -> Result<Revision, CommitError> {
+    let change = change(store, text).await;
+    store.commit(&claim(store).await, change).await.map(|committed| committed.revision)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_gateway_is_refused_while_the_first_lives() {
+    let Some(schema) = TestSchema::new() else { return };
+    let first = open(&schema).unwrap();
+    commit(&first, "one").await.unwrap();
+    let error = refused(open(&schema));
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+    // The first has not noticed.
+    commit(&first, "two").await.unwrap();
+    first.close().await.unwrap();
+    let began = Instant::now();
+    let second = open(&schema).unwrap();
+    assert!(began.elapsed() < SHORT_LEASE, "what was given back is waited for");
+    assert_eq!(second.state(&news()).await.unwrap().unwrap().revision, Revision(2));
+    second.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_ended_without_a_word_is_waited_for_and_then_replaced() {
+    let Some(schema) = TestSchema::new() else { return };
+    let first = open(&schema).unwrap();
+    commit(&first, "one").await.unwrap();
+    first.close().await.unwrap();
+    schema.sql(&OTHER_NODE.replace("AHEAD", "0"));
+    let began = Instant::now();
+    let second = open(&schema).unwrap();
+    assert!(began.elapsed() > SHORT_LEASE.mul_f64(0.8), "{:?}", began.elapsed());
+    commit(&second, "two").await.unwrap();
+    second.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_wait_for_one_that_ended_one_takes_over() {
+    let Some(schema) = TestSchema::new() else { return };
+    open(&schema).unwrap().close().await.unwrap();
+    // Its clock was ahead: only that it says nothing tells that it ended.
+    schema.sql(&OTHER_NODE.replace("AHEAD", "600000"));
+    let opening = |url: String| tokio::task::spawn_blocking(move || open_at(&url));
+    let (one, other) = tokio::join!(opening(schema.url.clone()), opening(schema.url.clone()));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(usize::from(one.is_ok()) + usize::from(other.is_ok()), 1);
+    let (kept, error) = match (one, other) {
+        (Ok(store), Err(error)) | (Err(error), Ok(store)) => (store, error),
+        _ => unreachable!(),
+    };
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    commit(&kept, "one").await.unwrap();
+    kept.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_whose_shard_was_taken_writes_nothing_more() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    commit(&store, "one").await.unwrap();
+    // Another one, that says that it lives for a minute to come.
+    schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
+    let said = commit(&store, "two").await.unwrap_err();
+    assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
+    let stop = store.condition().stop.unwrap();
+    assert!(stop.cause.contains("another gateway has taken it over"), "{}", stop.cause);
+    // It stays stopped while the other one lives, and goes on with what is there when that has ended.
+    sleep(Duration::from_secs(2)).await;
+    assert!(store.condition().stop.is_some());
+    schema.sql("DELETE FROM tidegate_node WHERE node = 7");
+    let began = Instant::now();
+    while store.condition().stop.is_some() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", store.condition().stop);
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
+    assert_eq!(commit(&store, "three").await.unwrap(), Revision(2));
+    store.close().await.unwrap();
+}
+
+/// Connections are cut at chance moments, also between a commit and its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_go_on_while_connections_are_cut() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    let schema = Arc::new(schema);
+    let (is_over, cuts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (over, counted, cutting) = (Arc::clone(&is_over), Arc::clone(&cuts), Arc::clone(&schema));
+    let cutter = tokio::task::spawn_blocking(move || {
+        while !over.load(Ordering::Acquire) {
+            cutting.cut_connections();
+            counted.fetch_add(1, Ordering::AcqRel);
+            // Long enough that one attempt in a row of them gets through.
+            std::thread::sleep(Duration::from_millis(130));
+        }
+    });
+    let mut last = 0;
+    while cuts.load(Ordering::Acquire) < 8 {
+        last += 1;
+        let committed = commit(&store, &last.to_string()).await;
+        // No store stopped, and none had to be opened again.
+        assert_eq!(committed.unwrap(), Revision(last));
+    }
+    is_over.store(true, Ordering::Release);
+    cutter.await.unwrap();
+    store.close().await.unwrap();
+    let again = open(&schema).unwrap();
+    assert_eq!(again.state(&news()).await.unwrap().unwrap().revision, Revision(last));
+    let epochs = again.epochs_after(crate::store::Epoch(0), usize::MAX).await.unwrap();
+    assert_eq!(u64::try_from(epochs.len()).unwrap(), last);
+    again.close().await.unwrap();
+}
+
+/// A commit that went out and was not answered is made once, whether it arrived or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_is_settled() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config: tokio_postgres::Config = schema.url.parse().unwrap();
+    let [Host::Tcp(host)] = config.get_hosts() else { panic!("the tests need one host, by TCP") };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = (host.as_str(), port).to_socket_addrs().unwrap().next().unwrap();
+    let cutter = Cutter::new(database, 3);
+    let url = schema.url.replace(&format!("{host}:{port}"), &cutter.address.to_string());
+    assert_ne!(url, schema.url, "the address has no host and port");
+    let store = open_at(&url).unwrap();
+    for number in 1..=30 {
+        assert_eq!(commit(&store, &number.to_string()).await.unwrap(), Revision(number));
+        assert!(store.condition().stop.is_none());
+    }
+    assert!(cutter.cuts() >= 10, "{}", cutter.cuts());
+    let epochs = store.epochs_after(crate::store::Epoch(0), 100).await.unwrap();
+    let revisions: Vec<u64> =
+        epochs.iter().flat_map(|epoch| &epoch.changes).map(|change| change.revision.0).collect();
+    assert_eq!(revisions, (1..=30).collect::<Vec<_>>());
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_a_restarted_database_lost_stop_the_store() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    commit(&store, "one").await.unwrap();
+    // As a standby that had not got the last writes yet.
+    schema.sql("UPDATE tidegate_shard SET log_seq = log_seq - 1");
+    assert!(commit(&store, "two").await.is_err());
+    let stop = store.condition().stop.unwrap();
+    assert!(stop.cause.contains("are gone"), "{}", stop.cause);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_a_newer_program_are_left_alone() {
+    let Some(schema) = TestSchema::new() else { return };
+    open(&schema).unwrap().close().await.unwrap();
+    schema.sql("INSERT INTO tidegate_schema (version) VALUES (4711)");
+    let error = refused(open(&schema));
+    assert!(matches!(error, StoreError::Newer { found: 4711, .. }), "{error}");
+}

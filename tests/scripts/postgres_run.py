@@ -1,0 +1,193 @@
+"""A gateway over PostgreSQL. See postgres.sh."""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import stage
+import sys
+import time
+import urllib.error
+from failing_disk_run import Watched, check, document
+
+# How long a gateway waits for the lease of one that was killed, and how soon one that lives is noticed, in seconds.
+LEASE, NOTICED = 15, 12
+# The feeds that are moved.
+FEEDS = 40
+# Each start listens on another port, and documents name the gateway.
+ON_POSTGRES = """
+public_url = "https://feeds.example.org"
+[store]
+kind = "postgres"
+url = {{ file = "{}" }}
+[polling]
+allow_private = true
+"""
+ON_SLED = """
+public_url = "https://feeds.example.org"
+[polling]
+allow_private = true
+"""
+
+
+def address(work, url, schema):
+    """A file with the address of the database, with a schema of its own."""
+    file = work / f"{schema}.url"
+    file.write_text(f"{url}?options=-csearch_path%3D{schema}\n")
+    file.chmod(0o600)
+    return file
+
+
+def begin(program, folder, file):
+    folder.mkdir()
+    watched = Watched(program, folder, None)
+    watched.configuration = ON_POSTGRES.format(file)
+    return watched
+
+
+def killed(program, work, file, restart):
+    """A gateway is killed, then its database, while somebody makes items and somebody reads."""
+    watched = begin(program, work / "first", file)
+    watched.start()
+    watched.add_feeds()
+    watched.work()
+    made = lambda more: watched.until("items are made", 30, lambda: len(watched.acknowledged) > more)
+    made(30)
+    first = watched.get("/feeds/news")
+    refused(program, work, file)
+    # The gateway is killed.
+    watched.stop_work()
+    watched.kill()
+    began = time.monotonic()
+    watched.start()
+    took = time.monotonic() - began
+    check(took < LEASE + 10, f"it waited {took:.0f} s for the lease of a gateway that was killed")
+    watched.check_kept("after the gateway was killed")
+    again = watched.get("/feeds/news")
+    check(first[1] == again[1] and first[2]["etag"] == again[2]["etag"], "another document after it was killed")
+    watched.site.documents["/news.xml"] = document(4)
+    watched.gateway.poll("news")
+    check("Post 4" in watched.get("/feeds/news")[1], "what was published meanwhile is missing")
+    # The database is killed under it.
+    watched.ends.clear()
+    watched.work()
+    made(60)
+    for _ in range(3):
+        subprocess.run(restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
+        watched.until_open()
+        made(len(watched.acknowledged) + 10)
+    watched.stop_work()
+    watched.check_kept("after the database was killed")
+    watched.gateway.end()
+    check(watched.process.returncode == 0, f"it ended with status {watched.process.returncode}")
+    print(f"killed, started again after {took:.1f} s, the database killed three times: "
+          f"{len(watched.acknowledged)} items acknowledged, all there; answers {watched.answers}")
+
+
+def refused(program, work, file):
+    """A second gateway on the same database says who has it, and ends."""
+    folder = work / "second"
+    folder.mkdir()
+    (folder / "tidegate.toml").write_text('[server]\nlisten = "127.0.0.1:0"\n' + ON_POSTGRES.format(file))
+    began = time.monotonic()
+    ran = subprocess.run(
+        [program, "serve", "--config", folder / "tidegate.toml", "--data", folder / "data"],
+        capture_output=True, text=True, timeout=stage.WAIT,
+    )
+    took = time.monotonic() - began
+    check(ran.returncode != 0, "a second gateway was started on the database of another")
+    check("is in use by another gateway (process " in ran.stderr, f"a second gateway said: {ran.stderr}")
+    check(took < NOTICED, f"a second gateway was refused after {took:.0f} s")
+
+
+def views(watched):
+    """What the readers of each feed get, and its validators."""
+    found = {}
+    for feed in ["news", *(f"local-{number}" for number in range(FEEDS))]:
+        for view in ("", "/sync", "/complete"):
+            status, text, headers = watched.get(f"/feeds/{feed}{view}")
+            check(status == 200, f"/feeds/{feed}{view}: {status} {text}")
+            found[feed + view] = text, headers["etag"], headers["last-modified"]
+    return found
+
+
+def same(before, after, where):
+    wrong = sorted(name for name in before if before[name] != after[name])
+    parts = [part for part in range(3) for name in wrong[:1] if before[name][part] != after[name][part]]
+    shown = [(before[name][part], after[name][part]) for name in wrong[:1] for part in parts]
+    check(not wrong, f"{where}: {len(wrong)} of {len(before)} documents differ: {wrong[:5]}, {shown}")
+
+
+def tool(program, *arguments):
+    subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def moved(program, work, file):
+    """sled, PostgreSQL, sled: every document and every validator is the same."""
+    folder = work / "moves"
+    folder.mkdir()
+    watched = Watched(program, folder, None)
+    watched.configuration = ON_SLED
+    watched.start()
+    watched.gateway.ask("/api/v1/feeds/news", "PUT", {"url": watched.site.base + "/news.xml"})
+    watched.gateway.poll("news")
+    for number in range(FEEDS):
+        watched.gateway.ask(f"/api/v1/feeds/local-{number}", "PUT", {"local": True})
+        for item in range(1 + number % 5):
+            watched.gateway.ask(f"/api/v1/feeds/local-{number}/items", "POST", {"title": f"item {item}"})
+    watched.site.documents["/news.xml"] = document(5)
+    watched.gateway.poll("news")
+    # Changes of one second are dated a second apart, and no answer says a time that is not there yet.
+    time.sleep(6)
+    before = views(watched)
+    watched.gateway.end()
+    config = folder / "tidegate.toml"
+    tool(program, "export", folder / "one.tg", "--move", "--config", config, "--data", folder / "data")
+    watched.configuration = ON_POSTGRES.format(file)
+    config.write_text("[server]\n" + watched.configuration)
+    tool(program, "import", folder / "one.tg", "--config", config, "--data", folder / "other")
+    again = subprocess.run([program, "import", folder / "one.tg", "--config", config, "--data", folder / "other"],
+                           capture_output=True, text=True)
+    check(again.returncode != 0 and "has feeds already" in again.stderr, f"imported twice: {again.stderr}")
+    watched.start()
+    same(before, views(watched), "in PostgreSQL")
+    watched.gateway.poll("news")
+    watched.gateway.end()
+    tool(program, "export", folder / "two.tg", "--move", "--config", config, "--data", folder / "other")
+    sealed = subprocess.run([program, "serve", "--config", config, "--data", folder / "other"],
+                            capture_output=True, text=True, timeout=stage.WAIT)
+    check(sealed.returncode != 0 and "was moved to" in sealed.stderr, f"what was moved away started: {sealed.stderr}")
+    watched.configuration = ON_SLED
+    config.write_text("[server]\n" + ON_SLED)
+    for left in sorted((folder / "data").rglob("*"), reverse=True):
+        left.rmdir() if left.is_dir() else left.unlink()
+    tool(program, "import", folder / "two.tg", "--config", config, "--data", folder / "data")
+    watched.start()
+    same(before, views(watched), "back in sled")
+    watched.gateway.end()
+    print(f"{len(before)} documents are the same in sled, in PostgreSQL and in sled again")
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    for name in ("bin", "url", "work", "restart", "psql"):
+        arguments.add_argument(f"--{name}", required=True)
+    given = arguments.parse_args()
+    work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
+    files = []
+    for schema in ("killed", "moved"):
+        subprocess.run([given.psql, "-q", given.url, "-c", f"CREATE SCHEMA {schema}"], check=True)
+        files.append(address(work, given.url, schema))
+    killed(program, work, files[0], given.restart)
+    moved(program, work, files[1])
+    password = re.search(r":([^:@]+)@", given.url).group(1)
+    for log in work.rglob("gateway.log"):
+        check(password not in log.read_text(), f"{log} has the password of the database")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, urllib.error.HTTPError, subprocess.SubprocessError) as error:
+        sys.exit(f"postgres: {error}")
