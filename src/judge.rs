@@ -21,8 +21,8 @@ pub use brake::{
 };
 pub use confirm::Conclusion;
 pub use explain::{
-    PENDING_SHOWN, PendingAbsence, QUIET_SHOWN, Quiet, absent, character_words, hold_words,
-    pending, quiet,
+    PENDING_SHOWN, PendingAbsence, QUIET_SHOWN, Quiet, absent, character_words, hold_reason,
+    hold_words, pending, quiet,
 };
 pub use news::news;
 pub use objections::objection_names;

@@ -1,6 +1,6 @@
 //! What is pending, held and learned, in words: the answer to "why not?".
 
-use super::brake::hold_terms;
+use super::brake::{BRAKES, hold_terms};
 use super::confirm::Conclusion;
 use super::probe::{conclude, describe_probe, ripens};
 use crate::model::{
@@ -163,6 +163,12 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
     shown.collect()
 }
 
+/// Why a document is held, in words alone: what is noted of a hold begins with the name of its rule.
+pub fn hold_reason(noted: &str) -> &str {
+    let rule = BRAKES.iter().find_map(|rule| noted.strip_prefix(rule)?.strip_prefix(": "));
+    rule.unwrap_or(noted)
+}
+
 /// How often a held document was seen, what makes it believed, and what the operator can do.
 pub fn hold_words(hold: &Hold) -> String {
     match hold.decision {
@@ -279,6 +285,15 @@ mod tests {
         assert!(other.contains("3 looks over 6 hours, at the latest after a day"), "{other}");
         assert!(hold_words(&hold("empty", Some(Decision::Release))).starts_with("released"));
         assert!(hold_words(&hold("empty", Some(Decision::Drop))).starts_with("dropped"));
+    }
+
+    #[test]
+    fn the_reason_of_a_hold_is_without_the_name_of_its_rule() {
+        assert_eq!(hold_reason("mass-changed: 5 of 8 items changed"), "5 of 8 items changed");
+        assert_eq!(hold_reason("empty: the document is empty"), "the document is empty");
+        for other in ["it is empty: nothing", "emptyness: none", ""] {
+            assert_eq!(hold_reason(other), other);
+        }
     }
 
     #[test]

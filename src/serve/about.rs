@@ -5,7 +5,7 @@ use super::admin::EVENTS_SHOWN;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey, ServedFeed};
 use super::client::Client;
-use super::explain::why;
+use super::explain::{evidence, why_beside_hold};
 use super::feeds::{NameInPath, unreadable};
 use super::html::{self, moment, text};
 use super::life::{self, FeedLife};
@@ -174,7 +174,13 @@ fn content(
     let hold = state.and_then(|state| state.hold.as_ref());
     html! {
         p { (standing(status, state)) }
-        p { (text(&why(status, state))) "." }
+        p { (text(&why_beside_hold(status, state))) "." }
+        @if let Some(hold) = hold {
+            div.note #held {
+                p { strong { "A document is held: " } (text(&hold.reason)) "." }
+                p.quiet { (judge::hold_words(hold)) "." }
+            }
+        }
         p.links {
             a href={ "/feeds/" (status.name) "/items" } { "Items" }
             a href={ "/feeds/" (status.name) "/changes?as=html" } { "Edits and deletions" }
@@ -206,15 +212,11 @@ fn content(
         @if let Some(access) = &status.access {
             p.quiet { "Its publisher is asked with " (access.describe()) "." }
         }
+        @if !status.pending.is_empty() { (missing(&status.name, status)) }
+        @if !events.is_empty() { (happened(&status.name, events)) }
         (list_members::part(status))
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
-        @if let Some(hold) = hold {
-            h2 #held { "Held" }
-            p { (text(&hold.reason)) }
-            p.quiet { (judge::hold_words(hold)) "." }
-        }
-        @if !status.pending.is_empty() { (missing(&status.name, status)) }
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
         @if let Some(walk) = &status.polling.backfill { (older(walk, status.options.secret)) }
         (kept)
@@ -226,7 +228,6 @@ fn content(
         @if !quiet.is_empty() { (unchanged(&status.name, quiet)) }
         @if let Some(document) = &status.polling.document { (last_document(document)) }
         @if !status.polling.polls.is_empty() { (polls(&status.polling.polls)) }
-        @if !events.is_empty() { (happened(&status.name, events)) }
     }
 }
 
@@ -299,7 +300,7 @@ fn waiting(name: &FeedName, pending: &PendingAbsence) -> Markup {
     html! { tr {
         td { (html::item(name, &pending.id, &pending.title)) br;
             span.quiet { (text(&pending.native_id)) } }
-        td { (pending.evidence.name()) }
+        td { (evidence(pending.evidence)) }
         td { (text(&pending.describe())) }
     } }
 }

@@ -6,6 +6,7 @@ use super::forms::{self, SentForm};
 use super::operator::OperatorError;
 use super::problem::Problem;
 use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html};
+use crate::judge;
 use crate::model::{
     Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
 };
@@ -129,7 +130,7 @@ fn polled(response: &PollResponse) -> String {
         return format!("Polled, and it failed: {error}.");
     }
     if let Some(held) = &response.held {
-        return format!("Polled; a document is held: {held}.");
+        return format!("Polled; a document is held: {}.", judge::hold_reason(held));
     }
     let happened = EventKind::ALL.into_iter().filter_map(|kind| {
         let number = response.counts.get(&kind).copied().filter(|number| *number > 0)?;

@@ -1,13 +1,25 @@
 //! Why a feed is as it is, in one sentence.
 
-use crate::model::{EventKind, FeedName, FeedStanding, FeedState, MemberStanding, SharingOptions};
+use crate::model::{
+    EventKind, Evidence, FeedName, FeedStanding, FeedState, MemberStanding, SharingOptions,
+};
 use crate::status::{EventCounts, FeedStatus, FinishedPoll, GatherNote, PollEnding, SourceTrouble};
+use std::fmt::Write as _;
 
 /// How many sources of an aggregate a page names.
 pub(super) const SOURCES_SHOWN: usize = 8;
 
 /// Where the items come from, what came of the last poll and why, and what is still open.
 pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
+    let mut said = why_beside_hold(status, state);
+    if let Some(hold) = state.and_then(|state| state.hold.as_ref()) {
+        let _ = write!(said, "; a document is held: {}", hold.reason);
+    }
+    said
+}
+
+/// The same without a word of what is held, for a page that tells of it apart.
+pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) -> String {
     if status.standing == FeedStanding::Gone {
         return "it was deleted: its addresses answer that it is gone, and it is not polled"
             .to_owned();
@@ -23,14 +35,10 @@ pub(super) fn why(status: &FeedStatus, state: Option<&FeedState>) -> String {
             parts.push(format!("it is paused{why}: served as it is, and not polled"));
         }
         None => parts.push("it has not been polled since the start".to_owned()),
-        Some(note) => parts.push(last(note, status)),
+        Some(note) => parts.push(last(note, status, state.is_some())),
     }
     if let Some(note) = &status.gathered {
         parts.extend(ungathered(note));
-    }
-    let hold = state.and_then(|state| state.hold.as_ref());
-    if let Some(hold) = hold {
-        parts.push(format!("a document is held ({}: {})", hold.kind, hold.reason));
     }
     let partial = status.polling.document.as_ref().and_then(|document| document.partial.as_ref());
     if let Some(reason) = partial {
@@ -85,12 +93,16 @@ pub(super) fn made(sharing: &SharingOptions, has_upstream: bool) -> Option<Strin
     Some(format!("it gathers {}{more}", named.join(", ")))
 }
 
-fn last(note: &FinishedPoll, status: &FeedStatus) -> String {
+fn last(note: &FinishedPoll, status: &FeedStatus, was_read: bool) -> String {
     match note.outcome {
         PollEnding::Failed => {
             let error =
                 note.failure.as_ref().map_or("for an unknown reason", |failure| &failure.error);
-            format!("the last poll failed, and what was last good is served: {error}")
+            let served = match was_read {
+                true => "what was last good is served",
+                false => "the feed was never read, so nothing is served yet",
+            };
+            format!("the last poll failed, and {served}: {error}")
         }
         PollEnding::NotModified => "the publisher says that nothing has changed (304)".to_owned(),
         PollEnding::Unchanged if note.entries.is_none() => {
@@ -103,6 +115,19 @@ fn last(note: &FinishedPoll, status: &FeedStatus) -> String {
             "the document differs from the last one in nothing that is shown".to_owned()
         }
         PollEnding::Changed => changed(note),
+    }
+}
+
+/// What was seen of a missing item, in a few words.
+pub(super) const fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Aged => "scrolled off the end",
+        Evidence::Hole => "gone from the middle",
+        Evidence::Complete => "not in a complete list",
+        Evidence::Mass => "gone with many others",
+        Evidence::Passed => "gone from the middle a while ago",
+        Evidence::Said => "deleted, as its publisher says",
+        Evidence::Unplaced => "gone, with no place to judge by",
     }
 }
 

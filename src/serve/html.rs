@@ -82,7 +82,7 @@ fn framed(title: &str, head: &Markup, content: &Markup) -> String {
             body {
                 header {
                     a.brand href="/" { "Tidegate" }
-                    (pages(true))
+                    (pages(true, false))
                 }
                 main { h1 { (title) } (content) }
                 footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
@@ -92,8 +92,9 @@ fn framed(title: &str, head: &Markup, content: &Markup) -> String {
     page.into_string()
 }
 
-/// The way to the pages that are about all feeds; to those of operators where they are here.
-fn pages(are_operators_here: bool) -> Markup {
+/// The way to the pages that are about all feeds; to those of operators where they are here; and out, for one
+/// who is signed in.
+fn pages(are_operators_here: bool, is_signed_in: bool) -> Markup {
     html! {
         nav aria-label="Pages" {
             a href="/" { "Overview" }
@@ -101,14 +102,20 @@ fn pages(are_operators_here: bool) -> Markup {
             @if are_operators_here { a href="/add" { "Add a feed" } }
             a href="/subscriptions.opml" { "OPML" }
             @if are_operators_here { a href="/metrics" { "Metrics" } }
+            @if is_signed_in { a href="/session" { "Signed in: sign out" } }
         }
     }
 }
 
-/// What every page has as the way to other pages, and what stands in its place in an audience from which some of
-/// them cannot be reached.
+/// What every page has as the way to other pages, and what stands in its place where some of them cannot be
+/// reached, and where the operator asks.
 pub(super) fn navigation(audience: &Audience) -> Option<(String, String)> {
-    (!audience.may_sign_in()).then(|| (pages(true).into_string(), pages(false).into_string()))
+    let own = match (audience.may_sign_in(), audience.is_operator()) {
+        (false, _) => pages(false, false),
+        (true, true) => pages(true, true),
+        (true, false) => return None,
+    };
+    Some((pages(true, false).into_string(), own.into_string()))
 }
 
 /// The answer that a page is.

@@ -80,6 +80,8 @@ pub(super) fn feed(
         "listed": record.map(listed),
         "state": state.map(|state| feed_state(state, status.pending_absences)),
         "conflicts": contested,
+        "failing_since": status.polling.failing_since(),
+        "last_read": status.polling.last_read,
     });
     with(value(status), more)
 }

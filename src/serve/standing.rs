@@ -31,15 +31,28 @@ pub(super) fn origin(status: &FeedStatus) -> Markup {
 
 /// How a feed stands.
 pub(super) fn standing(status: &FeedStatus, state: Option<&FeedState>) -> Markup {
-    let held = status.held.as_deref();
-    let held = held.or_else(|| state.and_then(|s| s.hold.as_ref()).map(|h| h.reason.as_str()));
+    let is_held = status.held.is_some() || state.is_some_and(|state| state.hold.is_some());
+    let held = html! { a.bad href={ "/feeds/" (status.name) "/about#held" } { "held" } };
+    let polling = &status.polling;
     html! {
         @match status.standing {
-            FeedStanding::Active if status.polling.failures == 0 => span.good { "active" },
-            FeedStanding::Active => span.bad { "failing, " (status.polling.failures) " in a row" },
-            other => span.quiet { (other.name()) },
+            FeedStanding::Active if polling.failures == 0 && is_held => (held),
+            FeedStanding::Active if polling.failures == 0 => span.good { "active" },
+            FeedStanding::Active => {
+                span.bad { "failing, " (polling.failures) " in a row" }
+                @if let Some(since) = polling.failing_since() { " since " (moment(since)) }
+                @match polling.last_read {
+                    Some(at) => { "; last read " (moment(at)) },
+                    None if state.is_none() => "; never read",
+                    None => {},
+                }
+                @if is_held { br; (held) }
+            },
+            other => {
+                span.quiet { (other.name()) }
+                @if is_held { br; (held) }
+            },
         }
-        @if let Some(held) = held { br; span.bad { "held: " (text(held)) } }
         @if status.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Distrusted) {
             br; span.bad { "its hub is not believed" }
         }

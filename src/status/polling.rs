@@ -2,7 +2,9 @@
 
 use super::hub::HubReport;
 use crate::fetch::FetchBlame;
-use crate::model::{Backfill, EventKind, Interruptions, Tick, Time};
+use crate::model::{
+    Backfill, EventKind, Interruption, InterruptionKind, Interruptions, Tick, Time,
+};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
@@ -336,6 +338,13 @@ pub struct PollStatus {
 }
 
 impl PollStatus {
+    /// Since when its polls fail, as far as that is remembered; `None` where the last one did not.
+    pub fn failing_since(&self) -> Option<Time> {
+        let lasts =
+            |one: &&Interruption| one.kind == InterruptionKind::Failed && one.until.is_none();
+        self.interruptions.iter().rev().find(lasts).map(|one| one.since)
+    }
+
     /// Whether evidence or a held document waits to be decided.
     pub const fn pending(&self) -> bool {
         self.held.is_some() || self.look_again.is_some()

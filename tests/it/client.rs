@@ -104,8 +104,8 @@ async fn feeds_are_operated_from_a_terminal() {
     assert_eq!(polled, "news: changed, 1 created, 1 retired\n");
     let listed = terminal.done(&["feeds"]).await;
     let lines: Vec<&str> = listed.lines().collect();
-    assert!(lines[0].starts_with("NAME  STATE  ITEMS  CHANGED (UTC)"), "{listed}");
-    assert!(lines[1].starts_with("news  good       7  20"), "{listed}");
+    assert!(lines[0].starts_with("NAME  STATE   CURRENT  CHANGED (UTC)"), "{listed}");
+    assert!(lines[1].starts_with("news  active        6  20"), "{listed}");
     let json: serde_json::Value =
         serde_json::from_str(&terminal.done(&["feeds", "--json", "--search", "NEWS"]).await)
             .unwrap();
@@ -116,6 +116,13 @@ async fn feeds_are_operated_from_a_terminal() {
     {
         assert!(shown.contains(part), "{shown}");
     }
+    let (facts, events) = shown.split_once("what happened:\n").unwrap();
+    assert!(facts.contains("last read    20") && !facts.contains("fails since"), "{shown}");
+    assert_eq!(events.lines().count(), 9, "a heading, seven that came, one that left: {shown}");
+    assert!(
+        events.contains("  created  Post 7  ") && events.contains("  retired  Post 1  "),
+        "{shown}"
+    );
     let items = terminal.done(&["items", "news", "--search", "post 7"]).await;
     assert!(items.lines().count() == 2 && items.contains("current        1  Post 7"), "{items}");
     assert_eq!(terminal.done(&["items", "news", "--show", "deleted"]).await, "no items\n");
@@ -142,6 +149,8 @@ async fn feeds_are_operated_from_a_terminal() {
     assert!(
         failed.out.starts_with("news: failed: ") && failed.err.contains("the poll of news failed")
     );
+
+    assert!(terminal.done(&["show", "news"]).await.contains("fails since  20"));
 
     // Nobody is at a terminal here.
     assert!(terminal.refused(&["remove", "news"], 2).await.contains("--yes"));

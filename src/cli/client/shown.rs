@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// The most items and versions that are named of what waits.
 const WAITING: usize = 5;
+/// The most events that are named.
+const EVENTS: usize = 10;
 
 /// The text at a place.
 pub(super) fn text<'a>(of: &'a Value, at: &str) -> &'a str {
@@ -35,7 +37,6 @@ fn state(feed: &Value) -> String {
         "active" if feed["held"].is_string() => "held".to_owned(),
         "active" if failures > 0 => format!("failing ({failures})"),
         "active" if conflicts > 0 => counted(conflicts, "conflict"),
-        "active" => "good".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -47,7 +48,7 @@ pub(super) fn feed_row(feed: &Value) -> Vec<String> {
     vec![
         text(feed, "/name").to_owned(),
         format!("{}{private}", state(feed)),
-        number(feed, "/state/counts/living").to_string(),
+        number(feed, "/state/counts/current").to_string(),
         moment(feed, "/state/until"),
         moment(feed, "/next_poll/at"),
         title.into_iter().find(|title| !title.is_empty()).unwrap_or_default().to_owned(),
@@ -58,7 +59,7 @@ pub(super) fn feed_row(feed: &Value) -> Vec<String> {
 pub(super) fn feeds(rows: &[Vec<String>]) -> String {
     match rows.is_empty() {
         true => "no feeds\n".to_owned(),
-        false => table(&["NAME", "STATE", ">ITEMS", "CHANGED (UTC)", "NEXT POLL", "TITLE"], rows),
+        false => table(&["NAME", "STATE", ">CURRENT", "CHANGED (UTC)", "NEXT POLL", "TITLE"], rows),
     }
 }
 
@@ -114,6 +115,8 @@ pub(super) fn feed(feed: &Value) -> String {
         ("address", text(feed, "/url").to_owned()),
         ("list", list_of(feed)),
         ("state", format!("{}: {}", state(feed), text(feed, "/why"))),
+        ("fails since", moment(feed, "/failing_since")),
+        ("last read", moment(feed, "/last_read")),
         ("last poll", last.unwrap_or_default()),
         ("next poll", next),
         ("changed", moment(feed, "/state/until")),
@@ -133,7 +136,27 @@ pub(super) fn feed(feed: &Value) -> String {
     if pending.len() > WAITING {
         said.push_str(&format!("missing: and {} more\n", pending.len() - WAITING));
     }
+    said.push_str(&events(list(feed, "events")));
     said
+}
+
+/// The last events of a feed.
+fn events(events: &[Value]) -> String {
+    let row = |event: &Value| {
+        vec![
+            moment(event, "/at"),
+            text(event, "/kind").to_owned(),
+            text(event, "/title").to_owned(),
+            text(event, "/reason").to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = events.iter().take(EVENTS).map(row).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            format!("what happened:\n{}", table(&["WHEN (UTC)", "WHAT", "TITLE", "WHY"], &rows))
+        }
+    }
 }
 
 /// What came of a poll, in words.

@@ -261,7 +261,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
             }
         }
         td.number data-label="Items" {
-            (feed.current)
+            (feed.current) " current"
             div.quiet { (feed.living) " kept, " (feed.tombstones) " deleted" }
         }
     } }

@@ -1,5 +1,6 @@
 //! Bands over the times in which a feed did not go on as usual: one for all that would touch.
 
+use crate::judge;
 use crate::model::{Interruption, InterruptionKind, Interruptions, Time, counted};
 use crate::serve::html::text;
 use maud::{Markup, html};
@@ -62,7 +63,7 @@ impl Band<'_> {
             [one] => in_words(one),
             [first, .., last] => {
                 let times = counted(self.shown.len(), "time");
-                format!("{} {times}, {}: {}", self.kind.name(), lasting(first, last), last.reason)
+                format!("{} {times}, {}: {}", self.kind.name(), lasting(first, last), reason(last))
             }
         }
     }
@@ -70,7 +71,14 @@ impl Band<'_> {
 
 /// What an interruption was, in a sentence without its full stop.
 pub(super) fn in_words(one: &Interruption) -> String {
-    format!("{} {}: {}", one.kind.name(), lasting(one, one), one.reason)
+    format!("{} {}: {}", one.kind.name(), lasting(one, one), reason(one))
+}
+
+fn reason(one: &Interruption) -> &str {
+    match one.kind {
+        InterruptionKind::Held => judge::hold_reason(&one.reason),
+        InterruptionKind::Failed => &one.reason,
+    }
 }
 
 fn lasting(first: &Interruption, last: &Interruption) -> String {

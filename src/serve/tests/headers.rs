@@ -213,7 +213,7 @@ async fn ranges_are_not_served() {
 #[tokio::test]
 async fn other_methods_are_refused_with_what_is_allowed() {
     let site = Site::new();
-    for path in VIEWS.into_iter().chain(["/", "/healthz", "/feeds/news/items/a"]) {
+    for path in VIEWS.into_iter().chain(["/", "/healthz", "/feeds/news/items"]) {
         for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"] {
             let answer = site.ask(request(method, path, &[], "")).await;
             let allowed = header(&answer, "allow").replace(' ', "");

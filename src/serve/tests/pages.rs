@@ -15,6 +15,13 @@ fn what_is_not_polled_is_not_said_to_be() {
     status.pending_absences = 0;
     status.polling.document = None;
     assert_eq!(explain::why(&status, None), "it has not been polled since the start");
+    let mut unread = doubles::status("new");
+    (unread.pending_absences, unread.polling.document) = (0, None);
+    let said = explain::why(&unread, None);
+    assert!(
+        said.starts_with("the last poll failed, and the feed was never read, so nothing"),
+        "{said}"
+    );
     status.options.sharing.local = true;
     assert_eq!(
         explain::why(&status, None),
@@ -247,13 +254,18 @@ async fn the_dashboard_tells_what_happens_and_escapes_it() {
 
 #[tokio::test]
 async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
-    let answer = Site::new().get("/feeds/news/about").await;
+    let site = Site::new();
+    site.store.edit("news", |feed| feed.state.hold = Some(doubles::hold("<u>empty</u>")));
+    let answer = site.get("/feeds/news/about").await;
     assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
     assert!(header(&answer, "content-security-policy").contains("default-src"));
     let page = text(answer).await;
     for shown in [
         "the last poll failed",
-        "held: &lt;u&gt;empty&lt;/u&gt;",
+        "failing, 3 in a row</span> since <time datetime=",
+        "href=\"/feeds/news/about#held\">held</a>",
+        "<strong>A document is held: </strong>&lt;u&gt;empty&lt;/u&gt;.",
+        "<td>gone from the middle</td>",
         "Missing, to be confirmed",
         "href=\"/feeds/news/items/a\"",
         "&lt;u&gt;A&lt;/u&gt;",

@@ -30,6 +30,7 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
     assert!(
         page.contains("href=\"/session?to=%2Ffeeds%2Fnews%2Fabout\"") && !page.contains("<form")
     );
+    assert!(!page.contains("href=\"/session\""), "{page}");
     let cookie = sign_in(&site).await;
     let look = || async {
         let answer = site.get_with("/feeds/news/about", &[("cookie", &cookie)]).await;
@@ -37,6 +38,10 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         assert_eq!(header(&answer, "cache-control"), "no-store");
         text(answer).await
     };
+    for path in ["/", "/recent", "/add", "/feeds/news/items", "/feeds/nobody"] {
+        let page = text(site.get_with(path, &[BROWSER, ("cookie", &cookie)]).await).await;
+        assert!(page.contains("<a href=\"/session\">Signed in: sign out</a>"), "{path}: {page}");
+    }
     let page = look().await;
     for shown in ["value=\"poll\">Poll now", "value=\"pause\">Pause", "Type news to delete it"] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
