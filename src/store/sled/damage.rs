@@ -73,8 +73,7 @@ async fn a_snapshot_that_was_not_written_to_its_end_is_no_damage() {
     drop(store);
     let (name, snapshot) = files(folder.path())
         .into_iter()
-        .filter(|(name, _)| name.starts_with("snap."))
-        .next_back()
+        .rfind(|(name, _)| name.starts_with("snap."))
         .expect("a snapshot was written");
     for whole in [closed, running] {
         for written in [0, 5, snapshot.len() / 2, snapshot.len()] {
