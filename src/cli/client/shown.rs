@@ -1,6 +1,7 @@
 //! What a gateway answers, for people. What is missing in an answer is shown as nothing.
 
 use crate::cli::table::{facts, plain, table};
+use crate::judge;
 use crate::model::{FeedName, counted};
 use serde_json::Value;
 
@@ -177,7 +178,7 @@ fn happened(poll: &Value) -> String {
 
 /// What came of a poll that was asked for.
 pub(super) fn poll(name: &FeedName, came: &Value) -> String {
-    let held = text(came, "/held");
+    let held = judge::hold_reason(text(came, "/held"));
     let held =
         if held.is_empty() { String::new() } else { format!("; a document is held: {held}") };
     format!("{name}: {}\n", plain(&format!("{}{held}", happened(came))))

@@ -93,9 +93,9 @@ fn facts_and_versions(subject: &Subject) -> Markup {
 /// Why nothing is concluded yet about an item that is missing, and when it is.
 fn missing(pending: &PendingAbsence) -> Markup {
     html! { p.note {
-        strong { "Missing upstream." } " It left the reader view at once. "
-        (text(&pending.seen)) "; seen " (counted(pending.observations, "time")) " since "
-        (moment(pending.since)) ". It is "
+        strong { "Missing upstream: " } (text(&pending.seen)) "; seen "
+        (counted(pending.observations, "time")) " since " (moment(pending.since))
+        ". It left the reader view at once. It is "
         @if pending.would != Conclusion::Wait { (pending.would.name()) } @else { "left as it is" }
         " if it is so at " (moment(pending.decides_at)) " and in "
         (counted(pending.needed, "observation")) "."
