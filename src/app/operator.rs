@@ -290,6 +290,10 @@ impl Operator for AdminService {
                 return Err(taken(before));
             }
             self.refuse_if_filed(before)?;
+            if put.keeps_paused && before.standing == FeedStanding::Gone {
+                let said = format!("the feed {feed} was deleted; PUT brings it back");
+                return Err(OperatorError::Conflict(said));
+            }
         }
         if before.is_none() {
             self.store.condition().check_intake()?;
@@ -332,6 +336,9 @@ impl Operator for AdminService {
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
         self.poller.remove(feed).await.map_err(stopped)?;
+        if before.adds_feeds {
+            self.let_go(feed).await?;
+        }
         if purge {
             self.store.purge_feed(feed).await?;
             // The record stays without the data, so that the address goes on to answer 410.
@@ -349,13 +356,15 @@ impl Operator for AdminService {
         }
         let mut record = before.clone();
         if paused {
-            record.standing = FeedStanding::Paused;
+            record.pause_by_hand();
         } else {
             record.standing = FeedStanding::Active;
             // What left the file goes on as the API's, or the next start would pause it again.
             record.source = FeedSource::Api;
         }
-        record.own_if_changed(&before);
+        if !paused {
+            record.own_if_changed(&before);
+        }
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());
         self.store.put_feed(&record).await?;
         self.poller.put(record).await.map_err(stopped)

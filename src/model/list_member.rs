@@ -82,18 +82,33 @@ impl FeedRecord {
             && self.list.as_ref().is_some_and(|member| member.standing == MemberStanding::Dropped)
     }
 
-    /// Takes it out of its list's hands, where the operator changed it from `before` by hand. What a list
-    /// paused and the operator resumes is changed, too.
+    /// Takes it out of its list's hands, where the operator changed it from `before` by hand. What was paused
+    /// or deleted, and the operator has polled again, is changed, too.
     pub fn own_if_changed(&mut self, before: &Self) {
         let said = |record: &Self| {
             let FeedRecord { url, options, access, private, adds_feeds, .. } = record;
             (url.clone(), options.clone(), access.clone(), *private, *adds_feeds)
         };
-        let is_resumed = before.is_dropped() && self.standing == FeedStanding::Active;
+        let is_resumed =
+            before.standing != FeedStanding::Active && self.standing == FeedStanding::Active;
         self.list.clone_from(&before.list);
         if is_resumed || said(self) != said(before) {
-            self.list.iter_mut().for_each(|member| member.standing = MemberStanding::Own);
+            self.leave_list();
         }
+    }
+
+    /// Takes it out of its list's hands.
+    pub fn leave_list(&mut self) {
+        self.list.iter_mut().for_each(|member| member.standing = MemberStanding::Own);
+    }
+
+    /// Notes that the operator paused it: it stays paused, also where its list has it again.
+    pub fn pause_by_hand(&mut self) {
+        self.standing = FeedStanding::Paused;
+        self.list
+            .iter_mut()
+            .filter(|member| member.standing == MemberStanding::Dropped)
+            .for_each(|member| member.standing = MemberStanding::Listed);
     }
 }
 
@@ -166,10 +181,14 @@ mod tests {
 
         let mut dropped = FeedRecord { standing: FeedStanding::Paused, ..listed };
         assert!(!dropped.is_dropped(), "the operator paused it");
-        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Listed);
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
         dropped.list.as_mut().unwrap().standing = MemberStanding::Dropped;
         assert!(dropped.is_dropped() && dropped.is_member_of(&name("list")));
         assert_eq!(after(|_| {}, &dropped), MemberStanding::Dropped);
         assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
+        let gone = FeedRecord { standing: FeedStanding::Gone, ..dropped.clone() };
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &gone), MemberStanding::Own);
+        dropped.pause_by_hand();
+        assert!(!dropped.is_dropped() && dropped.standing == FeedStanding::Paused);
     }
 }

@@ -28,6 +28,19 @@ pub(super) fn written(status: &FeedStatus) -> Map<String, Value> {
     settings
 }
 
+/// Changes what `patch` names: null takes a key back, and what is an object on both sides is changed likewise. (As
+/// deep as the reader of JSON lets it be.)
+fn merge(settings: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (key, value) in patch {
+        match (value, settings.get_mut(&key)) {
+            (Value::Null, Some(_)) => drop(settings.remove(&key)),
+            (Value::Object(inner), Some(Value::Object(there))) => merge(there, inner),
+            // A key that means nothing is named when all are read.
+            (value, _) => drop(settings.insert(key, value)),
+        }
+    }
+}
+
 /// `PATCH /api/v1/feeds/NAME`: the keys of a `PUT`; null takes one back.
 pub(super) async fn change(
     State(room): State<SharedState>,
@@ -37,13 +50,7 @@ pub(super) async fn change(
     let name = admin::feed(name)?;
     let wanted = put::object(&whole(body, REQUEST_BODY_LIMIT)?)?;
     let mut settings = written(&room.operator.status(&name).await?);
-    for (key, value) in wanted {
-        match value {
-            Value::Null if settings.remove(&key).is_some() => {}
-            // A key that means nothing is named when all are read.
-            value => drop(settings.insert(key, value)),
-        }
-    }
+    merge(&mut settings, wanted);
     let wanted = PutFeed { keeps_paused: true, ..put::settings(&settings)? };
     admin::put_feed(&room, &name, wanted).await?;
     Ok(admin::answer(StatusCode::OK, admin::feed_json(&room, &name).await?))

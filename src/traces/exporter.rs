@@ -66,7 +66,7 @@ impl SpanExporter {
         (exporter, Traces(Some(Arc::new(recorder))))
     }
 
-    /// Sends what comes; once it is cancelled, what waits, for [`FLUSH_TIME`] at most.
+    /// Sends what comes; once it is cancelled, what waits, for `FLUSH_TIME` at most.
     pub async fn run(mut self, cancel: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {

@@ -101,6 +101,18 @@ impl AdminService {
         Ok(Some(now))
     }
 
+    /// Leaves the feeds of a list that is deleted as they are, whatever list takes its name.
+    pub(super) async fn let_go(&self, list: &FeedName) -> Result<(), OperatorError> {
+        let feeds = self.store.feed_list().await?;
+        let members = feeds.values().filter(|record| record.is_member_of(list));
+        let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
+        left.iter_mut().for_each(FeedRecord::leave_list);
+        for records in left.chunks(AT_ONCE) {
+            self.store.put_feeds(records).await?;
+        }
+        self.poller.share(left.into_iter().map(Arc::new).collect()).await.map_err(stopped)
+    }
+
     async fn list_view(&self, list: &FeedName) -> Result<Option<View>, OperatorError> {
         match self.store.pin(list).await? {
             Some(reader) => Ok(reader.whole_view().await?),

@@ -74,19 +74,25 @@ impl ListRules {
 }
 
 impl Planner<'_> {
-    /// Pauses the feeds that follow the list and are not in it.
+    /// Pauses the feeds that follow the list and are not in it, and has all of a private list be private. What has
+    /// the address of a feed of the list is in it, whichever feed of that address the list is about.
     pub(super) fn drop_missing(&mut self, rules: &ListRules, stored: &[FeedRecord]) {
-        let mentioned: HashSet<FeedName> =
-            self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
-        let missing = |record: &&FeedRecord| {
-            record.standing == FeedStanding::Active
-                && record.is_member_of(&rules.list)
-                && !mentioned.contains(&record.name)
+        let (names, addresses): (HashSet<FeedName>, HashSet<String>) =
+            self.drafts.iter().map(|d| (d.record.name.clone(), d.record.url.clone())).unzip();
+        let others = |record: &&FeedRecord| {
+            record.is_member_of(&rules.list) && !names.contains(&record.name)
         };
-        for before in stored.iter().filter(missing) {
-            let standing = MemberStanding::Dropped;
-            let list = before.list.clone().map(|member| ListMember { standing, ..member });
-            let record = FeedRecord { standing: FeedStanding::Paused, list, ..before.clone() };
+        for before in stored.iter().filter(others) {
+            let mut record = before.clone();
+            record.private |= rules.private;
+            if before.standing == FeedStanding::Active && !addresses.contains(&before.url) {
+                let standing = MemberStanding::Dropped;
+                record.standing = FeedStanding::Paused;
+                record.list.iter_mut().for_each(|member| member.standing = standing);
+            }
+            if record == *before {
+                continue;
+            }
             self.drafts.push(FeedDraft {
                 record,
                 before: Some(before.clone()),
