@@ -55,3 +55,36 @@ pub(super) async fn change(
     admin::put_feed(&room, &name, wanted).await?;
     Ok(admin::answer(StatusCode::OK, admin::feed_json(&room, &name).await?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let there = json!({ "title": "t", "headers": { "X-A": "stored", "X-B": "stored" }, "secret": true });
+        for (patch, after) in [
+            (json!({}), there.clone()),
+            (
+                json!({ "title": "u", "secret": null }),
+                json!({ "title": "u", "headers": there["headers"] }),
+            ),
+            (
+                json!({ "headers": { "X-B": null, "X-C": "c" } }),
+                json!({ "title": "t", "headers": { "X-A": "stored", "X-C": "c" }, "secret": true }),
+            ),
+            (json!({ "headers": null }), json!({ "title": "t", "secret": true })),
+            // Refused when all are read, by its name.
+            (json!({ "headers": "no", "what": null }), {
+                json!({ "title": "t", "headers": "no", "secret": true, "what": null })
+            }),
+        ] {
+            let (Value::Object(mut settings), Value::Object(patch)) = (there.clone(), patch) else {
+                panic!()
+            };
+            merge(&mut settings, patch);
+            assert_eq!(Value::Object(settings), after);
+        }
+    }
+}

@@ -107,8 +107,18 @@ impl Town {
             call = call.header("content-type", "application/json").body(body.to_string());
         }
         let answer = call.send().await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.status());
-        serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default()
+        let status = answer.status();
+        let said = serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default();
+        assert!(status.is_success(), "{path}: {status} {said}");
+        said
+    }
+
+    /// The status of a change to a feed.
+    async fn patched(&self, feed: &str, change: &Value) -> u16 {
+        let url = format!("http://{}/api/v1/feeds/{feed}", self.gateway().address());
+        let call = reqwest::Client::new().patch(url).bearer_auth(TOKEN);
+        let call = call.header("content-type", "application/json").body(change.to_string());
+        call.send().await.unwrap().status().as_u16()
     }
 
     async fn get(&self, path: &str) -> (u16, String) {
@@ -315,6 +325,41 @@ async fn what_an_operator_did_stays() {
     town.rest().await;
     town.expect(&now).await;
     assert_eq!(town.feed("paused").await["list"]["followed"], false);
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_operator_brings_back_is_not_paused_again() {
+    let town = Town::start(&[], "").await;
+    let url = town.list.url.clone();
+    let list = json!({ "url": url, "add_feeds": true, "deletions": "eager" });
+    town.call("PUT", "/feeds/second", Some(list.clone())).await;
+    let said = async |outlines: &[(&str, &str)]| {
+        town.print(outlines);
+        town.call("POST", "/feeds/second/poll", None).await;
+    };
+    said(&[("a", "a"), ("b", "b"), ("c", "c")]).await;
+    let second = format!("{} active ", town.list.url);
+    town.expect(&["a active a", "b active b", "c active c", &second]).await;
+    // One that was removed is not changed, and comes back by hand.
+    let (a, b) = (town.name("a").await, town.name("b").await);
+    town.call("DELETE", &format!("/feeds/{a}"), None).await;
+    assert_eq!(town.patched(&a, &json!({ "min_interval": "2d" })).await, 409);
+    said(&[("a", "a"), ("c", "c")]).await;
+    town.expect(&["a gone a", "b paused b", "c active c", &second]).await;
+    town.call("PUT", &format!("/feeds/{a}"), Some(json!({ "url": town.url("a") }))).await;
+    // What the list paused and the operator pauses as well stays paused.
+    town.call("POST", &format!("/feeds/{b}/pause"), Some(json!({ "action": "pause" }))).await;
+    said(&[("a", "a"), ("b", "b"), ("c", "c")]).await;
+    town.rest().await;
+    town.expect(&["a active a", "b paused b", "c active c", &second]).await;
+    // A list that is purged lets go of its feeds, whatever takes its name.
+    town.call("DELETE", "/feeds/second?purge=true", None).await;
+    assert_eq!(town.feed("c").await["list"]["standing"], "own");
+    town.print(&[("d", "d")]);
+    town.call("PUT", "/feeds/second", Some(list)).await;
+    town.call("POST", "/feeds/second/poll", None).await;
+    town.expect(&["a active a", "b paused b", "c active c", "d active d", &second]).await;
     town.end().await;
 }
 

@@ -266,3 +266,30 @@ fn a_list_adds_no_more_than_the_limit() {
     feeds.follow("ours", &format!("{A}{B}"));
     assert_eq!(rules.room(&feeds.stored), LIST_FEEDS - 2);
 }
+
+#[test]
+fn a_second_feed_of_its_address_pauses_no_feed_of_the_list() {
+    let mut feeds = Feeds::default();
+    feeds.follow("ours", &format!("{A}{B}"));
+    // Of feeds of one address the first one is known.
+    let own = FeedRecord { name: name("000"), list: None, ..feeds.feed("a-example").clone() };
+    feeds.stored.insert(0, own);
+    feeds.follow("ours", &format!("{A}{B}"));
+    assert_eq!(feeds.feed("a-example").standing, FeedStanding::Active);
+    feeds.follow("ours", B);
+    assert!(feeds.feed("a-example").is_dropped());
+    assert_eq!(feeds.feed("000").standing, FeedStanding::Active);
+}
+
+#[test]
+fn what_a_private_list_dropped_is_private_too() {
+    let mut feeds = Feeds::default();
+    feeds.follow("ours", &format!("{A}{B}"));
+    feeds.follow("ours", B);
+    feeds.feed("b-example").standing = FeedStanding::Paused;
+    feeds.private = true;
+    feeds.follow("ours", B);
+    assert!(feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
+    assert!(feeds.feed("b-example").private);
+    assert!(is_idle(&feeds.follow("ours", B)));
+}
