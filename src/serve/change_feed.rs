@@ -10,7 +10,7 @@ use super::dashboard::pill;
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
-use super::negotiate::container;
+use super::negotiate::{Encoding, container};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
@@ -23,7 +23,7 @@ use crate::render::{ChangeEntry, ChangeFeed, Container};
 use crate::store::VersionNote;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 
@@ -76,6 +76,14 @@ pub(super) async fn show(
         async move { made(&room, &record, &state, form).await }
     };
     let rendition = room.change_feeds.get(key, ask, make).await?;
+    if form == ChangeFeedForm::Page {
+        // What a page leads to depends on who looks, so that it is put in before the page is packed.
+        let mut answered = HeaderMap::new();
+        answered.insert(header::CONTENT_TYPE, HeaderValue::from_static(html::MEDIA_TYPE));
+        answered.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        answered.insert(header::VARY, VARY);
+        return Ok(rendition.body(Encoding::Identity).answer(StatusCode::OK, answered));
+    }
     let mut answered = HeaderMap::new();
     answered.insert(header::CACHE_CONTROL, FRESH);
     answered.insert(header::VARY, VARY);

@@ -79,6 +79,10 @@ pub(super) async fn put_before(
     if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
         return Response::from_parts(parts, body);
     }
+    if parts.headers.contains_key(header::CONTENT_ENCODING) {
+        tracing::error!("a page was packed before its addresses were put in; it is left as it is");
+        return Response::from_parts(parts, body);
+    }
     // Of an answer to HEAD, what is left is its headers.
     parts.headers.remove(header::CONTENT_LENGTH);
     let Ok(page) = to_bytes(body, PAGE_LIMIT).await else {

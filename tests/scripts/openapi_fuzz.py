@@ -71,6 +71,10 @@ def narrowed(document, ids):
     del document["paths"]["/events"]
     # A page with a form, which is for people and not described.
     del document["paths"]["/feeds/{name}/conflicts"]
+    # A page has a form too: whatever is sent, it is answered with a refusal or a page.
+    document["paths"]["/feeds/{name}/items/{id}"]["post"] = {
+        "responses": {"default": {"description": "The form of a page."}}, "security": [],
+    }
     return document
 
 

@@ -441,3 +441,39 @@ async fn a_list_is_uploaded_by_who_is_signed_in() {
     problem(site.call("POST", "/import", "nothing").await, 400).await;
     problem(site.call("POST", "/import?again=1", "<opml/>").await, 400).await;
 }
+
+/// What is put into a page for who looks at it, the way out among it, is put in before the page is packed.
+#[tokio::test]
+async fn pages_for_the_operator_can_be_unpacked() {
+    use std::io::Read as _;
+    let site = Site::new();
+    let bearer = format!("Bearer {TOKEN}");
+    for path in [
+        "/",
+        "/recent",
+        "/add",
+        "/feeds/news?as=html",
+        "/feeds/news/changes?as=html",
+        "/feeds/news/about",
+        "/feeds/news/items",
+        "/feeds/news/conflicts",
+        "/feeds/nobody/about",
+    ] {
+        // What is packed in advance is so for the second who asks.
+        for _ in 0..3 {
+            let asked =
+                [("authorization", &*bearer), ("accept-encoding", "gzip"), ("accept", "text/html")];
+            let answer = site.get_with(path, &asked).await;
+            let is_packed = header(&answer, "content-encoding") == "gzip";
+            let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            let mut page = String::new();
+            match is_packed {
+                true => drop(
+                    flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut page).unwrap(),
+                ),
+                false => page = String::from_utf8(bytes.to_vec()).unwrap(),
+            }
+            assert!(page.contains("Signed in: sign out"), "{path}: {page}");
+        }
+    }
+}
