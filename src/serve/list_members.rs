@@ -15,12 +15,13 @@ pub(super) fn part(status: &FeedStatus) -> Markup {
 
 /// The list that added a feed; a private one is not named.
 fn membership(note: &MemberNote) -> Markup {
-    let words = note.words();
-    let name = note.list.as_str();
-    let (before, after) = words.split_once(name).unwrap_or((words.as_str(), ""));
+    let (before, after) = note.around();
     html! {
-        (text(before))
-        @if !note.is_private { a href={ "/feeds/" (name) "/about" } { (name) } (text(after)) }
+        (before)
+        @if note.is_private { "a private list" } @else {
+            "the list " a href={ "/feeds/" (note.list) "/about" } { (note.list) }
+        }
+        (after)
     }
 }
 
@@ -109,6 +110,23 @@ mod tests {
             ["60 feeds follow", "1 of them is paused", "2 more were", "1 of 60 are", "1 of 9 are"]
         {
             assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+
+    /// Whatever a list is called, also by a word of what is said.
+    #[test]
+    fn a_list_is_linked_where_it_is_named_and_a_private_one_is_not() {
+        for name in ["it", "list", "private", "ours"] {
+            let list = FeedName::new(name).unwrap();
+            let standing = MemberStanding::Own;
+            let mut note = MemberNote { list, standing, is_followed: true, is_private: false };
+            let said = membership(&note).into_string();
+            let link = format!(
+                "the list <a href=\"/feeds/{name}/about\">{name}</a> added it; it was changed"
+            );
+            assert!(said.starts_with(&link), "{said}");
+            note.is_private = true;
+            assert_eq!(membership(&note).into_string(), note.words());
         }
     }
 }

@@ -50,16 +50,21 @@ pub struct MemberNote {
 impl MemberNote {
     /// What the list means for the feed, in words. Where the list is private, its name is left out.
     pub fn words(&self) -> String {
-        let list = match self.is_private {
-            true => "a private list".to_owned(),
-            false => format!("the list {}", self.list),
-        };
+        let (before, after) = self.around();
+        match self.is_private {
+            true => format!("{before}a private list{after}"),
+            false => format!("{before}the list {}{after}", self.list),
+        }
+    }
+
+    /// What the words say before they name the list, and behind it.
+    pub const fn around(&self) -> (&'static str, &'static str) {
         match self.standing {
-            MemberStanding::Listed if self.is_followed => format!("it follows {list}"),
-            MemberStanding::Listed => format!("{list} added it, and adds no feeds now"),
-            MemberStanding::Dropped => format!("{list} no longer has it"),
+            MemberStanding::Listed if self.is_followed => ("it follows ", ""),
+            MemberStanding::Listed => ("", " added it, and adds no feeds now"),
+            MemberStanding::Dropped => ("", " no longer has it"),
             MemberStanding::Own => {
-                format!("{list} added it; it was changed by hand, so it follows that no more")
+                ("", " added it; it was changed by hand, so it follows that no more")
             }
         }
     }

@@ -321,8 +321,9 @@ impl Planner<'_> {
     fn finish(self, when: Time, endpoint: &EndpointId) -> ImportPlan {
         let mut plan = self.plan;
         for FeedDraft { mut record, before, is_new, places, .. } in self.drafts {
-            // One without a new place stays as it is.
-            if places.is_empty() && !record.is_dropped() {
+            // One without a new place stays as it is, unless it is the list's and the list has changed it.
+            let is_of_list = self.rules.is_some_and(|rules| record.is_member_of(&rules.list));
+            if places.is_empty() && !(is_of_list && before.as_ref() != Some(&record)) {
                 continue;
             }
             match self.rules {

@@ -292,4 +292,13 @@ fn what_a_private_list_dropped_is_private_too() {
     assert!(feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
     assert!(feeds.feed("b-example").private);
     assert!(is_idle(&feeds.follow("ours", B)));
+
+    // One that was paused by hand, and is in the list no more.
+    let mut feeds = Feeds::default();
+    feeds.follow("ours", &format!("{A}{B}"));
+    feeds.feed("a-example").pause_by_hand();
+    feeds.private = true;
+    feeds.follow("ours", B);
+    assert!(!feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
+    assert!(is_idle(&feeds.follow("ours", B)));
 }
