@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use self::condition::{FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
+    make_data_folder,
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::StoreError;

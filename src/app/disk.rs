@@ -5,7 +5,9 @@ use crate::clock::Clock;
 use crate::config::{Config, StoreKind};
 use crate::fetch;
 use crate::model::{EndpointId, SupIdBasis};
-use crate::store::{DiskKind, DiskRequest, EmbeddedStore, PostgresRequest, StoreError};
+use crate::store::{
+    DiskKind, DiskRequest, EmbeddedStore, PostgresRequest, StoreError, make_data_folder,
+};
 use std::sync::Arc;
 
 /// The engine of the store on disk; `None` where there is none.
@@ -43,19 +45,12 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
     let Some(url) = config.store.url.as_ref().filter(|_| keeps(config)) else { return Ok(None) };
     let url =
         fetch::find_secret(url).map_err(|why| AppError::Input(format!("store.url: {why}")))?;
-    make_folder(config).map_err(|error| {
+    // It has only what is this machine's.
+    make_data_folder(&config.store.path).map_err(|error| {
         AppError::run(format!("{} cannot be made", config.store.path.display()), error)
     })?;
     let endpoint = config.publish.endpoint.clone();
     Ok(Some(LastingStore::Postgres(PostgresRequest::new(&url, endpoint))))
-}
-
-/// Makes the data folder, which has only what is this machine's.
-fn make_folder(config: &Config) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(&config.store.path)
 }
 
 impl LastingStore {

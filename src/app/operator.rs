@@ -35,7 +35,7 @@ use crate::serve::{
 use crate::status::{
     FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
 };
-use crate::store::{Claim, CommitError, Retention, Store, StoreError};
+use crate::store::{Claim, CommitError, FeedList, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -132,7 +132,11 @@ impl AdminService {
         found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
     }
 
-    async fn standing(&self, record: FeedRecord) -> Result<FeedStatus, OperatorError> {
+    async fn standing(
+        &self,
+        record: FeedRecord,
+        feeds: &FeedList,
+    ) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await?;
         let mut polled = self.poller.status(&record.name).unwrap_or_default();
         if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
@@ -140,9 +144,8 @@ impl AdminService {
         }
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
-        let feeds = self.store.feed_list().await?;
-        let feeds_of_list = self.list_note(&record, &feeds);
-        let list = list_feeds::member_note(&record, &feeds);
+        let feeds_of_list = self.list_note(&record, feeds);
+        let list = list_feeds::member_note(&record, feeds);
         let hub = polled.hub.as_ref();
         let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
         Ok(FeedStatus {
@@ -247,7 +250,7 @@ impl Operator for AdminService {
         let mut all = Vec::new();
         let feeds = self.store.feed_list().await?;
         for record in feeds.values() {
-            all.push(self.standing(FeedRecord::clone(record)).await?);
+            all.push(self.standing(FeedRecord::clone(record), &feeds).await?);
         }
         self.tell_of_gathering(&mut all, &feeds).await?;
         Ok(all)
@@ -266,11 +269,12 @@ impl Operator for AdminService {
     }
 
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
-        let status = self.standing(self.record(feed).await?).await?;
+        let feeds = self.store.feed_list().await?;
+        let record = feeds.get(feed).ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))?;
+        let status = self.standing(FeedRecord::clone(record), &feeds).await?;
         if !status.options.sharing.is_aggregate() {
             return Ok(status);
         }
-        let feeds = self.store.feed_list().await?;
         let mut one = [status];
         self.tell_of_gathering(&mut one, &feeds).await?;
         let [status] = one;
@@ -361,8 +365,6 @@ impl Operator for AdminService {
             record.standing = FeedStanding::Active;
             // What left the file goes on as the API's, or the next start would pause it again.
             record.source = FeedSource::Api;
-        }
-        if !paused {
             record.own_if_changed(&before);
         }
         record.follow(Some(&before), self.next_change().await?, self.store.endpoint());

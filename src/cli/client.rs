@@ -60,6 +60,15 @@ fn print(text: &str) -> Result<(), AppError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(AppError::output)
 }
 
+/// Prints the answer itself, or what it says.
+fn tell(
+    is_json: bool,
+    answer: &Value,
+    said: impl FnOnce(&Value) -> String,
+) -> Result<(), AppError> {
+    print(&if is_json { format!("{answer}\n") } else { said(answer) })
+}
+
 /// Reads, and prints the answer itself or what it says.
 async fn read(
     args: &GatewayArgs,
@@ -146,11 +155,11 @@ async fn add(args: AddArgs) -> Result<(), AppError> {
         };
     }
     if args.look {
-        return print(&if args.json { format!("{seen}\n") } else { shown::preview(&seen) });
+        return tell(args.json, &seen, shown::preview);
     }
     let wanted = json!({ "url": shown::text(&seen, "/url"), "name": args.name });
     let feed = gateway.call(Method::POST, ("/feeds", &[]), Some(&wanted)).await?;
-    print(&if args.json { format!("{feed}\n") } else { shown::added(&feed) })
+    tell(args.json, &feed, shown::added)
 }
 
 /// `tidegate remove`.
@@ -195,7 +204,7 @@ async fn poll(args: NamesArgs) -> Result<(), AppError> {
     let mut failed = Vec::new();
     for name in &args.names {
         let came = gateway.call(Method::POST, (&path(name, "/poll"), &[]), None).await?;
-        print(&if args.json { format!("{came}\n") } else { shown::poll(name, &came) })?;
+        tell(args.json, &came, |came| shown::poll(name, came))?;
         if shown::text(&came, "/outcome") == "failed" {
             failed.push(name.to_string());
         }
@@ -215,10 +224,9 @@ async fn pause(args: NamesArgs, action: &str) -> Result<(), AppError> {
     for name in &args.names {
         let wanted = json!({ "action": action });
         let feed = gateway.call(Method::POST, (&path(name, "/pause"), &[]), Some(&wanted)).await?;
-        print(&match (args.json, action) {
-            (true, _) => format!("{feed}\n"),
-            (false, "pause") => format!("{name} is served as it is, and not polled\n"),
-            (false, _) => format!("{name} is polled again\n"),
+        tell(args.json, &feed, |_| match action {
+            "pause" => format!("{name} is served as it is, and not polled\n"),
+            _ => format!("{name} is polled again\n"),
         })?;
     }
     Ok(())
@@ -231,9 +239,8 @@ async fn hold(args: HoldArgs) -> Result<(), AppError> {
     let wanted = json!({ "action": action });
     let to = path(&args.name, "/hold");
     let feed = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
-    print(&match (args.json, action.as_str()) {
-        (true, _) => format!("{feed}\n"),
-        (false, "release") => format!("{}: the held document is published\n", args.name),
-        (false, _) => format!("{}: the held document was dropped\n", args.name),
+    tell(args.json, &feed, |_| match action.as_str() {
+        "release" => format!("{}: the held document is published\n", args.name),
+        _ => format!("{}: the held document was dropped\n", args.name),
     })
 }

@@ -66,9 +66,7 @@ pub(super) async fn page(
     let ask =
         WorkRequest { client, cost: room.admission.cost_of(&work, items), work, tells: false };
     let revision = state.as_ref().map(|state| state.revision);
-    let readers = readers::told_to(&room, &audience, &record.name).await?;
-    // The operator is told of readers, who are not told of each other.
-    let who = if readers.is_some() { AudienceKey::Operator } else { record.site.key() };
+    let (readers, who) = readers::told_to(&room, &audience, &record).await?;
     let key = (who, record.name.clone(), revision);
     let make = || {
         let (room, record) = (Arc::clone(&room), record.clone());

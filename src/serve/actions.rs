@@ -5,7 +5,7 @@ use super::feeds::{NameInPath, unreadable};
 use super::forms::{self, SentForm};
 use super::operator::OperatorError;
 use super::problem::Problem;
-use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin, html};
+use super::{AppState, REQUEST_BODY_LIMIT, SharedState, admin};
 use crate::judge;
 use crate::model::{
     Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
@@ -67,8 +67,7 @@ pub(super) async fn act(
 ) -> Result<Response, Problem> {
     let name = name.map_err(unreadable)?.0;
     let name = room.directory.served(&name, &audience).await?.name.clone();
-    let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
-    form.authorize(&room, &headers)?;
+    let form = SentForm::authorized(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     let action = FeedAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
     let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
     if action == FeedAction::Remove && form.get("name").trim() != name.as_str() {
@@ -143,12 +142,8 @@ fn polled(response: &PollResponse) -> String {
 }
 
 fn refused(feed: &FeedName, problem: &Problem) -> Response {
-    let content = html! {
-        (html::trail(feed, Some((&format!("/feeds/{feed}/about"), "About")), "Not done"))
-        p.note role="alert" { (html::text(problem.detail())) "." }
-        p.links { a href={ "/feeds/" (feed) "/about" } { "Back to the feed" } }
-    };
-    forms::refusal("Not done", &content, problem.status())
+    let back = format!("/feeds/{feed}/about");
+    forms::not_done(feed, (&back, "About", "Back to the feed"), problem)
 }
 
 /// What a person who is signed in can do with a feed now.

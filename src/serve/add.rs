@@ -38,8 +38,7 @@ pub(super) async fn send(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
-    let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
-    form.authorize(&room, &headers)?;
+    let form = SentForm::authorized(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     let address = completed(form.get("url"));
     let done = match form.get("do") {
         "add" => add(&room, &address, &form).await.map(AddResult::Added),

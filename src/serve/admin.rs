@@ -180,11 +180,7 @@ pub(super) async fn put_feed(
     let done = to_the_end(async move {
         let done = acting.operator.put(&feed, wanted).await;
         // Even what failed may have been stored.
-        acting.directory.changed();
-        // One that became private is no topic for everybody any more.
-        if let Some(hub) = &acting.hub {
-            hub.check_topics();
-        }
+        acting.feeds_changed();
         done
     });
     done.await
@@ -197,14 +193,12 @@ pub(super) async fn remove(
     purge: bool,
 ) -> Result<(), OperatorError> {
     let done = room.operator.delete(feed, purge).await;
-    room.directory.changed();
-    if let Some(hub) = &room.hub {
-        hub.check_topics();
-        if done.is_ok()
-            && let Err(error) = hub.set_webhook(feed, None).await
-        {
-            tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
-        }
+    room.feeds_changed();
+    if let Some(hub) = &room.hub
+        && done.is_ok()
+        && let Err(error) = hub.set_webhook(feed, None).await
+    {
+        tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
     }
     done
 }

@@ -10,7 +10,7 @@ use super::dashboard::pill;
 use super::feeds::{NameInPath, unreadable};
 use super::items::{self, CompareBudget, Differences};
 use super::metrics::Metrics;
-use super::negotiate::{Encoding, container};
+use super::negotiate::container;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::rendition::{About, Rendition};
@@ -23,7 +23,7 @@ use crate::render::{ChangeEntry, ChangeFeed, Container};
 use crate::store::VersionNote;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 
@@ -41,16 +41,31 @@ const LEAST: u64 = 256 * 1024;
 
 /// Who was told of a change must not get what an intermediary kept from before.
 const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
-/// What an answer depends on beside its address.
-const VARY: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
+
+/// A feed of changes as a document.
+pub(super) enum ChangeDocument {
+    /// For programs, packed.
+    Feed(Rendition),
+    /// For people. What it leads to depends on who looks, so that it is packed when that was put in.
+    Page(String),
+}
+
+impl ChangeDocument {
+    fn weight(&self) -> u32 {
+        match self {
+            Self::Feed(rendition) => rendition.weight(),
+            Self::Page(page) => u32::try_from(page.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
 
 /// Feeds of changes as documents, as of a revision.
 pub(super) type ChangeFeeds =
-    SingleFlightCache<(AudienceKey, FeedName, Revision, ChangeFeedForm), Rendition, Problem>;
+    SingleFlightCache<(AudienceKey, FeedName, Revision, ChangeFeedForm), ChangeDocument, Problem>;
 
 /// No document yet.
 pub(super) fn documents(admission: Arc<Admission>, metrics: Metrics) -> ChangeFeeds {
-    SingleFlightCache::new(("feeds of changes", BYTES), Rendition::weight, admission, metrics)
+    SingleFlightCache::new(("feeds of changes", BYTES), ChangeDocument::weight, admission, metrics)
 }
 
 /// `GET /feeds/NAME/changes`, with `?as=atom`, `?as=jsonfeed` or `?as=html`.
@@ -75,18 +90,14 @@ pub(super) async fn show(
         let (room, record) = (Arc::clone(&room), record.clone());
         async move { made(&room, &record, &state, form).await }
     };
-    let rendition = room.change_feeds.get(key, ask, make).await?;
-    if form == ChangeFeedForm::Page {
-        // What a page leads to depends on who looks, so that it is put in before the page is packed.
-        let mut answered = HeaderMap::new();
-        answered.insert(header::CONTENT_TYPE, HeaderValue::from_static(html::MEDIA_TYPE));
-        answered.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        answered.insert(header::VARY, VARY);
-        return Ok(rendition.body(Encoding::Identity).answer(StatusCode::OK, answered));
-    }
+    let document = room.change_feeds.get(key, ask, make).await?;
+    let rendition = match &*document {
+        ChangeDocument::Feed(rendition) => rendition,
+        ChangeDocument::Page(page) => return Ok(reading::whole_page(page.clone())),
+    };
     let mut answered = HeaderMap::new();
     answered.insert(header::CACHE_CONTROL, FRESH);
-    answered.insert(header::VARY, VARY);
+    answered.insert(header::VARY, reading::VARY);
     let now = room.clock.now();
     Ok(Representation {
         modified: Some(rendition.shown.min(now)),
@@ -119,7 +130,7 @@ async fn made(
     record: &ServedFeed,
     state: &FeedState,
     form: ChangeFeedForm,
-) -> Result<Rendition, Problem> {
+) -> Result<ChangeDocument, Problem> {
     let feed = gather(room, record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);
@@ -127,10 +138,10 @@ async fn made(
         let (text, media_type) = match form {
             ChangeFeedForm::Atom => (feed.to_atom(), Container::Atom.media_type()),
             ChangeFeedForm::JsonFeed => (feed.to_json(), Container::JsonFeed.media_type()),
-            ChangeFeedForm::Page => (page(&name, &feed), html::MEDIA_TYPE),
+            ChangeFeedForm::Page => return Ok(ChangeDocument::Page(page(&name, &feed))),
         };
         let about = About { media_type, shown, revision, token: None };
-        Rendition::build_quickly(text, about)
+        Rendition::build_quickly(text, about).map(ChangeDocument::Feed)
     });
     let packed = packing.await.map_err(|error| error.to_string());
     packed.and_then(|packed| packed.map_err(|error| error.to_string())).map_err(|error| {

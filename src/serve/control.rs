@@ -3,7 +3,7 @@
 use super::auth::AdminToken;
 use super::client::Proxies;
 use super::keeping::Keeping;
-use super::{ServeSettings, SharedState};
+use super::{AppState, ServeSettings, SharedState};
 use ipnet::IpNet;
 use std::sync::Arc;
 
@@ -37,6 +37,16 @@ impl SiteSettings {
     }
 }
 
+impl AppState {
+    /// Says that feeds were changed; one that became private is no topic for everybody any more.
+    pub(super) fn feeds_changed(&self) {
+        self.directory.changed();
+        if let Some(hub) = &self.hub {
+            hub.check_topics();
+        }
+    }
+}
+
 /// A handle on a site that is served.
 #[derive(Clone)]
 pub struct SiteControl(SharedState);
@@ -48,10 +58,7 @@ impl SiteControl {
 
     /// Says that feeds were changed behind the site's back; one that became private is no topic any more.
     pub fn feeds_changed(&self) {
-        self.0.directory.changed();
-        if let Some(hub) = &self.0.hub {
-            hub.check_topics();
-        }
+        self.0.feeds_changed();
     }
 
     /// Goes on with other settings. Another token ends who is signed in with the one before.

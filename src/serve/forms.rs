@@ -51,6 +51,18 @@ impl SentForm {
         Ok(Self(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
     }
 
+    /// The same of a form that is obeyed: of somebody who is signed in, or sends the admin token.
+    pub(super) fn authorized(
+        room: &SharedState,
+        headers: &HeaderMap,
+        body: Result<Bytes, BytesRejection>,
+        limit: usize,
+    ) -> Result<Self, Problem> {
+        let form = Self::read(room, headers, body, limit)?;
+        form.authorize(room, headers)?;
+        Ok(form)
+    }
+
     /// The last value of a field; empty where it was not sent.
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.iter().rev().find(|(key, _)| key == name).map_or("", |(_, value)| value)
@@ -103,6 +115,20 @@ pub(super) fn refusal(title: &str, content: &Markup, status: StatusCode) -> Resp
     let mut response = page(title, content);
     *response.status_mut() = status;
     response
+}
+
+/// The page for who is told why something was not done to a feed or an item of it, whose page is `back`.
+pub(super) fn not_done(
+    feed: &FeedName,
+    (back, called, words): (&str, &str, &str),
+    problem: &Problem,
+) -> Response {
+    let content = maud::html! {
+        (html::trail(feed, Some((back, called)), "Not done"))
+        p.note role="alert" { (html::text(problem.detail())) "." }
+        p.links { a href=(back) { (words) } }
+    };
+    refusal("Not done", &content, problem.status())
 }
 
 /// The same of a feed, which programs that read feeds find by it.

@@ -11,6 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// How many characters of a text from outside a page shows.
@@ -109,13 +110,16 @@ fn pages(are_operators_here: bool, is_signed_in: bool) -> Markup {
 
 /// What every page has as the way to other pages, and what stands in its place where some of them cannot be
 /// reached, and where the operator asks.
-pub(super) fn navigation(audience: &Audience) -> Option<(String, String)> {
+pub(super) fn navigation(audience: &Audience) -> Option<(&'static str, &'static str)> {
+    static EVERYBODYS: LazyLock<String> = LazyLock::new(|| pages(true, false).into_string());
+    static READERS: LazyLock<String> = LazyLock::new(|| pages(false, false).into_string());
+    static OPERATORS: LazyLock<String> = LazyLock::new(|| pages(true, true).into_string());
     let own = match (audience.may_sign_in(), audience.is_operator()) {
-        (false, _) => pages(false, false),
-        (true, true) => pages(true, true),
+        (false, _) => &READERS,
+        (true, true) => &OPERATORS,
         (true, false) => return None,
     };
-    Some((pages(true, false).into_string(), own.into_string()))
+    Some((EVERYBODYS.as_str(), own.as_str()))
 }
 
 /// The answer that a page is.

@@ -125,7 +125,12 @@ pub(super) async fn item(
     let is_page = key.asked == ItemQuery::Page;
     let answers = if is_page { &room.item_pages } else { &room.item_versions };
     let answer = answers.get(key.clone(), ask, make).await?;
-    let CachedAnswer::Item(content) = &*answer else { return Ok(answer.response(&headers)) };
+    let content = match &*answer {
+        CachedAnswer::Item(content) => content,
+        CachedAnswer::Page(body) => return Ok(html::whole_page(body.clone())),
+        CachedAnswer::Json(body) => return Ok(html::data(body.clone())),
+        CachedAnswer::Whole(whole) => return Ok(whole.answer(&headers)),
+    };
     let of = (&*record, &audience);
     let (acting, has_forms) = decide::part(&room, of, &key.id, (&method, &headers)).await?;
     let (title, content) = (content.title.as_str(), content.with(&acting));

@@ -90,7 +90,7 @@ pub(super) async fn put_before(
     };
     let mut page = String::from_utf8_lossy(&page).into_owned();
     if let Some((everybodys, own)) = navigation {
-        page = page.replace(&everybodys, &own);
+        page = page.replace(everybodys, own);
     }
     if let Some(prefix) = prefix {
         page = prefix.page(&page);

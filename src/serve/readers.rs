@@ -1,7 +1,7 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
 use super::admin::answer;
-use super::audience::{Audience, TOKEN_PATH};
+use super::audience::{Audience, AudienceKey, ServedFeed, TOKEN_PATH};
 use super::client::Client;
 use super::problem::Problem;
 use super::shares::FairShares;
@@ -213,15 +213,18 @@ impl PrivateReaders {
     }
 }
 
-/// The readers of a feed, where it is private and the operator asks.
+/// The readers of a feed, where it is private and the operator asks; and whose page of it that is.
 pub(super) async fn told_to(
     room: &AppState,
     audience: &Audience,
-    feed: &FeedName,
-) -> Result<Option<PrivateReaders>, Problem> {
-    let is_private = room.directory.listing().await?.private().contains(feed);
-    let is_told = audience.is_operator() && is_private;
-    Ok(is_told.then(|| room.readers.of_private(feed)))
+    feed: &ServedFeed,
+) -> Result<(Option<PrivateReaders>, AudienceKey), Problem> {
+    let is_private = room.directory.listing().await?.private().contains(&feed.name);
+    // The operator is told of readers, who are not told of each other.
+    Ok(match audience.is_operator() && is_private {
+        true => (Some(room.readers.of_private(&feed.name)), AudienceKey::Operator),
+        false => (None, feed.site.key()),
+    })
 }
 
 /// `GET /api/v1/readers`: the readers and the feeds that they may read, without their tokens.
@@ -234,12 +237,13 @@ pub(super) async fn list(State(room): State<SharedState>) -> Result<Response, Pr
         .iter()
         .map(|reader| {
             let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
+            let is_missing =
+                |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
             let is_open = |feed: &&Arc<FeedRecord>| {
                 reader.opens(&feed.name, listing.private().contains(&feed.name))
             };
             let open = listing.values().filter(is_there).filter(is_open);
             let feeds: Vec<&FeedName> = open.map(|feed| &feed.name).collect();
-            let is_missing = |name: &&FeedName| !feeds.contains(name);
             let missing: Vec<&FeedName> =
                 reader.access.feeds.iter().filter(is_missing).take(MISSING_SHOWN).collect();
             json!({
@@ -267,10 +271,7 @@ impl SiteReaders {
     /// token is revoked. Which feeds are private is read anew as well.
     pub fn replace(&self, readers: Vec<ReaderAccess>) {
         self.0.readers.replace(readers);
-        self.0.directory.changed();
-        if let Some(hub) = &self.0.hub {
-            hub.check_topics();
-        }
+        self.0.feeds_changed();
     }
 }
 

@@ -24,7 +24,8 @@ pub(super) const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-des
 /// What it says when somebody goes to an address.
 pub(super) const NAVIGATION: &str = "document";
 /// What an answer at the address of a feed depends on, where it may be a page.
-const VARY: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
+pub(super) const VARY: HeaderValue =
+    HeaderValue::from_static("Accept, Accept-Encoding, Sec-Fetch-Dest");
 /// The most items of a page.
 const ITEMS_SHOWN: usize = 100;
 /// The most deletions of a page, and how many events are read for them.
@@ -79,9 +80,7 @@ pub(super) async fn page(
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let cost = room.admission.cost_of(&work, u64::from(state.current));
     let ask = WorkRequest { client, cost, work, tells: false };
-    let readers = readers::told_to(room, audience, &record.name).await?;
-    // The operator is told of readers, who are not told of each other.
-    let who = if readers.is_some() { AudienceKey::Operator } else { record.site.key() };
+    let (readers, who) = readers::told_to(room, audience, record).await?;
     let key = (who, record.name.clone(), state.revision);
     let make = || {
         let (room, record) = (Arc::clone(room), record.clone());
@@ -102,10 +101,14 @@ pub(super) async fn page(
     let title = record.shown_title();
     let content = html! { (PreEscaped(content.as_str())) };
     let of = (&record.name, Container::of(state.format));
-    let page = html::document_about(of, &html::text(&title), &content);
+    Ok(whole_page(html::document_about(of, &html::text(&title), &content)))
+}
+
+/// A page at an address where programs get a feed.
+pub(super) fn whole_page(page: String) -> Response {
     let mut response = html::whole_page(page);
     response.headers_mut().insert(header::VARY, VARY);
-    Ok(response)
+    response
 }
 
 /// How to follow the feed at this address; `readers`: for whom it is, where it is private.

@@ -20,6 +20,7 @@ pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted
 pub(super) use self::kind::DiskEngine;
 pub use self::kind::DiskKind;
 pub(super) use self::note::NumberNote;
+pub use self::private::make_data_folder;
 
 use self::folder::{Mark, StoreFolder};
 use super::embedded::{

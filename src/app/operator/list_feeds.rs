@@ -3,7 +3,6 @@
 use super::{AdminService, stopped};
 use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
 use crate::app::translate;
-use crate::config::Config;
 use crate::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use crate::parse::opml::OpmlLimits;
 use crate::render;
@@ -12,9 +11,6 @@ use crate::status::{ListNote, MemberNote, RefusedFeed};
 use crate::store::{FeedList, View};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-
-/// How many feeds pass the store's barrier together.
-const AT_ONCE: usize = 1024;
 
 /// What a list and the feeds of the gateway were when the list was looked at: the same again needs no look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,12 +64,11 @@ impl AdminService {
         };
         let state = self.store.state(&list.name).await?;
         let revision = state.as_ref().map(|state| state.revision);
-        let config = self.named_config();
-        let rules = ListRules {
-            list: list.name.clone(),
-            private: list.private,
-            allow: translate::allow_private(&config),
+        let allow = {
+            let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+            translate::allow_private(&config)
         };
+        let rules = ListRules { list: list.name.clone(), private: list.private, allow };
         let now = SeenList { revision, rules, feeds };
         if seen == Some(&now) {
             return Ok(None);
@@ -86,7 +81,7 @@ impl AdminService {
             self.lists.change(&list.name, |note| note.error = Some(said.to_owned()));
             return Ok(Some(now));
         }
-        let plan = self.plan_of(view, &now, config).await?;
+        let plan = self.plan_of(view, &now).await?;
         self.carry_out(&plan).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);
         let note = ListNote {
@@ -107,9 +102,7 @@ impl AdminService {
         let members = feeds.values().filter(|record| record.is_member_of(list));
         let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
         left.iter_mut().for_each(FeedRecord::leave_list);
-        for records in left.chunks(AT_ONCE) {
-            self.store.put_feeds(records).await?;
-        }
+        self.store.put_feeds(&left).await?;
         self.poller.share(left.into_iter().map(Arc::new).collect()).await.map_err(stopped)
     }
 
@@ -120,12 +113,8 @@ impl AdminService {
         }
     }
 
-    async fn plan_of(
-        &self,
-        view: View,
-        seen: &SeenList,
-        config: Config,
-    ) -> Result<ImportPlan, OperatorError> {
+    async fn plan_of(&self, view: View, seen: &SeenList) -> Result<ImportPlan, OperatorError> {
+        let config = self.named_config();
         let (feeds, rules) = (Arc::clone(&seen.feeds), seen.rules.clone());
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
@@ -143,14 +132,14 @@ impl AdminService {
 
     /// Writes what is planned, and has it polled.
     pub(super) async fn carry_out(&self, plan: &ImportPlan) -> Result<(), OperatorError> {
-        if [&plan.new, &plan.switched, &plan.placed].iter().all(|records| records.is_empty()) {
+        let changed = [&plan.new, &plan.switched, &plan.placed];
+        if changed.iter().all(|records| records.is_empty()) {
             return Ok(());
         }
         if !plan.new.is_empty() {
             self.store.condition().check_intake()?;
         }
-        let parts = [&plan.new, &plan.switched, &plan.placed];
-        for records in parts.into_iter().flat_map(|records| records.chunks(AT_ONCE)) {
+        for records in changed {
             self.store.put_feeds(records).await?;
         }
         if let Some(reloaded) = self.reloaded.get() {

@@ -1,6 +1,6 @@
 //! What is asked and decided about items: `tidegate item`, `resolve`, `delete`, `restore`, `redact`.
 
-use super::{PAGES, confirm, find, path, print, read, shown};
+use super::{PAGES, confirm, find, path, print, read, shown, tell};
 use crate::app::{AppError, RunningGateway};
 use crate::cli::args::items::{ItemArgs, KeptVersionArg, RedactArgs, ResolveArgs};
 use crate::model::{FeedName, SyncId, counted};
@@ -30,7 +30,7 @@ pub(super) async fn resolve(args: ResolveArgs) -> Result<(), AppError> {
     let to = item_path(&args.name, id, "/resolve");
     let wanted = json!({ "keep": keep });
     let done = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
-    print(&if args.json { format!("{done}\n") } else { shown::resolved(&done) })
+    tell(args.json, &done, shown::resolved)
 }
 
 /// Keeps the winner of each item that is listed, as it was listed. One that changed since is left as it is.
@@ -82,10 +82,9 @@ pub(super) async fn delete(args: ItemArgs) -> Result<(), AppError> {
     };
     let to = item_path(&args.name, &args.id, below);
     let done = gateway.call(method, (&to, &[]), None).await?;
-    print(&match (args.json, done.get("was_deleted") == Some(&Value::Bool(true))) {
-        (true, _) => format!("{done}\n"),
-        (false, true) => format!("{} was deleted before\n", args.id),
-        (false, false) => format!("{} is deleted: subscribers get its tombstone\n", args.id),
+    tell(args.json, &done, |done| match done.get("was_deleted") == Some(&Value::Bool(true)) {
+        true => format!("{} was deleted before\n", args.id),
+        false => format!("{} is deleted: subscribers get its tombstone\n", args.id),
     })
 }
 
@@ -94,10 +93,7 @@ pub(super) async fn restore(args: ItemArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
     let to = item_path(&args.name, &args.id, "/restore");
     let done = gateway.call(Method::POST, (&to, &[]), None).await?;
-    print(&match args.json {
-        true => format!("{done}\n"),
-        false => format!("{} is restored\n", args.id),
-    })
+    tell(args.json, &done, |_| format!("{} is restored\n", args.id))
 }
 
 /// `tidegate redact`.
@@ -113,5 +109,5 @@ pub(super) async fn redact(args: RedactArgs) -> Result<(), AppError> {
     let wanted = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
     let to = item_path(&item.name, &item.id, "/redact");
     let done = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
-    print(&if item.json { format!("{done}\n") } else { shown::redacted(&done) })
+    tell(item.json, &done, shown::redacted)
 }

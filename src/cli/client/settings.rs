@@ -1,7 +1,7 @@
 //! What is asked and changed of feeds: `tidegate edit`, `backfill`, `webhook`, `subscriptions`,
 //! `readers`, `add-list`.
 
-use super::{find, path, print, read, shown};
+use super::{find, path, print, read, shown, tell};
 use crate::app::AppError;
 use crate::cli::args::client::{
     AddListArgs, BackfillArgs, EditArgs, ReadersArgs, SubscriptionsArgs, WebhookArgs,
@@ -23,10 +23,7 @@ pub(super) async fn edit(args: EditArgs) -> Result<(), AppError> {
     let wanted: Map<String, Value> = args.settings.into_iter().collect();
     let (to, wanted) = (path(&args.name, ""), Value::Object(wanted));
     let feed = gateway.call(Method::PATCH, (&to, &[]), Some(&wanted)).await?;
-    print(&match args.json {
-        true => format!("{feed}\n"),
-        false => format!("{}: {keys} changed\n", args.name),
-    })
+    tell(args.json, &feed, |_| format!("{}: {keys} changed\n", args.name))
 }
 
 /// `tidegate backfill`.
@@ -35,10 +32,9 @@ pub(super) async fn backfill(args: BackfillArgs) -> Result<(), AppError> {
     let wanted = json!({ "action": if args.stop { "stop" } else { "start" } });
     let to = path(&args.name, "/backfill");
     let feed = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
-    print(&match (args.json, args.stop) {
-        (true, _) => format!("{feed}\n"),
-        (false, true) => format!("{}: older documents are not read any more\n", args.name),
-        (false, false) => format!("{}: older documents are being read, slowly\n", args.name),
+    tell(args.json, &feed, |_| match args.stop {
+        true => format!("{}: older documents are not read any more\n", args.name),
+        false => format!("{}: older documents are being read, slowly\n", args.name),
     })
 }
 
@@ -57,7 +53,7 @@ pub(super) async fn webhook(args: WebhookArgs) -> Result<(), AppError> {
         (None, false) => return read(&args.gateway, args.json, (&to, &[]), shown::webhook).await,
     };
     let done = find(&args.gateway)?.call(method, (&to, &[]), body.as_ref()).await?;
-    print(&if args.json { format!("{done}\n") } else { shown::webhook(&done) })
+    tell(args.json, &done, shown::webhook)
 }
 
 /// The secret in a file, without the end of its line.

@@ -50,8 +50,7 @@ async fn chosen(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Option<SyncId>, Problem> {
-    let form = SentForm::read(room, headers, body, ENTRY_LIMIT)?;
-    form.authorize(room, headers)?;
+    let form = SentForm::authorized(room, headers, body, ENTRY_LIMIT)?;
     if form.get("keep") == "winners" {
         keep_winners(room, feed, (&form, headers)).await?;
         return Ok(None);

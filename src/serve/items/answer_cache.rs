@@ -6,13 +6,11 @@ use super::query::ItemQuery;
 use crate::model::{FeedName, Revision, SyncId};
 use crate::serve::admission::Admission;
 use crate::serve::audience::AudienceKey;
-use crate::serve::html::{data, page, trail, whole_page};
+use crate::serve::html::trail;
 use crate::serve::metrics::Metrics;
 use crate::serve::problem::Problem;
 use crate::serve::single_flight::SingleFlightCache;
 use axum::body::Bytes;
-use axum::response::Response;
-use http::HeaderMap;
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,16 +76,6 @@ impl CachedAnswer {
             Self::Whole(whole) => whole.len(),
         };
         u32::try_from(length).unwrap_or(u32::MAX)
-    }
-
-    /// As it is sent.
-    pub(super) fn response(&self, asked: &HeaderMap) -> Response {
-        match self {
-            Self::Item(content) => page(&content.title, &content.with(&html! {})),
-            Self::Page(body) => whole_page(body.clone()),
-            Self::Json(body) => data(body.clone()),
-            Self::Whole(whole) => whole.answer(asked),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::serve::feeds::unreadable;
 use crate::serve::forms::{self, SentForm};
 use crate::serve::problem::Problem;
 use crate::serve::session::{self, sign_in_address};
-use crate::serve::{REQUEST_BODY_LIMIT, SharedState, admin, edit, html as page};
+use crate::serve::{REQUEST_BODY_LIMIT, SharedState, admin, edit};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
@@ -67,8 +67,7 @@ pub(in crate::serve) async fn act(
     let (name, id) = path.map_err(unreadable)?.0;
     let record = room.directory.served(&name, &audience).await?;
     let id = SyncId::new(&id).map_err(|_| unknown(&record.name))?;
-    let form = SentForm::read(&room, &headers, body, REQUEST_BODY_LIMIT)?;
-    form.authorize(&room, &headers)?;
+    let form = SentForm::authorized(&room, &headers, body, REQUEST_BODY_LIMIT)?;
     let action = ItemAction::ALL.into_iter().find(|action| action.name() == form.get("do"));
     let action = action.ok_or_else(|| Problem::parameter("do", "nothing was chosen"))?;
     match carry_out(&room, &record, &id, (action, &form)).await {
@@ -91,18 +90,13 @@ async fn carry_out(
     Ok(match action {
         ItemAction::Delete => {
             let known = room.store.known(feed, id).await?.ok_or_else(|| unknown(feed))?;
-            let was_deleted = match is_own(record, &known) {
-                true => {
-                    let act = Act::Delete { id: id.clone(), expected: None };
-                    edit::done(room, feed, act).await?;
-                    false
-                }
-                false => admin::delete_missing_item(room, feed, id).await?.is_none(),
-            };
-            match was_deleted {
-                true => "It was deleted before.".to_owned(),
-                false => "Deleted: subscribers get its tombstone.".to_owned(),
+            if is_own(record, &known) {
+                let act = Act::Delete { id: id.clone(), expected: None };
+                edit::done(room, feed, act).await?;
+            } else if admin::delete_missing_item(room, feed, id).await?.is_none() {
+                return Ok("It was deleted before.".to_owned());
             }
+            "Deleted: subscribers get its tombstone.".to_owned()
         }
         ItemAction::Restore => {
             let act = Act::Restore { id: id.clone(), entry: None, expected: None };
@@ -122,13 +116,7 @@ async fn carry_out(
 }
 
 fn refused(feed: &FeedName, id: &SyncId, problem: &Problem) -> Response {
-    let address = item_page(feed, id);
-    let content = html! {
-        (page::trail(feed, Some((&address, "Item")), "Not done"))
-        p.note role="alert" { (page::text(problem.detail())) "." }
-        p.links { a href=(address) { "Back to the item" } }
-    };
-    forms::refusal("Not done", &content, problem.status())
+    forms::not_done(feed, (&item_page(feed, id), "Item", "Back to the item"), problem)
 }
 
 /// What came of the last thing that was done, and what can be done now; and whether there are forms.

@@ -54,7 +54,7 @@ impl StoreFolder {
             doing: "make or open its folder",
             source: io::Error::new(source.kind(), format!("{}: {source}", path.display())),
         };
-        private::make(path).map_err(failed)?;
+        private::make_data_folder(path).map_err(failed)?;
         let mut options = private::options();
         options.read(true).create(true).truncate(false);
         let lock = options.open(path.join(LOCK)).map_err(failed)?;

@@ -26,7 +26,7 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
 /// Makes the folder where it is not there; those around it are made as any others.
-pub(super) fn make(path: &Path) -> io::Result<()> {
+pub fn make_data_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
@@ -127,9 +127,9 @@ mod tests {
     fn a_folder_that_is_there_is_closed_to_others() {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("a/data");
-        make(&folder).unwrap();
+        make_data_folder(&folder).unwrap();
         assert_eq!(mode(&folder), 0o700);
-        make(&folder).unwrap();
+        make_data_folder(&folder).unwrap();
         fs::create_dir(folder.join("blobs")).unwrap();
         let file = folder.join("blobs/1");
         fs::write(&file, "secret").unwrap();
