@@ -1,6 +1,6 @@
 //! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
 //! one asks whether a page is there, from [`AskRequest`] to [`PageAnswer`]; a third calls hubs and
-//! callbacks, from [`CallRequest`] to [`Called`]. [`ApiClient`] asks the API of a gateway that runs.
+//! callbacks, from [`CallRequest`] to [`Called`]. [`ApiClient`] asks a server that the operator names.
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
 //! checked, names are resolved to admitted addresses only, and those are what is connected to.

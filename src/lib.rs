@@ -4,6 +4,7 @@
 //! One way for the data: `fetch` → `parse` → `identity`, `diff`, `judge` → `record` → `store` →
 //! `render` → `serve`. ARCHITECTURE.md says what each module is for and what is absent from it.
 
+pub mod acme;
 pub mod app;
 pub mod archive;
 pub mod cli;

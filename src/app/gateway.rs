@@ -1,5 +1,6 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
+use super::acme::CertificateKeeper;
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::{self, CertificateFiles};
@@ -95,6 +96,7 @@ impl Gateway {
         let (admin_listener, admin_address) = of_operators.unzip();
         let origin = config.server.origin(address);
         let tls = tls::keys(config, clock.now())?;
+        let keeper = tls.as_ref().map(|files| CertificateKeeper::new(config, files)).transpose()?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::keeps(config);
         let admin_token =
@@ -187,6 +189,9 @@ impl Gateway {
         }
         if let Some(tls) = tls {
             tokio::spawn(tls::watch(tls, Arc::clone(&wall), polling.clone()));
+        }
+        if let Some(keeper) = keeper.flatten() {
+            tokio::spawn(keeper.run(Arc::clone(&wall), polling.clone()));
         }
         let list_task = tokio::spawn(lists::maintain_lists(
             Arc::clone(&store),

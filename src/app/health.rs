@@ -31,7 +31,7 @@ pub struct HealthOptions {
 pub async fn health(options: HealthOptions) -> Result<(), AppError> {
     let server = options.settings.load()?.config.server;
     let address = reachable(server.listen);
-    let asking = ask(address, server.tls().is_some());
+    let asking = ask(address, server.speaks_tls());
     let answer = match tokio::time::timeout(ANSWER_TIME, asking).await {
         Ok(answer) => answer,
         Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),

@@ -211,7 +211,9 @@ fn administered(server: &ServerSection) -> Result<Url, AppError> {
         Some(own) => (own, "admin_listen"),
         None => (server.listen, "listen"),
     };
-    if let (None, Some(_), Some(public)) = (server.admin_listen, server.tls(), &server.public_url) {
+    if let (None, true, Some(public)) =
+        (server.admin_listen, server.speaks_tls(), &server.public_url)
+    {
         return base(public);
     }
     if listen.port() == 0 {

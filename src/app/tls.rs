@@ -1,6 +1,6 @@
 //! The certificate that the gateway shows: read at the start, and again when its files change.
 
-use super::AppError;
+use super::{AppError, acme};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::Time;
@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether the files have changed.
@@ -32,20 +33,21 @@ struct CertificateState {
     /// The files as they were when they were last read, whatever came of it.
     seen: Mutex<[Option<FileMark>; 2]>,
     warned: Mutex<Option<Time>>,
+    /// The operator had the files read again.
+    asked: Notify,
+    /// Whether the gateway renews it by itself, so that nobody has to be told to.
+    is_renewed: bool,
 }
 
 /// The files that a configuration names, read; `None` where it names none.
 pub(super) fn keys(config: &Config, now: Time) -> Result<Option<CertificateFiles>, AppError> {
-    let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
-    let seen = [certificate, key].map(mark);
-    let identity = load(certificate, key)?;
-    let files = CertificateFiles(Arc::new(CertificateState {
-        certificate: certificate.to_owned(),
-        key: key.to_owned(),
-        keys: Arc::new(TlsKeys::new(identity)),
-        seen: Mutex::new(seen),
-        warned: Mutex::default(),
-    }));
+    let files = match config.server.tls() {
+        Some((certificate, key)) => {
+            CertificateFiles::new((certificate, key), Some(load(certificate, key)?), false)?
+        }
+        None if config.server.acme_names.is_empty() => return Ok(None),
+        None => acme::files(config)?,
+    };
     files.warn_of_expiry(now);
     Ok(Some(files))
 }
@@ -60,13 +62,58 @@ fn mark(path: &Path) -> Option<FileMark> {
 }
 
 impl CertificateFiles {
+    /// A file that the gateway writes by itself, with the certificate and its key, of which this was read.
+    pub(super) fn renewed_by_itself(
+        file: &Path,
+        identity: Option<TlsIdentity>,
+    ) -> Result<Self, AppError> {
+        Self::new((file, file), identity, true)
+    }
+
+    fn new(
+        (certificate, key): (&Path, &Path),
+        identity: Option<TlsIdentity>,
+        is_renewed: bool,
+    ) -> Result<Self, AppError> {
+        let keys = TlsKeys::new(identity).map_err(|error| AppError::Input(error.to_string()))?;
+        Ok(Self(Arc::new(CertificateState {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            keys: Arc::new(keys),
+            seen: Mutex::new([certificate, key].map(mark)),
+            warned: Mutex::default(),
+            asked: Notify::new(),
+            is_renewed,
+        })))
+    }
+
     /// What handshakes are made with.
     pub(super) fn keys(&self) -> Arc<TlsKeys> {
         Arc::clone(&self.0.keys)
     }
 
-    /// Reads the files again; where they are of no use, what was read before stays. Blocks.
+    /// The file with the certificate.
+    pub(super) fn certificate(&self) -> &Path {
+        &self.0.certificate
+    }
+
+    /// Waits until the operator has the files read again.
+    pub(super) async fn asked(&self) {
+        self.0.asked.notified().await;
+    }
+
+    /// Reads the files again, as the operator asked; where they are of no use, what was read before stays. Blocks.
     pub(super) fn renew(&self, now: Time) -> Result<(), AppError> {
+        self.0.asked.notify_one();
+        // Where there is no certificate yet, one is being asked for.
+        if self.0.keys.current().is_none() && mark(&self.0.certificate).is_none() {
+            return Ok(());
+        }
+        self.read_again(now)
+    }
+
+    /// The same, when the files have changed. Blocks.
+    pub(super) fn read_again(&self, now: Time) -> Result<(), AppError> {
         let state = &*self.0;
         *state.seen.lock().unwrap_or_else(PoisonError::into_inner) =
             [&*state.certificate, &*state.key].map(mark);
@@ -81,7 +128,7 @@ impl CertificateFiles {
         let state = &*self.0;
         let before = *state.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if before != [&*state.certificate, &*state.key].map(mark) {
-            match self.renew(now) {
+            match self.read_again(now) {
                 Ok(()) => tracing::info!(
                     certificate = %state.certificate.display(),
                     "the certificate was read again, since its files have changed"
@@ -98,7 +145,10 @@ impl CertificateFiles {
     /// Warns of a certificate that expires soon, or has.
     fn warn_of_expiry(&self, now: Time) {
         let state = &*self.0;
-        let Some(expires) = state.keys.current().expires() else { return };
+        if state.is_renewed {
+            return;
+        }
+        let Some(expires) = state.keys.current().and_then(|shown| shown.expires()) else { return };
         let mut warned = state.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if now.plus(WARN_BEFORE) < expires || warned.is_some_and(|last| now < last.plus(WARN_EVERY))
         {
@@ -160,7 +210,7 @@ mod tests {
     }
 
     fn expires(files: &CertificateFiles) -> String {
-        files.keys().current().expires().unwrap().to_string()
+        files.keys().current().unwrap().expires().unwrap().to_string()
     }
 
     #[test]
@@ -168,9 +218,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 6, 1);
         let files = files(folder.path());
-        let before = files.keys().current();
+        let before = files.keys().current().unwrap();
         files.look(NOW);
-        assert!(Arc::ptr_eq(&before, &files.keys().current()), "nothing has changed");
+        assert!(Arc::ptr_eq(&before, &files.keys().current().unwrap()), "nothing has changed");
         certify(folder.path(), 7, 1);
         files.look(NOW);
         assert_eq!(expires(&files), "2030-07-01T00:00:00Z");

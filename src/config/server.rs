@@ -7,16 +7,25 @@ use super::keys::{
 };
 use super::kinds::{Flag, List, Mapped, Maybe, OneOf, Parsed};
 use super::section::Section;
-use super::web::public_address;
+use super::store::StoreKind;
+use super::web::{feed_address, public_address};
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use url::{Host, Url};
 
 /// The most addresses and networks of trusted proxies.
 const PROXIES_LIMIT: usize = 1000;
 /// Trusted proxies, in words.
 const PROXIES: &str = "a list of addresses and networks, like \"127.0.0.1\" or \"10.0.0.0/8\"";
+
+/// The most names of a certificate: as many as Let's Encrypt takes.
+const ACME_NAMES_LIMIT: usize = 100;
+/// Names of a certificate, in words.
+const ACME_NAMES: &str = "a list of the gateway's names, like \"feeds.example.org\"";
+/// The longest address of mail, in bytes (RFC 5321 section 4.5.3.1.3).
+const CONTACT_LIMIT: usize = 254;
 
 /// The longest administration token, in bytes.
 const TOKEN_LIMIT: usize = 512;
@@ -85,12 +94,36 @@ section! {
             Words("none, plain HTTP", "\"/etc/tidegate/fullchain.pem\""), at restart;
         tls_key_file => tls_key_file: Maybe(Parsed("a path", tls_file)),
             Words("", "\"/etc/tidegate/privkey.pem\""), at restart;
+        /// The names of a certificate for TLS that the gateway gets and renews by itself, by ACME.
+        ///
+        /// With them the gateway answers HTTPS alone. The authority connects to port 443 of each name to prove
+        /// it (tls-alpn-01), which must lead to this gateway, past whatever else speaks TLS.
+        acme_names => acme_names: List { limit: ACME_NAMES_LIMIT, wanted: ACME_NAMES, read: acme_name },
+            Preset("[]"), at restart;
+        /// Whether you agree to the terms of service of the authority. There is no certificate without that.
+        acme_agreed => acme_agreed: Flag, Preset("false"), at restart;
+        /// An address of mail that the authority may write to.
+        acme_contact => acme_contact: Maybe(Parsed("an address of mail", contact)),
+            Words("none", "\"admin@example.org\""), at restart;
+        /// The authority's directory; Let's Encrypt's for trials is at acme-staging-v02.
+        ///
+        /// It may be private, and is reached without polling.proxy; polling.ca_file is believed.
+        acme_directory => acme_directory: Parsed("a web address", acme_directory),
+            Preset("\"https://acme-v02.api.letsencrypt.org/directory\""), at restart;
     }
     fields {
         /// The certificate for TLS.
         tls_cert_file: Option<PathBuf> = None;
         /// Its key.
         tls_key_file: Option<PathBuf> = None;
+        /// The names of a certificate that is asked for by ACME.
+        acme_names: Vec<String> = Vec::new();
+        /// Whether the operator agrees to the authority's terms.
+        acme_agreed: bool = false;
+        /// Where the authority may write to.
+        acme_contact: Option<String> = None;
+        /// The authority's directory.
+        acme_directory: String = String::new();
     }
 }
 
@@ -169,15 +202,46 @@ fn tls_file(text: &str) -> Result<PathBuf, &'static str> {
     }
 }
 
+/// A name that an authority certifies by a connection to it: no wildcard and no address (RFC 8737 section 3).
+fn acme_name(text: &str) -> Result<String, String> {
+    match Host::parse(text) {
+        Ok(Host::Domain(name)) if name.contains('.') && !name.contains(['*', '_']) => {
+            Ok(name.trim_end_matches('.').to_owned())
+        }
+        _ => Err(format!("{text:?} is no name of a host on the internet; write {ACME_NAMES}")),
+    }
+}
+
+fn acme_directory(text: &str) -> Result<String, String> {
+    let url = feed_address(text).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "https" => Ok(url.into()),
+        _ => Err("an authority is asked by https alone".to_owned()),
+    }
+}
+
+fn contact(text: &str) -> Result<String, String> {
+    let is_one = text.len() <= CONTACT_LIMIT
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !b",?<>\"".contains(&byte))
+        && text.split_once('@').is_some_and(|(who, host)| !who.is_empty() && host.contains('.'));
+    let wrong = || format!("{text:?} is no address of mail; write one like \"admin@example.org\"");
+    is_one.then(|| text.to_owned()).ok_or_else(wrong)
+}
+
 impl ServerSection {
-    /// The certificate for TLS and its key, where it is to be spoken.
+    /// The files with the certificate for TLS and its key, where there are such.
     pub fn tls(&self) -> Option<(&Path, &Path)> {
         Some((self.tls_cert_file.as_deref()?, self.tls_key_file.as_deref()?))
     }
 
+    /// Whether the listener for readers speaks TLS, with a certificate in files or one by ACME.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls().is_some() || !self.acme_names.is_empty()
+    }
+
     /// Where the gateway is reached at an address of its own: `http://127.0.0.1:8080`.
     pub fn origin(&self, address: SocketAddr) -> String {
-        let scheme = if self.tls().is_some() { "https" } else { "http" };
+        let scheme = if self.speaks_tls() { "https" } else { "http" };
         format!("{scheme}://{address}")
     }
 }
@@ -209,6 +273,7 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         section.refer("tls_cert_file", External::KeyPair { certificate, key });
     }
+    check_acme(section, server);
     // Port 0 is another one each time.
     if server.admin_listen.is_some_and(|own| own == server.listen && own.port() != 0) {
         let message = "is that of listen; administration needs one of its own here, or none";
@@ -219,5 +284,45 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
     {
         let message = format!("is shorter than {TOKEN_SHORT} characters and may be guessed");
         section.warn("admin_token", message);
+    }
+}
+
+/// Checks what is said of a certificate by ACME.
+fn check_acme(section: &mut Section<'_, '_, '_>, server: &ServerSection) {
+    if server.acme_names.is_empty() {
+        for key in ["acme_agreed", "acme_contact", "acme_directory"] {
+            if section.has(key) {
+                section.warn(key, "has no effect: acme_names is empty".to_owned());
+            }
+        }
+        return;
+    }
+    if section.has("tls_cert_file") {
+        let message = "stands beside tls_cert_file; write one of the two";
+        section.fault("acme_names", message.to_owned());
+    }
+    if !server.acme_agreed {
+        let message = "needs acme_agreed = true: the authority certifies nobody who does not agree to its \
+                       terms of service";
+        section.fault("acme_names", message.to_owned());
+    }
+    let public = server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
+    let host = public.as_ref().and_then(Url::host_str);
+    if host.is_some_and(|host| !server.acme_names.iter().any(|name| name == host)) {
+        let message =
+            "does not have the host of public_url, whose readers would refuse the certificate";
+        section.warn("acme_names", message.to_owned());
+    }
+}
+
+/// Checks that the store keeps what ACME hands out: who forgets it asks anew at each start, and is soon refused.
+pub(super) fn check_keeping(
+    store: &mut Section<'_, '_, '_>,
+    server: &ServerSection,
+    kind: StoreKind,
+) {
+    if !server.acme_names.is_empty() && kind == StoreKind::Memory {
+        let message = "is \"memory\", which forgets the certificate of server.acme_names";
+        store.fault("kind", message.to_owned());
     }
 }

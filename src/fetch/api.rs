@@ -1,5 +1,5 @@
-//! Asks the API of a running gateway, for who operates it: any method, with its token, and an answer that is
-//! read piece by piece.
+//! Asks one server that the operator names, any method, and an answer that is read piece by piece: the API of a
+//! running gateway, with its token, or an authority for certificates.
 
 use super::client::{Core, broken};
 use super::error::FetchError;
@@ -15,7 +15,7 @@ use url::Url;
 /// How long an answer may be silent: a poll waits for its publisher.
 const IDLE: Duration = Duration::from_secs(180);
 
-/// A client of one gateway.
+/// A client of one server.
 pub struct ApiClient {
     core: Core,
     token: Option<HeaderValue>,
@@ -38,14 +38,14 @@ pub struct ApiAnswer {
 }
 
 impl ApiClient {
-    /// A client of the gateway at an address, whatever that is; no other one that is not public is asked.
+    /// A client of the server at an address, whatever that is; no other one that is not public is asked.
     pub fn new(
-        gateway: &Url,
+        server: &Url,
         token: Option<&str>,
         ca_file: Option<PathBuf>,
     ) -> Result<Self, FetchError> {
         let settings = FetchSettings {
-            allow_private: AllowPrivate::host_of(gateway),
+            allow_private: AllowPrivate::host_of(server),
             ca_file,
             limits: FetchLimits { idle: IDLE, ..FetchLimits::STANDARD },
             ..FetchSettings::default()
@@ -85,6 +85,11 @@ impl ApiClient {
 }
 
 impl ApiAnswer {
+    /// Its headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
     /// The next piece of the body; one that ends early is an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         self.response.chunk().await.map_err(|error| broken(error, &self.limits))

@@ -1,17 +1,21 @@
-//! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits.
+//! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits. An authority that asks
+//! for proof of a name (RFC 8737) is shown the certificate that proves it.
 
 use super::client::Client;
 use super::connections::{ConnectionSlot, Ending, EndingWatch};
 use super::shares::{FairShares, Share};
 use crate::model::Time;
-use arc_swap::ArcSwap;
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use rcgen::{CertificateParams, CustomExtension, KeyPair};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, RootCertStore, ServerConfig};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -31,7 +35,9 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// Handshakes at once of one client that is no trusted proxy; further ones of its connections wait.
 const HANDSHAKES_EACH: u32 = 16;
 /// What is spoken over TLS, the first one first.
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", PROOF];
+/// What an authority speaks that asks for proof of a name (RFC 8737 section 4): nothing, after the handshake.
+const PROOF: &[u8] = b"acme-tls/1";
 /// The end of the year 9999: a certificate that is good then is good for ever.
 const FOR_EVER: Duration = Duration::from_secs(253_402_300_799);
 
@@ -65,6 +71,12 @@ pub enum TlsError {
     /// The key is that of another certificate.
     #[error("the key in {} does not belong to the certificate in {}", .key.display(), .certificate.display())]
     Mismatch { key: PathBuf, certificate: PathBuf },
+    /// What proves a name cannot be made.
+    #[error("the certificate that proves the name {name} cannot be made: {why}")]
+    Proof { name: String, why: String },
+    /// The library of TLS is without the versions that are spoken.
+    #[error("TLS 1.2 and 1.3 cannot be spoken: {0}")]
+    Versions(String),
     /// The two cannot be served.
     #[error("the certificate in {} cannot be served: {why}", .certificate.display())]
     Unfit {
@@ -77,17 +89,17 @@ pub enum TlsError {
 /// A certificate with its key, ready for handshakes.
 #[derive(Debug)]
 pub struct TlsIdentity {
-    config: Arc<ServerConfig>,
+    certified: Arc<CertifiedKey>,
     expires: Option<Time>,
 }
 
 impl TlsIdentity {
-    /// Reads the certificate, with those that lead to a root behind it, and its key. Blocks.
+    /// Reads the certificate, with those that lead to a root behind it, and its key. Both may be in one file. Blocks.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_chain(certificate)?;
         let private = PrivateKeyDer::from_pem_slice(&read_file(key)?)
             .map_err(|error| TlsError::Key { path: key.to_owned(), why: error.to_string() })?;
-        let provider = Arc::new(ring::default_provider());
+        let provider = ring::default_provider();
         let expires = chain.first().and_then(|leaf| expires(leaf, &provider));
         let unfit = |error: rustls::Error| match error {
             rustls::Error::InconsistentKeys(_) => {
@@ -97,14 +109,18 @@ impl TlsIdentity {
                 TlsError::Unfit { certificate: certificate.to_owned(), why: error.to_string() }
             }
         };
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(unfit)?
-            .with_no_client_auth()
-            .with_single_cert(chain, private)
-            .map_err(unfit)?;
-        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-        Ok(Self { config: Arc::new(config), expires })
+        let certified = CertifiedKey::from_der(chain, private, &provider).map_err(unfit)?;
+        Ok(Self { certified: Arc::new(certified), expires })
+    }
+
+    /// Whether it is for hosts of all these names.
+    pub fn is_for(&self, names: &[String]) -> bool {
+        let leaf = self.certified.end_entity_cert().ok();
+        let leaf = leaf.and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
+        let is_for = |leaf: &ParsedCertificate<'_>, name: &str| {
+            ServerName::try_from(name).is_ok_and(|name| verify_server_name(leaf, &name).is_ok())
+        };
+        leaf.is_some_and(|leaf| names.iter().all(|name| is_for(&leaf, name)))
     }
 
     /// Until when the certificate is good; `None` where that is unknown, or it is for ever.
@@ -151,24 +167,74 @@ fn expires(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<Time>
     }
 }
 
+/// The certificate of one handshake, which proves to an authority that a name is this gateway's (RFC 8737 section 3).
+fn proof(name: &str, digest: &[u8; 32]) -> Result<CertifiedKey, TlsError> {
+    let unmade = |why: String| TlsError::Proof { name: name.to_owned(), why };
+    let made = KeyPair::generate().and_then(|key| {
+        let mut wanted = CertificateParams::new(vec![name.to_owned()])?;
+        wanted.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+        Ok((wanted.self_signed(&key)?.der().clone(), key))
+    });
+    let (certificate, key) = made.map_err(|error| unmade(error.to_string()))?;
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    CertifiedKey::from_der(vec![certificate], key, &ring::default_provider())
+        .map_err(|error| unmade(error.to_string()))
+}
+
 /// The certificate of a running gateway, which can be changed for another.
 #[derive(Debug)]
-pub struct TlsKeys(ArcSwap<TlsIdentity>);
+pub struct TlsKeys {
+    config: Arc<ServerConfig>,
+    shown: Arc<ShownCertificates>,
+}
+
+/// What is shown to whom.
+#[derive(Debug, Default)]
+struct ShownCertificates {
+    identity: ArcSwapOption<TlsIdentity>,
+    proofs: ArcSwap<HashMap<String, Arc<CertifiedKey>>>,
+}
+
+impl ResolvesServerCert for ShownCertificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // An authority offers that alone (RFC 8737 section 3).
+        if hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == PROOF)) {
+            return self.proofs.load().get(&hello.server_name()?.to_ascii_lowercase()).cloned();
+        }
+        Some(Arc::clone(&self.identity.load().as_ref()?.certified))
+    }
+}
 
 impl TlsKeys {
-    /// This one at first.
-    pub fn new(identity: TlsIdentity) -> Self {
-        Self(ArcSwap::from_pointee(identity))
+    /// This one at first; without one no handshake is made, but for proofs.
+    pub fn new(identity: Option<TlsIdentity>) -> Result<Self, TlsError> {
+        let shown = Arc::new(ShownCertificates::default());
+        shown.identity.store(identity.map(Arc::new));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(|error| TlsError::Versions(error.to_string()))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&shown) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        Ok(Self { config: Arc::new(config), shown })
     }
 
     /// Handshakes from now on are made with another one.
     pub fn change(&self, identity: TlsIdentity) {
-        self.0.store(Arc::new(identity));
+        self.shown.identity.store(Some(Arc::new(identity)));
     }
 
     /// That of the next handshake.
-    pub fn current(&self) -> Arc<TlsIdentity> {
-        self.0.load_full()
+    pub fn current(&self) -> Option<Arc<TlsIdentity>> {
+        self.shown.identity.load_full()
+    }
+
+    /// Proves these names to an authority, and no others: by each, SHA-256 of its key authorization.
+    pub fn prove(&self, names: &HashMap<String, [u8; 32]>) -> Result<(), TlsError> {
+        let proved =
+            names.iter().map(|(name, digest)| Ok((name.clone(), Arc::new(proof(name, digest)?))));
+        self.shown.proofs.store(Arc::new(proved.collect::<Result<_, TlsError>>()?));
+        Ok(())
     }
 }
 
@@ -196,7 +262,7 @@ impl Handshakes {
                 Some(client) => Some(self.shares.acquire(&client, 1).await),
                 None => None,
             };
-            let acceptor = TlsAcceptor::from(Arc::clone(&self.keys.current().config));
+            let acceptor = TlsAcceptor::from(Arc::clone(&self.keys.config));
             tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await
         };
         let mut shaking = std::pin::pin!(shaking);
@@ -206,6 +272,11 @@ impl Handshakes {
             Ending::Graceful | Ending::Now => Poll::Ready(None),
         });
         match ended.await? {
+            // The handshake was all that was asked for.
+            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(PROOF) => {
+                tracing::debug!("a name was proved to an authority");
+                None
+            }
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "a TLS handshake failed");

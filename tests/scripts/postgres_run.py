@@ -169,6 +169,57 @@ def moved(program, work, file):
     print(f"{len(before)} documents are the same in sled, in PostgreSQL and in sled again")
 
 
+def secured(program, work, url, restart, psql):
+    """TLS to the database: used where it is offered, demanded by sslmode=require, and always verified."""
+    data, folder = work / "database/data", work / "secured"
+    stage.certify(work, "localhost")
+    key = data / "server.key"
+    key.write_bytes((work / "host.key").read_bytes())
+    key.chmod(0o600)
+    os.chown(key, data.stat().st_uid, data.stat().st_gid)
+    (data / "server.crt").write_bytes((work / "host.pem").read_bytes())
+    restarted = lambda: subprocess.run(restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+    def started(host, mode, believed):
+        """What a gateway says that is started so and ends, or whether its connections are under TLS."""
+        named = url.replace("@127.0.0.1:", f"@{host}:")
+        mode = f"&sslmode={mode}" if mode else ""
+        (work / "secured.url").write_text(f"{named}?options=-csearch_path%3Dsecured{mode}\n")
+        environment = {**os.environ, **({"SSL_CERT_FILE": str(work / "ca.pem")} if believed else {})}
+        process = subprocess.Popen(
+            [program, "serve", "--config", folder / "tidegate.toml", "--data", folder / "data"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        )
+        line = process.stdout.readline()
+        if line:
+            question = "SELECT bool_and(ssl)::text FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) " \
+                       "WHERE application_name = 'tidegate'"
+            asked = subprocess.run([psql, "-qAt", f"{url}?application_name=other", "-c", question],
+                                   check=True, capture_output=True, text=True)
+            process.terminate()
+        _, said = process.communicate(timeout=stage.WAIT)
+        return asked.stdout.strip() if line else said
+
+    folder.mkdir()
+    (folder / "tidegate.toml").write_text('[server]\nlisten = "127.0.0.1:0"\n' + ON_POSTGRES.format(work / "secured.url"))
+    said = started("localhost", "require", True)
+    check("TLS" in said, f"a database without TLS was used where that is demanded: {said}")
+    with (data / "postgresql.conf").open("a") as settings:
+        settings.write("ssl = on\n")
+    restarted()
+    for host, mode, believed, wanted in [
+        ("localhost", "require", True, "true"),
+        ("localhost", None, True, "true"),
+        ("localhost", "disable", False, "false"),
+    ]:
+        said = started(host, mode, believed)
+        check(said == wanted, f"under TLS with {host}, {mode}, {believed}: {said}")
+    for host, believed in [("localhost", False), ("127.0.0.1", True)]:
+        said = started(host, "require", believed)
+        check("certificate" in said, f"{host} was taken, whose certificate is believed: {believed}; {said}")
+    print("the database is reached by TLS, which is verified")
+
+
 def main():
     arguments = argparse.ArgumentParser()
     for name in ("bin", "url", "work", "restart", "psql"):
@@ -176,11 +227,12 @@ def main():
     given = arguments.parse_args()
     work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
     files = []
-    for schema in ("killed", "moved"):
+    for schema in ("killed", "moved", "secured"):
         subprocess.run([given.psql, "-q", given.url, "-c", f"CREATE SCHEMA {schema}"], check=True)
         files.append(address(work, given.url, schema))
     killed(program, work, files[0], given.restart)
     moved(program, work, files[1])
+    secured(program, work, given.url, given.restart, given.psql)
     password = re.search(r":([^:@]+)@", given.url).group(1)
     for log in work.rglob("gateway.log"):
         check(password not in log.read_text(), f"{log} has the password of the database")

@@ -107,6 +107,20 @@ class Gateway:
         self.log.close()
 
 
+def certify(folder, host):
+    """An authority of our own, `ca.pem`, and a certificate of it for a host, `host.pem` with `host.key`."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    (folder / "host.ext").write_text(f"subjectAltName=DNS:{host}\nbasicConstraints=CA:FALSE\n")
+    openssl("req", "-x509", *curve, "-days", 2, "-subj", "/CN=test authority",
+            "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    openssl("req", *curve, "-subj", f"/CN={host}", "-keyout", folder / "host.key", "-out", folder / "host.csr")
+    openssl("x509", "-req", "-in", folder / "host.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
+            "-CAcreateserial", "-days", 2, "-extfile", folder / "host.ext", "-out", folder / "host.pem")
+
+
 def status(faults):
     """Prints what is not as it should be, and answers the exit status."""
     for fault in faults:

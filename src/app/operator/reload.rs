@@ -141,6 +141,10 @@ mod tests {
         ("server", "admin_token_file", "\"TOKEN\""),
         ("server", "tls_cert_file", "\"CERTIFICATES\""),
         ("server", "tls_key_file", "\"TOKEN\""),
+        ("server", "acme_names", "[\"feeds.example.org\"]"),
+        ("server", "acme_agreed", "true"),
+        ("server", "acme_contact", "\"admin@example.org\""),
+        ("server", "acme_directory", "\"https://ca.example/directory\""),
         ("store", "kind", "\"fjall\""),
         ("store", "path", "\"elsewhere\""),
         ("store", "min_free", "\"1MiB\""),
@@ -213,6 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let plain = checked("");
         let tls = checked("[server]\ntls_cert_file = \"a\"\ntls_key_file = \"b\"");
+        let agreed = checked("[server]\nacme_agreed = true");
         let mut missing = config::single_keys();
         for change in CHANGES {
             let (table, key, _) = *change;
@@ -222,6 +227,7 @@ mod tests {
             let (started, other) = match key {
                 "tls_cert_file" => (&tls, "tls_key_file = \"b\""),
                 "tls_key_file" => (&tls, "tls_cert_file = \"a\""),
+                "acme_names" => (&agreed, "acme_agreed = true"),
                 _ => (&plain, ""),
             };
             let again = checked(&(changed(folder.path(), *change) + other));
