@@ -68,6 +68,9 @@ impl SiteServer {
 
     /// The same over TLS, where there are keys.
     pub fn with_tls(self, tls: Option<Arc<TlsKeys>>) -> Self {
+        if let Some(keys) = &tls {
+            self.room.metrics.certificate(keys);
+        }
         Self { tls, ..self }
     }
 

@@ -11,8 +11,9 @@ use self::exposition::in_prometheus_format;
 use self::polling::PollDurations;
 use self::process::ProcessMeter;
 use super::hub::HubTotals;
+use super::tls::TlsKeys;
 use crate::load::Load;
-use crate::model::FeedStanding;
+use crate::model::{FeedStanding, Time};
 use crate::status::{PollTotals, TicksAhead};
 use crate::store::StoreCondition;
 use crate::traces::Traces;
@@ -24,7 +25,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -81,6 +82,7 @@ struct Meters {
     oldest_read: Gauge,
     durations: PollDurations,
     tick_lead: Gauge,
+    certificate: Gauge,
     store_up: Gauge,
     store_intake: Gauge,
     store_free: Gauge,
@@ -104,6 +106,8 @@ pub(super) struct Metrics {
     meters: Meters,
     registry: Arc<Registry>,
     caches: Arc<Mutex<Vec<(&'static str, CountBytes)>>>,
+    /// What handshakes are made with, where there are any.
+    keys: Arc<OnceLock<Arc<TlsKeys>>>,
 }
 
 /// A connection that is open.
@@ -162,6 +166,12 @@ impl Metrics {
             Unit::Seconds,
             m.tick_lead,
         );
+        registry.register_with_unit(
+            "certificate_expiry",
+            "When the certificate for TLS expires, since 1970; 0 where none is shown",
+            Unit::Seconds,
+            m.certificate,
+        );
         registry.register(
             "store_up",
             "1 while the store is open, 0 while it is opened again after a failure",
@@ -216,7 +226,13 @@ impl Metrics {
         );
         registry.register("deferred", "How often work of a kind was left for later", m.deferred);
         registry.register("trace_spans", "Spans for the collector of traces", m.spans);
-        Self { meters, registry: Arc::new(all), caches: Arc::default() }
+        Self { meters, registry: Arc::new(all), caches: Arc::default(), keys: Arc::default() }
+    }
+
+    /// Has it shown until when the certificate of handshakes is good.
+    pub(super) fn certificate(&self, keys: &Arc<TlsKeys>) {
+        // There is one listener that speaks TLS.
+        let _ = self.keys.set(Arc::clone(keys));
     }
 
     /// Has the bytes of a cache shown, which keeps at most `limit`.
@@ -232,7 +248,7 @@ impl Metrics {
         caches.push((cache, Arc::new(move || Box::pin(bytes()))));
     }
 
-    /// Looks what the caches keep, and what the process takes.
+    /// Looks what the caches keep, until when the certificate is good, and what the process takes.
     pub(super) async fn measure(&self) {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (cache, bytes) in caches {
@@ -240,6 +256,8 @@ impl Metrics {
             let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
+        let expires = self.keys.get().and_then(|keys| keys.current()?.expires());
+        self.meters.certificate.set(expires.map_or(0, Time::unix));
         let process = self.meters.process.clone();
         // Where that thread broke off, the process is as it was seen last.
         let _ = tokio::task::spawn_blocking(move || process.measure()).await;

@@ -94,17 +94,22 @@ def wait_for(what, found, seconds=stage.WAIT):
     raise RuntimeError(f"{what}: nothing in {seconds} s; {last}")
 
 
-def handshake(port, name, roots):
-    """The certificate that is shown for a name, where its chain leads to a root and it is good now."""
+def ask(port, name, roots, path="/healthz"):
+    """The certificate that is shown for a name, where its chain leads to a root and it is good now; and the answer."""
     context = ssl.create_default_context(cadata=roots)
     raw = socket.create_connection(("127.0.0.1", port), timeout=stage.WAIT)
     with context.wrap_socket(raw, server_hostname=name) as stream:
         shown = stream.getpeercert()
-        stream.sendall(f"GET /healthz HTTP/1.1\r\nhost: {name}\r\nconnection: close\r\n\r\n".encode())
+        head = f"GET {path} HTTP/1.1\r\nhost: {name}\r\nauthorization: Bearer {stage.TOKEN}\r\nconnection: close\r\n\r\n"
+        stream.sendall(head.encode())
         answer = b"".join(iter(lambda: stream.recv(4096), b""))
     if not answer.startswith(b"HTTP/1.1 200 "):
         raise RuntimeError(f"{name}: {answer[:80]!r}")
-    return shown
+    return shown, answer.decode()
+
+
+def handshake(port, name, roots):
+    return ask(port, name, roots)[0]
 
 
 class Program:
@@ -160,6 +165,9 @@ def run(bin, folder):
         listed = sorted(value for kind, value in first["subjectAltName"])
         expect(listed == sorted(NAMES), f"the certificate has the names: {listed}")
         expect(handshake(port, NAMES[1], roots)["serialNumber"] == first["serialNumber"], "each name is answered with it")
+        expires = int(ssl.cert_time_to_seconds(first["notAfter"]))
+        _, metrics = ask(port, NAMES[0], roots, "/metrics")
+        expect(f"\ntidegate_certificate_expiry_seconds {expires}\n" in metrics, "the metrics say when it expires")
         expect(modes(folder) == {"account": "0o600", "certificate": "0o600"}, f"only its owner reads it: {modes(folder)}")
 
         gateway.end()
