@@ -63,7 +63,18 @@ async fn ask(address: SocketAddr, is_tls: bool) -> std::io::Result<String> {
         .with_custom_certificate_verifier(Arc::new(AnyCertificate))
         .with_no_client_auth();
     let name = ServerName::IpAddress(address.ip().into());
-    talk(TlsConnector::from(Arc::new(config)).connect(name, stream).await?, address).await
+    match TlsConnector::from(Arc::new(config)).connect(name, stream).await {
+        Ok(stream) => talk(stream, address).await,
+        // It answers, and has no certificate to show yet (ACME).
+        Err(error) if is_alert(&error) => Ok(ALIVE.to_owned()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the other side broke a handshake off in words of TLS.
+fn is_alert(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::AlertReceived(_)))
 }
 
 async fn talk(

@@ -115,13 +115,13 @@ def handshake(port, name, roots):
 class Program:
     """The gateway that asks for certificates."""
 
-    def __init__(self, bin, folder, port, directory, names):
+    def __init__(self, bin, folder, port, directory, names, believed=None):
         self.folder = folder
         listed = ", ".join(f'"{name}"' for name in names)
         (folder / "tidegate.toml").write_text(
             f'[server]\nlisten = "127.0.0.1:{port}"\npublic_url = "https://{names[0]}"\nadmin_token = "{stage.TOKEN}"\n'
             f'acme_names = [{listed}]\nacme_agreed = true\nacme_contact = "admin@example.org"\n'
-            f'acme_directory = "{directory}"\n[polling]\nca_file = "{folder / "ca.pem"}"\n'
+            f'acme_directory = "{directory}"\n[polling]\nca_file = "{believed or folder / "ca.pem"}"\n'
             '[[feed]]\nname = "list"\nlocal = true\n'
         )
         self.process = subprocess.Popen(
@@ -192,6 +192,15 @@ def run(bin, folder):
         expect(len(list((folder / "data/acme").glob("account-*.unknown"))) == 1, "the account that is unknown was put aside")
 
         gateway.end()
+        # Where no certificate was ever got, the gateway lives all the same.
+        (folder / "lone").mkdir()
+        lone_port = free_port()
+        lone = Program(bin, folder / "lone", lone_port, pebble.directory, ["lone.example.org"], folder / "ca.pem")
+        health = [bin, "health", "--config", folder / "lone/tidegate.toml"]
+        expect(subprocess.run(health, timeout=stage.WAIT).returncode == 0, "a gateway without a certificate lives")
+        lone.end()
+        expect(subprocess.run(health, timeout=stage.WAIT, capture_output=True).returncode == 1, "one that ended does not")
+
         names.lead("elsewhere.example.org", "127.0.0.2")
         gateway = Program(bin, folder, port, pebble.directory, [NAMES[0], "elsewhere.example.org"])
         said = "the authority has no proof that elsewhere.example.org is this gateway"
