@@ -290,8 +290,10 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
 /// Checks what is said of a certificate by ACME.
 fn check_acme(section: &mut Section<'_, '_, '_>, server: &ServerSection) {
     if server.acme_names.is_empty() {
-        for key in ["acme_agreed", "acme_contact", "acme_directory"] {
-            if section.has(key) {
+        for (key, is_said) in
+            [("acme_agreed", server.acme_agreed), ("acme_contact", server.acme_contact.is_some())]
+        {
+            if is_said {
                 section.warn(key, "has no effect: acme_names is empty".to_owned());
             }
         }
@@ -324,5 +326,60 @@ pub(super) fn check_keeping(
     if !server.acme_names.is_empty() && kind == StoreKind::Memory {
         let message = "is \"memory\", which forgets the certificate of server.acme_names";
         store.fault("kind", message.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    fn said(text: &str) -> String {
+        match check("f", &format!("[server]\n{text}")) {
+            Ok(checked) => checked.warnings.iter().map(ToString::to_string).collect(),
+            Err(faults) => faults.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_certificate_by_acme_needs_names_and_an_agreement() {
+        let names = "acme_names = [\"feeds.example.org\"]";
+        for (written, wanted) in [
+            (format!("{names}\nacme_agreed = true"), ""),
+            (names.to_owned(), "needs acme_agreed = true"),
+            ("acme_agreed = true".to_owned(), "has no effect: acme_names is empty"),
+            ("acme_contact = \"a@b.example\"".to_owned(), "has no effect: acme_names is empty"),
+            (
+                format!("{names}\nacme_agreed = true\ntls_cert_file = \"a\"\ntls_key_file = \"b\""),
+                "stands beside tls_cert_file",
+            ),
+            (
+                format!("{names}\nacme_agreed = true\npublic_url = \"https://other.example\""),
+                "does not have the host of public_url",
+            ),
+            (
+                format!("{names}\nacme_agreed = true\n[store]\nkind = \"memory\""),
+                "forgets the certificate",
+            ),
+            ("acme_names = [\"*.example.org\"]".to_owned(), "is no name of a host"),
+            ("acme_names = [\"192.0.2.1\"]".to_owned(), "is no name of a host"),
+            ("acme_names = [\"localhost\"]".to_owned(), "is no name of a host"),
+            ("acme_directory = \"http://ca.example/\"".to_owned(), "by https alone"),
+            ("acme_contact = \"nobody\"".to_owned(), "is no address of mail"),
+        ] {
+            let said = said(&written);
+            assert!(
+                if wanted.is_empty() { said.is_empty() } else { said.contains(wanted) },
+                "{written}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn with_a_certificate_by_acme_the_gateway_is_reached_by_https() {
+        let text = "[server]\nacme_names = [\"Feeds.Example.org.\"]\nacme_agreed = true";
+        let server = check("f", text).unwrap().config.server;
+        assert_eq!(server.acme_names, ["feeds.example.org"]);
+        assert_eq!(server.origin(server.listen), "https://127.0.0.1:8080");
     }
 }

@@ -177,8 +177,10 @@ fn proof(name: &str, digest: &[u8; 32]) -> Result<CertifiedKey, TlsError> {
     });
     let (certificate, key) = made.map_err(|error| unmade(error.to_string()))?;
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    CertifiedKey::from_der(vec![certificate], key, &ring::default_provider())
-        .map_err(|error| unmade(error.to_string()))
+    let key = ring::default_provider().key_provider.load_private_key(key);
+    let key = key.map_err(|error| unmade(error.to_string()))?;
+    // Not compared with its key as another one is: what reads certificates there refuses this extension.
+    Ok(CertifiedKey::new(vec![certificate], key))
 }
 
 /// The certificate of a running gateway, which can be changed for another.
