@@ -1,15 +1,15 @@
 //! A certificate of the gateway's own from an authority, by ACME (RFC 8555). Each name is proved by a handshake
 //! that the authority makes with the gateway (tls-alpn-01, RFC 8737).
 //!
-//! The protocol is a crate's; here is what is asked for, in which order and within which time. What is absent: when a
-//! certificate is due, where it is kept, sockets.
+//! The protocol is a crate's; here is what is asked for, and in which order. What is absent: when a certificate is due,
+//! where it is kept, sockets.
 
 mod client;
 
 use self::client::AuthorityClient;
 use crate::fetch::{ApiClient, FetchError};
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, ChallengeType, Identifier, NewAccount,
+    Account, AccountCredentials, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount,
     NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use std::collections::HashMap;
@@ -18,8 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// How long an order may take, from the first request to the certificate.
-const ORDER_TIME: Duration = Duration::from_secs(600);
 /// How long one step of the authority is waited for: that it has looked at the names, that it has signed.
 const STEP_TIME: Duration = Duration::from_secs(180);
 /// The pause before it is first asked whether a step is done; twice as long each time.
@@ -41,11 +39,15 @@ pub enum AcmeError {
         doing: &'static str,
         /// In its own words, or why it was not reached.
         #[source]
-        source: instant_acme::Error,
+        source: Error,
     },
-    /// It did not find the gateway at a name, or another one there.
-    #[error("the authority has no proof that {name} is this gateway: {why}")]
-    Unproved { name: String, why: String },
+    /// It did not find the gateway at these names.
+    #[error("the authority has no proof that {} this gateway's: {why}", are(names))]
+    Unproved {
+        names: Vec<String>,
+        /// In its own words, for each.
+        why: String,
+    },
     /// It knows no challenge that the gateway answers.
     #[error(
         "the authority does not take tls-alpn-01 as proof of {name}, which is all that is answered here"
@@ -59,10 +61,7 @@ pub enum AcmeError {
     Ended(OrderStatus),
     /// What was kept of the account cannot be read.
     #[error("the account is damaged")]
-    Account(#[source] serde_json::Error),
-    /// The time is up.
-    #[error("there was no certificate within {} seconds", ORDER_TIME.as_secs())]
-    Late,
+    Account(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl AcmeError {
@@ -78,7 +77,7 @@ impl AcmeError {
 
     /// Whether the authority answered with a problem of this kind (RFC 8555 section 6.7).
     fn is_problem(&self, kind: &str) -> bool {
-        let Self::Authority { source: instant_acme::Error::Api(problem), .. } = self else {
+        let Self::Authority { source: Error::Api(problem), .. } = self else {
             return false;
         };
         let said = problem.r#type.as_deref().and_then(|said| said.strip_prefix(PROBLEMS));
@@ -86,7 +85,14 @@ impl AcmeError {
     }
 }
 
-fn failed(doing: &'static str) -> impl Fn(instant_acme::Error) -> AcmeError {
+fn are(names: &[String]) -> String {
+    match names {
+        [name] => format!("{name} is"),
+        names => format!("{} are", names.join(", ")),
+    }
+}
+
+fn failed(doing: &'static str) -> impl Fn(Error) -> AcmeError {
     move |source| AcmeError::Authority { doing, source }
 }
 
@@ -123,16 +129,20 @@ impl Authority {
         let made =
             Account::builder_with_http(self.client()).create(&asked, self.directory.clone(), None);
         let (account, credentials) = made.await.map_err(failed("made no account"))?;
-        let kept = serde_json::to_string(&credentials).map_err(AcmeError::Account)?;
+        let kept = serde_json::to_string(&credentials);
+        let kept = kept.map_err(|error| AcmeError::Account(error.into()))?;
         Ok((AcmeAccount(account), kept))
     }
 
     /// An account as it was kept.
     pub async fn account(&self, kept: &str) -> Result<AcmeAccount, AcmeError> {
-        let credentials: AccountCredentials =
-            serde_json::from_str(kept).map_err(AcmeError::Account)?;
+        let credentials: Result<AccountCredentials, _> = serde_json::from_str(kept);
+        let credentials = credentials.map_err(|error| AcmeError::Account(error.into()))?;
         let opened = Account::builder_with_http(self.client()).from_credentials(credentials).await;
-        opened.map(AcmeAccount).map_err(failed("does not answer"))
+        opened.map(AcmeAccount).map_err(|error| match error {
+            error @ (Error::KeyRejected | Error::Crypto) => AcmeError::Account(error.into()),
+            error => failed("does not answer")(error),
+        })
     }
 }
 
@@ -141,20 +151,8 @@ pub struct AcmeAccount(Account);
 
 impl AcmeAccount {
     /// Gets a certificate for these names, in PEM: its key, it, and those that lead to its root. `show` has handshakes
-    /// prove these names from then on; when it is all over, none.
+    /// prove these names from then on.
     pub async fn order(
-        &self,
-        names: &[String],
-        show: &(dyn Fn(NameDigests) -> Result<(), String> + Send + Sync),
-    ) -> Result<String, AcmeError> {
-        let ordered = tokio::time::timeout(ORDER_TIME, self.order_slowly(names, show)).await;
-        // Nothing is proved that nobody asks for.
-        let hidden = show(NameDigests::new()).map_err(AcmeError::NotShown);
-        let pem = ordered.map_err(|_| AcmeError::Late)??;
-        hidden.map(|()| pem)
-    }
-
-    async fn order_slowly(
         &self,
         names: &[String],
         show: &(dyn Fn(NameDigests) -> Result<(), String> + Send + Sync),
@@ -166,10 +164,12 @@ impl AcmeAccount {
         // What was proved lately is not asked for again.
         if order.state().status == OrderStatus::Pending {
             prove(&mut order, show).await?;
-            match order.poll_ready(&steps).await.map_err(failed("did not look at the names"))? {
-                OrderStatus::Ready => {}
-                OrderStatus::Invalid => return Err(unproved(&mut order).await),
-                other => return Err(AcmeError::Ended(other)),
+            let looked = order.poll_ready(&steps).await;
+            match (looked, order.state().status) {
+                (Ok(OrderStatus::Ready), _) => {}
+                (_, OrderStatus::Invalid) => return Err(unproved(&mut order).await),
+                (Ok(other), _) => return Err(AcmeError::Ended(other)),
+                (Err(error), _) => return Err(failed("did not look at the names")(error)),
             }
         }
         let key = order.finalize().await.map_err(failed("does not sign"))?;
@@ -214,8 +214,9 @@ async fn prove(
     Ok(())
 }
 
-/// Which name an authority found no proof of, and why.
+/// Which names an authority found no proof of, and why.
 async fn unproved(order: &mut Order) -> AcmeError {
+    let (mut unproved, mut why) = (Vec::new(), Vec::new());
     let mut names = order.authorizations();
     while let Some(name) = names.next().await {
         let Ok(mut name) = name else { break };
@@ -223,15 +224,26 @@ async fn unproved(order: &mut Order) -> AcmeError {
         if name.refresh().await.is_err() {
             break;
         }
-        let error = name.challenges.iter().find_map(|challenge| challenge.error.clone());
+        let error = name.challenges.iter().find_map(|challenge| challenge.error.as_ref());
         if let Some(error) = error {
-            return AcmeError::Unproved {
-                name: name.identifier().to_string(),
-                why: error.to_string(),
-            };
+            why.push(error.to_string());
+            unproved.push(name.identifier().to_string());
         }
     }
-    AcmeError::Ended(OrderStatus::Invalid)
+    match unproved.is_empty() {
+        true => AcmeError::Ended(OrderStatus::Invalid),
+        false => AcmeError::Unproved { names: unproved, why: why.join("; ") },
+    }
+}
+
+#[cfg(test)]
+impl AcmeError {
+    /// A refusal of this kind.
+    pub fn refused(kind: &str) -> Self {
+        let problem = format!("{{\"type\": \"{PROBLEMS}{kind}\", \"detail\": \"no\"}}");
+        let source = Error::Api(serde_json::from_str(&problem).unwrap());
+        Self::Authority { doing: "took no order", source }
+    }
 }
 
 #[cfg(test)]
@@ -240,27 +252,29 @@ mod tests {
 
     #[test]
     fn what_an_authority_refuses_for_is_known() {
-        let refused = |kind: &str| {
-            let problem = format!("{{\"type\": \"{PROBLEMS}{kind}\", \"detail\": \"no\"}}");
-            let source = instant_acme::Error::Api(serde_json::from_str(&problem).unwrap());
-            AcmeError::Authority { doing: "took no order", source }
-        };
-        assert!(refused("rateLimited").is_rate_limited());
-        assert!(!refused("rateLimited").is_unknown_account());
-        assert!(refused("accountDoesNotExist").is_unknown_account());
-        for other in [refused("malformed"), AcmeError::Late] {
+        assert!(AcmeError::refused("rateLimited").is_rate_limited());
+        assert!(!AcmeError::refused("rateLimited").is_unknown_account());
+        assert!(AcmeError::refused("accountDoesNotExist").is_unknown_account());
+        for other in [AcmeError::refused("malformed"), AcmeError::Ended(OrderStatus::Invalid)] {
             assert!(!other.is_rate_limited() && !other.is_unknown_account());
         }
     }
 
-    #[test]
-    fn an_authority_is_asked_by_its_own_address_and_a_damaged_account_is_told() {
+    #[tokio::test]
+    async fn an_authority_on_this_machine_is_asked_and_a_damaged_account_is_told() {
+        // Nothing listens there.
         let directory = Url::parse("https://127.0.0.1:1/directory").unwrap();
         let authority = Authority::new(&directory, None).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let opened = runtime.block_on(authority.account("half of a"));
-        assert!(matches!(opened, Err(AcmeError::Account(_))));
-        let made = runtime.block_on(authority.new_account(None));
-        assert!(matches!(made, Err(AcmeError::Authority { doing: "made no account", .. })));
+        let made = authority.new_account(None).await.err().unwrap();
+        let AcmeError::Authority { doing: "made no account", source: Error::Other(source) } = made
+        else {
+            panic!("{made:?}")
+        };
+        let refused = source.downcast_ref::<FetchError>();
+        assert!(matches!(refused, Some(FetchError::Connect { .. })), "{refused:?}");
+        for kept in ["half of a", r#"{"id": "a", "key_pkcs8": "AAAA", "directory": null}"#] {
+            let opened = authority.account(kept).await;
+            assert!(matches!(opened, Err(AcmeError::Account(_))), "{kept}");
+        }
     }
 }

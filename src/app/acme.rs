@@ -1,27 +1,42 @@
 //! The certificate that the gateway gets and renews by itself: when, and where it and the account are kept.
 
-use super::tls::CertificateFiles;
-use super::{AppError, disk};
-use crate::acme::{AcmeAccount, AcmeError, Authority};
+use super::AppError;
+use crate::acme::{AcmeAccount, AcmeError, Authority, NameDigests};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::Time;
 use crate::serve::{TlsIdentity, TlsKeys};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use crate::store::make_data_folder;
+use async_trait::async_trait;
+use std::fs::OpenOptions;
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The folder of the account and the certificate, in the data folder.
 const FOLDER: &str = "acme";
+/// Behind the name of a file that is being written.
+const NEW: &str = "new";
+/// Behind the name of an account that its authority does not know any more.
+const UNKNOWN: &str = "unknown";
+/// Room for what is written, taken before it is asked for: a certificate that cannot be kept is lost, and authorities
+/// give out few. In bytes.
+const ROOM: usize = 64 * 1024;
 /// After how many thirds of its time a certificate is renewed: two.
 const RENEW_AFTER: (u32, u32) = (2, 3);
 /// How often it is looked whether it is due: the wall clock may be set meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
+/// How long a renewal may take, from the first request until the certificate is kept.
+const RENEWAL_TIME: Duration = Duration::from_secs(900);
+/// How long a renewal that is under way may take when the gateway ends.
+const END_TIME: Duration = Duration::from_secs(10);
 /// The pauses after failures, the last one from then on: Let's Encrypt takes five an hour for a name.
 const PAUSES: [Duration; 5] = [
     Duration::from_secs(60),
@@ -30,126 +45,170 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(3600),
     Duration::from_secs(6 * 3600),
 ];
-/// Behind the name of an account that its authority does not know any more.
-const UNKNOWN: &str = "unknown";
+/// The least pause, however often the operator asks.
+const LEAST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Where the certificate and the account of an authority are. Another authority has other files, so that a
-/// certificate for trials is never taken for a real one.
-struct AcmePlace {
-    folder: PathBuf,
-    account: PathBuf,
-    certificate: PathBuf,
+/// Who gives certificates out.
+#[async_trait]
+trait CertificateSource: Send + Sync {
+    /// Gets a certificate for these names, in PEM with its key. `show` has handshakes prove names.
+    async fn order(
+        &self,
+        names: &[String],
+        show: &(dyn Fn(NameDigests) -> Result<(), String> + Send + Sync),
+    ) -> Result<String, RenewalError>;
 }
 
-impl AcmePlace {
-    fn of(config: &Config) -> Self {
-        let folder = config.store.path.join(FOLDER);
-        let of = xxh3_64(config.server.acme_directory.as_bytes());
-        Self {
-            account: folder.join(format!("account-{of:016x}.json")),
-            certificate: folder.join(format!("certificate-{of:016x}.pem")),
-            folder,
-        }
-    }
-}
+/// Keeps the certificate of a configuration good, by ACME.
+#[derive(Clone)]
+pub(super) struct CertificateKeeper(Arc<KeeperState>);
 
-/// The certificate that was got before, where there is one that is of use.
-pub(super) fn files(config: &Config) -> Result<CertificateFiles, AppError> {
-    let file = AcmePlace::of(config).certificate;
-    let identity = match file.exists().then(|| TlsIdentity::load(&file, &file)) {
-        Some(Ok(identity)) => Some(identity),
-        Some(Err(error)) => {
-            tracing::warn!(%error, "the certificate is of no use; another one is asked for");
-            None
-        }
-        None => None,
-    };
-    CertificateFiles::renewed_by_itself(&file, identity)
-}
-
-/// Keeps the certificate of a configuration good, where it is to be got by ACME; to be run until it is told to end.
-pub(super) struct CertificateKeeper {
-    place: AcmePlace,
-    authority: Authority,
-    /// Its address, for messages.
-    directory: String,
+struct KeeperState {
+    source: Box<dyn CertificateSource>,
+    /// The authority's address, for messages.
+    authority: String,
     names: Vec<String>,
-    contact: Option<String>,
-    files: CertificateFiles,
+    /// Where the certificate is, with its key.
+    file: PathBuf,
     keys: Arc<TlsKeys>,
+    /// What was got and could not be written yet.
+    unwritten: Mutex<Option<String>>,
+    /// The operator wants it tried again.
+    asked: Notify,
 }
 
 impl CertificateKeeper {
-    /// `None` where the configuration asks for no certificate.
-    pub(super) fn new(config: &Config, files: &CertificateFiles) -> Result<Option<Self>, AppError> {
+    /// `None` where the configuration asks for no certificate. One that was got before is shown. Blocks.
+    pub(super) fn new(config: &Config) -> Result<Option<Self>, AppError> {
         let server = &config.server;
         if server.acme_names.is_empty() {
             return Ok(None);
-        }
-        let place = AcmePlace::of(config);
-        if !disk::keeps(config) {
-            return Err(AppError::Input("there is no folder for a certificate".to_owned()));
         }
         let url = Url::parse(&server.acme_directory);
         let url = url.map_err(|error| AppError::run("acme_directory is no address", error))?;
         let authority = Authority::new(&url, config.polling.ca_file.clone())
             .map_err(|error| AppError::run("no authority can be asked for certificates", error))?;
-        Ok(Some(Self {
-            place,
+        // Another authority has other files, so that a certificate for trials is never taken for a real one.
+        let folder = config.store.path.join(FOLDER);
+        let of = xxh3_64(server.acme_directory.as_bytes());
+        let source = AcmeOrders {
             authority,
-            directory: server.acme_directory.clone(),
-            names: server.acme_names.clone(),
             contact: server.acme_contact.clone(),
-            files: files.clone(),
-            keys: files.keys(),
-        }))
+            account: folder.join(format!("account-{of:016x}.json")),
+        };
+        let file = folder.join(format!("certificate-{of:016x}.pem"));
+        Self::open(
+            Box::new(source),
+            server.acme_names.clone(),
+            (server.acme_directory.clone(), file),
+        )
+        .map(Some)
+    }
+
+    fn open(
+        source: Box<dyn CertificateSource>,
+        names: Vec<String>,
+        (authority, file): (String, PathBuf),
+    ) -> Result<Self, AppError> {
+        let identity = match file.exists().then(|| TlsIdentity::load(&file, &file)) {
+            Some(Ok(identity)) => Some(identity),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the certificate is of no use; another one is asked for");
+                None
+            }
+            None => None,
+        };
+        let keys = TlsKeys::new(identity).map_err(|error| AppError::Input(error.to_string()))?;
+        Ok(Self(Arc::new(KeeperState {
+            source,
+            authority,
+            names,
+            file,
+            keys: Arc::new(keys),
+            unwritten: Mutex::default(),
+            asked: Notify::new(),
+        })))
+    }
+
+    /// What handshakes are made with.
+    pub(super) fn keys(&self) -> Arc<TlsKeys> {
+        Arc::clone(&self.0.keys)
+    }
+
+    /// Has it tried at once what failed, and another certificate got where the file of the last one is gone.
+    pub(super) fn ask_again(&self) {
+        self.0.asked.notify_one();
     }
 
     /// Gets a certificate where there is none, and another one when two thirds of its time have passed.
     pub(super) async fn run(self, clock: Arc<dyn Clock>, cancel: CancellationToken) {
-        let mut failures = 0_usize;
+        let state = &*self.0;
+        let mut failures = 0_u32;
         loop {
             let now = clock.now();
-            let mut pause = LOOK_EVERY.min(self.due(now).since(now));
+            let mut pause = LOOK_EVERY.min(state.due(now).since(now));
+            let mut may_hurry = true;
             if pause.is_zero() {
-                let ordered = tokio::select! {
-                    () = cancel.cancelled() => return,
-                    ordered = self.renew(now) => ordered,
-                };
-                pause = match ordered {
-                    Ok(expires) => {
-                        failures = 0;
-                        let expires = expires.map(|expires| expires.to_string());
-                        tracing::info!(
-                            names = self.names.join(" "),
-                            expires,
-                            "there is a new certificate"
-                        );
-                        LOOK_EVERY
-                    }
-                    Err(error) => {
-                        let pause = pause_after(failures, &error);
+                match self.renew_apart(&clock, &cancel).await {
+                    Some(Ok(())) => failures = 0,
+                    Some(Err(error)) => {
+                        pause = pause_after(failures, &error);
+                        may_hurry = !error.is_rate_limited();
                         failures = failures.saturating_add(1);
-                        self.tell(error.into(), pause);
-                        pause
+                        state.tell(error, pause);
                     }
-                };
+                    None => return,
+                }
+                state.keys.note_failures(failures);
             }
+            // What kept it from it may have been mended.
+            let hurried = async {
+                tokio::time::sleep(LEAST_PAUSE).await;
+                state.asked.notified().await;
+            };
             tokio::select! {
                 () = cancel.cancelled() => return,
-                // What kept it from it may have been mended.
-                () = self.files.asked() => {}
+                () = hurried, if may_hurry => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
-    fn tell(&self, error: AppError, pause: Duration) {
+    /// Renews the certificate in a task of its own, so that whatever an authority answers ends only that. `None` where
+    /// the gateway ends; then what is under way may end first, for a certificate that is not kept is lost.
+    async fn renew_apart(
+        &self,
+        clock: &Arc<dyn Clock>,
+        cancel: &CancellationToken,
+    ) -> Option<Result<(), RenewalError>> {
+        let (state, clock) = (Arc::clone(&self.0), Arc::clone(clock));
+        let renewing = async move { state.renew(clock.as_ref()).await };
+        let mut renewing = tokio::spawn(tokio::time::timeout(RENEWAL_TIME, renewing));
+        let renewed = tokio::select! {
+            renewed = &mut renewing => renewed,
+            () = cancel.cancelled() => {
+                if tokio::time::timeout(END_TIME, &mut renewing).await.is_err() {
+                    renewing.abort();
+                }
+                return None;
+            }
+        };
+        let broken = |error| RenewalError::Here(AppError::run("the renewal broke off", error));
+        Some(match renewed {
+            Ok(Ok(renewed)) => renewed,
+            Ok(Err(_)) => Err(RenewalError::Late),
+            Err(error) => Err(broken(error)),
+        })
+    }
+}
+
+impl KeeperState {
+    fn tell(&self, error: RenewalError, pause: Duration) {
         let expires = self.keys.current().and_then(|shown| shown.expires());
         tracing::error!(
             names = self.names.join(" "),
-            authority = self.directory,
-            error = error.report(),
+            authority = self.authority,
+            error = AppError::from(error).report(),
             until = expires.map(|expires| expires.to_string()),
             again_in_seconds = pause.as_secs(),
             "no certificate was got"
@@ -159,76 +218,139 @@ impl CertificateKeeper {
     /// When another certificate is to be asked for.
     fn due(&self, now: Time) -> Time {
         match self.keys.current() {
-            Some(shown) if shown.is_for(&self.names) => {
-                // The file is written when the certificate is issued; a clock that was set back is not believed.
-                let about = std::fs::metadata(self.files.certificate());
-                let issued = about.map_or(now, |about| Time::from_unix(about.mtime()).min(now));
-                shown.expires().map_or(Time::MAX, |expires| {
+            Some(shown) if shown.is_for(&self.names) && self.file.exists() => match shown.expires()
+            {
+                Some(expires) => {
+                    let begins = shown.begins().unwrap_or(Time::MIN);
                     let (parts, of) = RENEW_AFTER;
-                    issued.plus(expires.since(issued) * parts / of)
-                })
-            }
+                    begins.plus(expires.since(begins) / of * parts)
+                }
+                None => Time::MAX,
+            },
             _ => now,
         }
     }
 
-    /// Gets a certificate, keeps and shows it; until when it is good.
-    async fn renew(&self, now: Time) -> Result<Option<Time>, RenewalError> {
-        tracing::info!(
-            names = self.names.join(" "),
-            authority = self.directory,
-            "asks for a certificate"
-        );
-        let account = self.account().await?;
-        let show = |names| self.keys.prove(&names).map_err(|error| error.to_string());
-        let ordered = account.order(&self.names, &show).await;
-        if ordered.as_ref().is_err_and(AcmeError::is_unknown_account) {
-            // The next try makes another one.
-            let aside = self.place.account.with_extension(UNKNOWN);
-            let moved = tokio::fs::rename(&self.place.account, aside).await;
-            moved.map_err(|error| AppError::run("the account cannot be put aside", error))?;
+    /// Gets a certificate, shows and keeps it.
+    async fn renew(&self, clock: &dyn Clock) -> Result<(), RenewalError> {
+        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let pem = match unwritten {
+            Some(pem) => pem,
+            None => {
+                // Before anything is asked for.
+                let file = self.file.clone();
+                off_thread(move || take_room(&file)).await?;
+                self.order(clock.now()).await?
+            }
+        };
+        let (file, secret) = (self.file.clone(), pem.clone());
+        if let Err(error) = off_thread(move || keep(&file, &secret)).await {
+            // It is shown already, and was given out for good.
+            *self.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = Some(pem);
+            return Err(error.into());
         }
-        let pem = ordered?;
-        let (folder, file) = (self.place.folder.clone(), self.place.certificate.clone());
-        keep(folder, file, pem).await?;
-        let files = self.files.clone();
-        let read = tokio::task::spawn_blocking(move || files.read_again(now)).await;
-        read.map_err(|error| AppError::run("the certificate could not be read", error))??;
-        Ok(self.keys.current().and_then(|shown| shown.expires()))
+        Ok(())
     }
 
+    /// Gets a certificate, and shows it where it is one.
+    async fn order(&self, now: Time) -> Result<String, RenewalError> {
+        let names = self.names.join(" ");
+        tracing::info!(names, authority = self.authority, "asks for a certificate");
+        let show = |names| self.keys.prove(&names).map_err(|error| error.to_string());
+        let ordered = self.source.order(&self.names, &show).await;
+        // Nothing is proved that nobody asks for.
+        let _ = show(NameDigests::new());
+        let pem = ordered?;
+        let part = (pem.as_bytes(), &*self.file);
+        let identity = TlsIdentity::from_pem(part, part);
+        let identity = identity.map_err(|error| RenewalError::Useless(error.to_string()))?;
+        let expires = identity.expires();
+        if !identity.is_for(&self.names) {
+            return Err(RenewalError::Useless("it is for other names".to_owned()));
+        }
+        if expires.is_some_and(|expires| expires <= now) {
+            return Err(RenewalError::Useless("it has expired".to_owned()));
+        }
+        self.keys.change(identity);
+        let expires = expires.map(|expires| expires.to_string());
+        tracing::info!(names, expires, "there is a new certificate");
+        Ok(pem)
+    }
+}
+
+/// Certificates by ACME, from one account.
+struct AcmeOrders {
+    authority: Authority,
+    contact: Option<String>,
+    /// Where the account is kept.
+    account: PathBuf,
+}
+
+#[async_trait]
+impl CertificateSource for AcmeOrders {
+    async fn order(
+        &self,
+        names: &[String],
+        show: &(dyn Fn(NameDigests) -> Result<(), String> + Send + Sync),
+    ) -> Result<String, RenewalError> {
+        let ordered = self.account().await?.order(names, show).await;
+        if ordered.as_ref().is_err_and(AcmeError::is_unknown_account) {
+            // The next try makes another one.
+            let aside = self.account.with_extension(UNKNOWN);
+            let moved = tokio::fs::rename(&self.account, aside).await;
+            moved.map_err(|error| AppError::run("the account cannot be put aside", error))?;
+        }
+        Ok(ordered?)
+    }
+}
+
+impl AcmeOrders {
     /// The account with the authority, which is made where there is none.
     async fn account(&self) -> Result<AcmeAccount, RenewalError> {
-        let file = &self.place.account;
+        let file = &self.account;
         let unread = |error: Box<dyn std::error::Error + Send + Sync>| {
-            let said = format!(
-                "{} cannot be read; move it away, and another account is made",
-                file.display()
-            );
-            AppError::run(said, error)
+            let file = file.display();
+            AppError::run(
+                format!("{file} is of no use; move it away, and another account is made"),
+                error,
+            )
         };
         match tokio::fs::read_to_string(file).await {
             Ok(kept) => {
                 return self.authority.account(&kept).await.map_err(|error| match error {
-                    AcmeError::Account(error) => unread(error.into()).into(),
+                    AcmeError::Account(error) => unread(error).into(),
                     error => error.into(),
                 });
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(unread(error.into()).into()),
         }
+        let room = file.clone();
+        off_thread(move || take_room(&room)).await?;
         let (account, kept) = self.authority.new_account(self.contact.as_deref()).await?;
-        keep(self.place.folder.clone(), self.place.account.clone(), kept).await?;
+        let file = file.clone();
+        off_thread(move || keep(&file, &kept)).await?;
         Ok(account)
     }
 }
 
 /// Why a certificate was not renewed.
+#[derive(Debug)]
 enum RenewalError {
     /// It was not got.
     Order(AcmeError),
-    /// It could not be kept or read.
+    /// What was got is of no use.
+    Useless(String),
+    /// It took too long.
+    Late,
+    /// It could not be kept.
     Here(AppError),
+}
+
+impl RenewalError {
+    fn is_rate_limited(&self) -> bool {
+        matches!(self, Self::Order(error) if error.is_rate_limited())
+    }
 }
 
 impl From<AcmeError> for RenewalError {
@@ -247,117 +369,78 @@ impl From<RenewalError> for AppError {
     fn from(error: RenewalError) -> Self {
         match error {
             RenewalError::Order(error) => Self::run("the order failed", error),
+            RenewalError::Useless(why) => Self::run("what was got is of no use", why),
+            RenewalError::Late => {
+                let seconds = RENEWAL_TIME.as_secs();
+                Self::Input(format!("there was no certificate within {seconds} seconds"))
+            }
             RenewalError::Here(error) => error,
         }
     }
 }
 
 /// How long to wait after a failure that so many came before.
-fn pause_after(failures: usize, error: &RenewalError) -> Duration {
+fn pause_after(failures: u32, error: &RenewalError) -> Duration {
     let last = PAUSES.len().saturating_sub(1);
-    let at = match error {
-        RenewalError::Order(error) if error.is_rate_limited() => last,
-        _ => failures.min(last),
-    };
+    let before = usize::try_from(failures).unwrap_or(last).min(last);
+    let at = if error.is_rate_limited() { last } else { before };
     PAUSES.get(at).copied().unwrap_or(LOOK_EVERY)
 }
 
-/// Writes a secret, which only the owner of the folder reads, whole or not at all.
-async fn keep(folder: PathBuf, file: PathBuf, secret: String) -> Result<(), AppError> {
-    let shown = file.display().to_string();
-    let failed = |error| AppError::run(format!("{shown} cannot be written"), error);
-    let written = tokio::task::spawn_blocking(move || write(&folder, &file, &secret)).await;
-    written.map_err(std::io::Error::other).and_then(|written| written).map_err(failed)
+/// Does what waits for a disk.
+async fn off_thread(
+    work: impl FnOnce() -> Result<(), AppError> + Send + 'static,
+) -> Result<(), AppError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(AppError::run("writing broke off", error)))
 }
 
-fn write(folder: &Path, file: &Path, secret: &str) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Its owner alone reads and writes it.
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(secret.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    std::fs::File::open(folder)?.sync_all()
+/// Opens the file beside another one that only its owner reads and writes, and that takes its place when it is whole.
+fn open_beside(file: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
+    if let Some(folder) = file.parent() {
+        make_data_folder(folder)?;
+    }
+    let new = file.with_extension(NEW);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    Ok((options.open(&new)?, new))
+}
+
+fn unwritten(file: &Path) -> impl FnOnce(std::io::Error) -> AppError {
+    let said = format!("{} cannot be written", file.display());
+    move |error| AppError::run(said, error)
+}
+
+/// Takes the room that a file needs; an error where there is none.
+fn take_room(file: &Path) -> Result<(), AppError> {
+    let taken = open_beside(file).and_then(|(mut new, _)| {
+        new.write_all(&[0; ROOM])?;
+        new.sync_all()
+    });
+    taken.map_err(unwritten(file))
+}
+
+/// Writes a secret, whole or not at all.
+fn keep(file: &Path, secret: &str) -> Result<(), AppError> {
+    let kept = (|| {
+        let new = file.with_extension(NEW);
+        // In the room that was taken, where there is some.
+        let mut to = match OpenOptions::new().write(true).open(&new) {
+            Ok(to) => to,
+            Err(_) => open_beside(file)?.0,
+        };
+        to.rewind()?;
+        to.write_all(secret.as_bytes())?;
+        to.set_len(u64::try_from(secret.len()).unwrap_or(u64::MAX))?;
+        to.sync_all()?;
+        std::fs::rename(&new, file)?;
+        match file.parent() {
+            Some(folder) => std::fs::File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    })();
+    kept.map_err(unwritten(file))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
-
-    /// 2030-01-01T00:00:00Z.
-    const NOW: Time = Time::from_unix(1_893_456_000);
-
-    fn keeper(folder: &Path, names: &[&str]) -> CertificateKeeper {
-        let mut config = Config::default();
-        config.store.path = folder.to_owned();
-        config.server.acme_names = names.iter().map(|name| (*name).to_owned()).collect();
-        CertificateKeeper::new(&config, &files(&config).unwrap()).unwrap().unwrap()
-    }
-
-    /// A certificate that expires on a day of 2030, where it would be kept; written at a moment.
-    fn certify(keeper: &CertificateKeeper, (month, day): (u8, u8), written: Time) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
-        params.not_after = date_time_ymd(2030, month, day);
-        let pem = key.serialize_pem() + &params.self_signed(&key).unwrap().pem();
-        write(&keeper.place.folder, &keeper.place.certificate, &pem).unwrap();
-        let file = std::fs::File::options().write(true).open(&keeper.place.certificate).unwrap();
-        let since = u64::try_from(written.unix()).unwrap();
-        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(since)).unwrap();
-    }
-
-    fn days(days: u64) -> Duration {
-        Duration::from_secs(days * 86_400)
-    }
-
-    #[test]
-    fn a_certificate_is_due_after_two_thirds_of_its_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let empty = keeper(folder.path(), &["a.example"]);
-        assert_eq!(empty.due(NOW), NOW, "there is none");
-        // 90 days from the start of the year.
-        certify(&empty, (4, 1), NOW);
-        let kept = keeper(folder.path(), &["a.example"]);
-        assert_eq!(kept.due(NOW.plus(days(1))), NOW.plus(days(60)));
-        // A file from the future, or a copy of it.
-        certify(&empty, (4, 1), NOW.plus(days(30)));
-        assert_eq!(keeper(folder.path(), &["a.example"]).due(NOW), NOW.plus(days(60)));
-        let other = keeper(folder.path(), &["a.example", "b.example"]);
-        assert_eq!(other.due(NOW), NOW, "it has not all names");
-        certify(&empty, (1, 1), NOW.minus(days(90)));
-        let expired = keeper(folder.path(), &["a.example"]);
-        assert!(expired.due(NOW.plus(days(5))) < NOW);
-    }
-
-    #[test]
-    fn what_is_kept_is_its_owner_s_alone_and_of_one_authority() {
-        let folder = tempfile::tempdir().unwrap();
-        let keeper = keeper(folder.path(), &["a.example"]);
-        certify(&keeper, (4, 1), NOW);
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
-        assert_eq!(mode(&keeper.place.folder), 0o700);
-        assert_eq!(mode(&keeper.place.certificate), 0o600);
-        let mut config = Config::default();
-        config.store.path = folder.path().to_owned();
-        config.server.acme_names = vec!["a.example".to_owned()];
-        assert!(files(&config).unwrap().keys().current().is_some());
-        config.server.acme_directory = "https://acme-staging-v02.example/directory".to_owned();
-        assert!(files(&config).unwrap().keys().current().is_none());
-    }
-
-    #[test]
-    fn a_damaged_certificate_is_asked_for_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let keeper = keeper(folder.path(), &["a.example"]);
-        write(&keeper.place.folder, &keeper.place.certificate, "half of a").unwrap();
-        assert!(self::keeper(folder.path(), &["a.example"]).keys.current().is_none());
-    }
-
-    #[test]
-    fn pauses_grow_to_the_longest() {
-        let late = || RenewalError::Order(AcmeError::Late);
-        let pauses: Vec<u64> = (0..7).map(|n| pause_after(n, &late()).as_secs()).collect();
-        assert_eq!(pauses, [60, 300, 1200, 3600, 21_600, 21_600, 21_600]);
-    }
-}
+mod tests;

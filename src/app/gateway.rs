@@ -1,9 +1,8 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
-use super::acme::CertificateKeeper;
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
-use super::tls::{self, CertificateFiles};
+use super::tls::Certificate;
 use super::{
     AppError, aggregates, disk, feeds, lists, readers, retention, space, token, traces, translate,
 };
@@ -53,6 +52,8 @@ pub struct Gateway {
     age_task: JoinHandle<()>,
     gather_task: JoinHandle<()>,
     list_task: JoinHandle<()>,
+    /// Looks after the certificate, where there is to be one.
+    tls_task: Option<JoinHandle<()>>,
     hub_task: Option<JoinHandle<()>>,
     exporting: CancellationToken,
     /// Sends traces, where there is a collector.
@@ -95,8 +96,7 @@ impl Gateway {
         };
         let (admin_listener, admin_address) = of_operators.unzip();
         let origin = config.server.origin(address);
-        let tls = tls::keys(config, clock.now())?;
-        let keeper = tls.as_ref().map(|files| CertificateKeeper::new(config, files)).transpose()?;
+        let tls = Certificate::find(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let keeps = disk::keeps(config);
         let admin_token =
@@ -168,7 +168,7 @@ impl Gateway {
             folder: keeps.then(|| config.store.path.clone()),
             traces,
         };
-        let keys = tls.as_ref().map(CertificateFiles::keys);
+        let keys = tls.as_ref().map(Certificate::keys);
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
@@ -187,12 +187,7 @@ impl Gateway {
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
-        if let Some(tls) = tls {
-            tokio::spawn(tls::watch(tls, Arc::clone(&wall), polling.clone()));
-        }
-        if let Some(keeper) = keeper.flatten() {
-            tokio::spawn(keeper.run(Arc::clone(&wall), polling.clone()));
-        }
+        let tls_task = tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone())));
         let list_task = tokio::spawn(lists::maintain_lists(
             Arc::clone(&store),
             Arc::clone(&desk),
@@ -212,6 +207,7 @@ impl Gateway {
             readers,
             gather_task,
             list_task,
+            tls_task,
             desk,
             store,
             polling,
@@ -276,6 +272,9 @@ impl Gateway {
         let _ = self.age_task.await;
         let _ = self.gather_task.await;
         let _ = self.list_task.await;
+        if let Some(task) = self.tls_task {
+            let _ = task.await;
+        }
         let delivered = match self.hub_task {
             Some(task) => task.await,
             None => Ok(()),

@@ -2,10 +2,11 @@
 
 use super::running::reachable;
 use super::{AppError, ConfigSource};
+use crate::config::ServerSection;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::{AlertDescription, ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub struct HealthOptions {
 pub async fn health(options: HealthOptions) -> Result<(), AppError> {
     let server = options.settings.load()?.config.server;
     let address = reachable(server.listen);
-    let asking = ask(address, server.speaks_tls());
+    let asking = ask(address, &server);
     let answer = match tokio::time::timeout(ANSWER_TIME, asking).await {
         Ok(answer) => answer,
         Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
@@ -50,9 +51,9 @@ pub async fn health(options: HealthOptions) -> Result<(), AppError> {
     }
 }
 
-async fn ask(address: SocketAddr, is_tls: bool) -> std::io::Result<String> {
+async fn ask(address: SocketAddr, server: &ServerSection) -> std::io::Result<String> {
     let stream = TcpStream::connect(address).await?;
-    if !is_tls {
+    if !server.speaks_tls() {
         return talk(stream, address).await;
     }
     let provider = Arc::new(ring::default_provider());
@@ -65,16 +66,18 @@ async fn ask(address: SocketAddr, is_tls: bool) -> std::io::Result<String> {
     let name = ServerName::IpAddress(address.ip().into());
     match TlsConnector::from(Arc::new(config)).connect(name, stream).await {
         Ok(stream) => talk(stream, address).await,
-        // It answers, and has no certificate to show yet (ACME).
-        Err(error) if is_alert(&error) => Ok(ALIVE.to_owned()),
+        // It answers, and has no certificate to show yet.
+        Err(error) if !server.acme_names.is_empty() && is_without_certificate(&error) => {
+            Ok(ALIVE.to_owned())
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Whether the other side broke a handshake off in words of TLS.
-fn is_alert(error: &std::io::Error) -> bool {
+/// Whether the other side broke a handshake off as one does that has no certificate.
+fn is_without_certificate(error: &std::io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    matches!(inner, Some(rustls::Error::AlertReceived(_)))
+    matches!(inner, Some(rustls::Error::AlertReceived(AlertDescription::AccessDenied)))
 }
 
 async fn talk(

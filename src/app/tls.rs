@@ -1,6 +1,8 @@
-//! The certificate that the gateway shows: read at the start, and again when its files change.
+//! The certificate that the gateway shows: out of files, read at the start and again when they change, or out of an
+//! authority ([`super::acme`]).
 
-use super::{AppError, acme};
+use super::AppError;
+use super::acme::CertificateKeeper;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::Time;
@@ -9,7 +11,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether the files have changed.
@@ -33,21 +34,64 @@ struct CertificateState {
     /// The files as they were when they were last read, whatever came of it.
     seen: Mutex<[Option<FileMark>; 2]>,
     warned: Mutex<Option<Time>>,
-    /// The operator had the files read again.
-    asked: Notify,
-    /// Whether the gateway renews it by itself, so that nobody has to be told to.
-    is_renewed: bool,
+}
+
+/// Where the certificate of a gateway comes from.
+#[derive(Clone)]
+pub(super) enum Certificate {
+    Files(CertificateFiles),
+    Authority(CertificateKeeper),
+}
+
+impl Certificate {
+    /// That of a configuration; `None` where it speaks no TLS.
+    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Self>, AppError> {
+        match files(config, now)? {
+            Some(files) => Ok(Some(Self::Files(files))),
+            None => Ok(CertificateKeeper::new(config)?.map(Self::Authority)),
+        }
+    }
+
+    /// What handshakes are made with.
+    pub(super) fn keys(&self) -> Arc<TlsKeys> {
+        match self {
+            Self::Files(files) => files.keys(),
+            Self::Authority(keeper) => keeper.keys(),
+        }
+    }
+
+    /// Reads it again, or has another one got where that failed, as the operator asks.
+    pub(super) fn renew(&self, now: Time) -> Result<(), AppError> {
+        match self {
+            Self::Files(files) => files.renew(now),
+            Self::Authority(keeper) => {
+                keeper.ask_again();
+                Ok(())
+            }
+        }
+    }
+
+    /// Looks after it until it is told to end.
+    pub(super) async fn watch(self, clock: Arc<dyn Clock>, cancel: CancellationToken) {
+        match self {
+            Self::Files(files) => watch(files, clock, cancel).await,
+            Self::Authority(keeper) => keeper.run(clock, cancel).await,
+        }
+    }
 }
 
 /// The files that a configuration names, read; `None` where it names none.
-pub(super) fn keys(config: &Config, now: Time) -> Result<Option<CertificateFiles>, AppError> {
-    let files = match config.server.tls() {
-        Some((certificate, key)) => {
-            CertificateFiles::new((certificate, key), Some(load(certificate, key)?), false)?
-        }
-        None if config.server.acme_names.is_empty() => return Ok(None),
-        None => acme::files(config)?,
-    };
+fn files(config: &Config, now: Time) -> Result<Option<CertificateFiles>, AppError> {
+    let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
+    let seen = [certificate, key].map(mark);
+    let keys = TlsKeys::new(Some(load(certificate, key)?));
+    let files = CertificateFiles(Arc::new(CertificateState {
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+        keys: Arc::new(keys.map_err(|error| AppError::Input(error.to_string()))?),
+        seen: Mutex::new(seen),
+        warned: Mutex::default(),
+    }));
     files.warn_of_expiry(now);
     Ok(Some(files))
 }
@@ -62,58 +106,12 @@ fn mark(path: &Path) -> Option<FileMark> {
 }
 
 impl CertificateFiles {
-    /// A file that the gateway writes by itself, with the certificate and its key, of which this was read.
-    pub(super) fn renewed_by_itself(
-        file: &Path,
-        identity: Option<TlsIdentity>,
-    ) -> Result<Self, AppError> {
-        Self::new((file, file), identity, true)
-    }
-
-    fn new(
-        (certificate, key): (&Path, &Path),
-        identity: Option<TlsIdentity>,
-        is_renewed: bool,
-    ) -> Result<Self, AppError> {
-        let keys = TlsKeys::new(identity).map_err(|error| AppError::Input(error.to_string()))?;
-        Ok(Self(Arc::new(CertificateState {
-            certificate: certificate.to_owned(),
-            key: key.to_owned(),
-            keys: Arc::new(keys),
-            seen: Mutex::new([certificate, key].map(mark)),
-            warned: Mutex::default(),
-            asked: Notify::new(),
-            is_renewed,
-        })))
-    }
-
-    /// What handshakes are made with.
-    pub(super) fn keys(&self) -> Arc<TlsKeys> {
+    fn keys(&self) -> Arc<TlsKeys> {
         Arc::clone(&self.0.keys)
     }
 
-    /// The file with the certificate.
-    pub(super) fn certificate(&self) -> &Path {
-        &self.0.certificate
-    }
-
-    /// Waits until the operator has the files read again.
-    pub(super) async fn asked(&self) {
-        self.0.asked.notified().await;
-    }
-
-    /// Reads the files again, as the operator asked; where they are of no use, what was read before stays. Blocks.
-    pub(super) fn renew(&self, now: Time) -> Result<(), AppError> {
-        self.0.asked.notify_one();
-        // Where there is no certificate yet, one is being asked for.
-        if self.0.keys.current().is_none() && mark(&self.0.certificate).is_none() {
-            return Ok(());
-        }
-        self.read_again(now)
-    }
-
-    /// The same, when the files have changed. Blocks.
-    pub(super) fn read_again(&self, now: Time) -> Result<(), AppError> {
+    /// Reads the files again; where they are of no use, what was read before stays. Blocks.
+    fn renew(&self, now: Time) -> Result<(), AppError> {
         let state = &*self.0;
         *state.seen.lock().unwrap_or_else(PoisonError::into_inner) =
             [&*state.certificate, &*state.key].map(mark);
@@ -128,7 +126,7 @@ impl CertificateFiles {
         let state = &*self.0;
         let before = *state.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if before != [&*state.certificate, &*state.key].map(mark) {
-            match self.read_again(now) {
+            match self.renew(now) {
                 Ok(()) => tracing::info!(
                     certificate = %state.certificate.display(),
                     "the certificate was read again, since its files have changed"
@@ -145,10 +143,8 @@ impl CertificateFiles {
     /// Warns of a certificate that expires soon, or has.
     fn warn_of_expiry(&self, now: Time) {
         let state = &*self.0;
-        if state.is_renewed {
-            return;
-        }
-        let Some(expires) = state.keys.current().and_then(|shown| shown.expires()) else { return };
+        let shown = state.keys.current();
+        let Some(expires) = shown.and_then(|shown| shown.expires()) else { return };
         let mut warned = state.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if now.plus(WARN_BEFORE) < expires || warned.is_some_and(|last| now < last.plus(WARN_EVERY))
         {
@@ -165,11 +161,7 @@ impl CertificateFiles {
 }
 
 /// Looks at the files until it is told to end.
-pub(super) async fn watch(
-    files: CertificateFiles,
-    clock: Arc<dyn Clock>,
-    cancel: CancellationToken,
-) {
+async fn watch(files: CertificateFiles, clock: Arc<dyn Clock>, cancel: CancellationToken) {
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
@@ -206,7 +198,7 @@ mod tests {
         let mut config = Config::default();
         config.server.tls_cert_file = Some(folder.join("chain"));
         config.server.tls_key_file = Some(folder.join("key"));
-        keys(&config, NOW).unwrap().unwrap()
+        super::files(&config, NOW).unwrap().unwrap()
     }
 
     fn expires(files: &CertificateFiles) -> String {
@@ -255,6 +247,6 @@ mod tests {
 
     #[test]
     fn without_files_there_is_no_tls() {
-        assert!(keys(&Config::default(), NOW).unwrap().is_none());
+        assert!(Certificate::find(&Config::default(), NOW).unwrap().is_none());
     }
 }

@@ -102,12 +102,13 @@ section! {
             Preset("[]"), at restart;
         /// Whether you agree to the terms of service of the authority. There is no certificate without that.
         acme_agreed => acme_agreed: Flag, Preset("false"), at restart;
-        /// An address of mail that the authority may write to.
+        /// An address of mail that the authority may write to, given when the account is made.
         acme_contact => acme_contact: Maybe(Parsed("an address of mail", contact)),
             Words("none", "\"admin@example.org\""), at restart;
         /// The authority's directory; Let's Encrypt's for trials is at acme-staging-v02.
         ///
-        /// It may be private, and is reached without polling.proxy; polling.ca_file is believed.
+        /// Its host may be private, and is reached without polling.proxy; polling.ca_file is believed as it was at
+        /// the start.
         acme_directory => acme_directory: Parsed("a web address", acme_directory),
             Preset("\"https://acme-v02.api.letsencrypt.org/directory\""), at restart;
     }
@@ -214,6 +215,9 @@ fn acme_name(text: &str) -> Result<String, String> {
 
 fn acme_directory(text: &str) -> Result<String, String> {
     let url = feed_address(text).map_err(|error| error.to_string())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it has credentials in it, which no authority takes".to_owned());
+    }
     match url.scheme() {
         "https" => Ok(url.into()),
         _ => Err("an authority is asked by https alone".to_owned()),
@@ -308,9 +312,11 @@ fn check_acme(section: &mut Section<'_, '_, '_>, server: &ServerSection) {
                        terms of service";
         section.fault("acme_names", message.to_owned());
     }
-    let public = server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
-    let host = public.as_ref().and_then(Url::host_str);
-    if host.is_some_and(|host| !server.acme_names.iter().any(|name| name == host)) {
+    let Some(public) = server.public_url.as_deref().and_then(|url| Url::parse(url).ok()) else {
+        let message = "needs public_url: feeds would name the address to listen on, which no certificate is for";
+        return section.fault("acme_names", message.to_owned());
+    };
+    if !server.acme_names.iter().any(|name| Some(name.as_str()) == public.host_str()) {
         let message =
             "does not have the host of public_url, whose readers would refuse the certificate";
         section.warn("acme_names", message.to_owned());
@@ -331,7 +337,6 @@ pub(super) fn check_keeping(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::check;
 
     fn said(text: &str) -> String {
@@ -342,42 +347,47 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_by_acme_needs_names_and_an_agreement() {
-        let names = "acme_names = [\"feeds.example.org\"]";
+    fn a_certificate_by_acme_needs_names_an_address_and_an_agreement() {
+        let whole = "acme_names = [\"feeds.example.org\"]\nacme_agreed = true\n\
+                     public_url = \"https://feeds.example.org\"\n";
+        assert_eq!(said(whole), "");
+        let without = |key: &str| -> String {
+            whole
+                .lines()
+                .filter(|line| !line.starts_with(key))
+                .map(|line| format!("{line}\n"))
+                .collect()
+        };
         for (written, wanted) in [
-            (format!("{names}\nacme_agreed = true"), ""),
-            (names.to_owned(), "needs acme_agreed = true"),
-            ("acme_agreed = true".to_owned(), "has no effect: acme_names is empty"),
+            (without("acme_agreed"), "needs acme_agreed = true"),
+            (without("public_url"), "needs public_url"),
+            (without("acme_names"), "has no effect: acme_names is empty"),
             ("acme_contact = \"a@b.example\"".to_owned(), "has no effect: acme_names is empty"),
             (
-                format!("{names}\nacme_agreed = true\ntls_cert_file = \"a\"\ntls_key_file = \"b\""),
+                format!("{whole}tls_cert_file = \"a\"\ntls_key_file = \"b\""),
                 "stands beside tls_cert_file",
             ),
             (
-                format!("{names}\nacme_agreed = true\npublic_url = \"https://other.example\""),
+                whole.replace("https://feeds", "https://other"),
                 "does not have the host of public_url",
             ),
-            (
-                format!("{names}\nacme_agreed = true\n[store]\nkind = \"memory\""),
-                "forgets the certificate",
-            ),
+            (format!("{whole}[store]\nkind = \"memory\""), "forgets the certificate"),
             ("acme_names = [\"*.example.org\"]".to_owned(), "is no name of a host"),
             ("acme_names = [\"192.0.2.1\"]".to_owned(), "is no name of a host"),
             ("acme_names = [\"localhost\"]".to_owned(), "is no name of a host"),
             ("acme_directory = \"http://ca.example/\"".to_owned(), "by https alone"),
+            ("acme_directory = \"https://u:p@ca.example/\"".to_owned(), "has credentials in it"),
             ("acme_contact = \"nobody\"".to_owned(), "is no address of mail"),
         ] {
             let said = said(&written);
-            assert!(
-                if wanted.is_empty() { said.is_empty() } else { said.contains(wanted) },
-                "{written}: {said}"
-            );
+            assert!(said.contains(wanted) && !said.contains("u:p"), "{written}: {said}");
         }
     }
 
     #[test]
     fn with_a_certificate_by_acme_the_gateway_is_reached_by_https() {
-        let text = "[server]\nacme_names = [\"Feeds.Example.org.\"]\nacme_agreed = true";
+        let text = "[server]\nacme_names = [\"Feeds.Example.org.\"]\nacme_agreed = true\n\
+                    public_url = \"https://feeds.example.org\"";
         let server = check("f", text).unwrap().config.server;
         assert_eq!(server.acme_names, ["feeds.example.org"]);
         assert_eq!(server.origin(server.listen), "https://127.0.0.1:8080");

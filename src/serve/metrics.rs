@@ -55,6 +55,9 @@ struct DeferredLabel {
     what: &'static str,
 }
 
+/// Of a metric that is absent where it says nothing.
+type NoLabels = [(&'static str, &'static str); 0];
+
 #[derive(Debug, Clone, Default)]
 struct Meters {
     requests: Family<AnswerLabels, Counter>,
@@ -82,7 +85,8 @@ struct Meters {
     oldest_read: Gauge,
     durations: PollDurations,
     tick_lead: Gauge,
-    certificate: Gauge,
+    certificate: Family<NoLabels, Gauge>,
+    certificate_failures: Family<NoLabels, Gauge>,
     store_up: Gauge,
     store_intake: Gauge,
     store_free: Gauge,
@@ -168,9 +172,14 @@ impl Metrics {
         );
         registry.register_with_unit(
             "certificate_expiry",
-            "When the certificate for TLS expires, since 1970; 0 where none is shown",
+            "When the certificate for TLS expires, since 1970; 0 while there is none. Absent without TLS",
             Unit::Seconds,
             m.certificate,
+        );
+        registry.register(
+            "certificate_failures",
+            "How often in a row another certificate was asked for and not got. Absent without TLS",
+            m.certificate_failures,
         );
         registry.register(
             "store_up",
@@ -256,8 +265,12 @@ impl Metrics {
             let gauge = self.meters.caches.get_or_create(&CacheLabel { cache });
             gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        let expires = self.keys.get().and_then(|keys| keys.current()?.expires());
-        self.meters.certificate.set(expires.map_or(0, Time::unix));
+        if let Some(keys) = self.keys.get() {
+            let expires = keys.current().and_then(|shown| shown.expires());
+            self.meters.certificate.get_or_create(&[]).set(expires.map_or(0, Time::unix));
+            let failures = self.meters.certificate_failures.get_or_create(&[]);
+            failures.set(i64::from(keys.failures()));
+        }
         let process = self.meters.process.clone();
         // Where that thread broke off, the process is as it was seen last.
         let _ = tokio::task::spawn_blocking(move || process.measure()).await;

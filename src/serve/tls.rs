@@ -11,7 +11,9 @@ use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_na
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::server::{
+    ClientHello, ParsedCertificate, ResolvesServerCert, ServerSessionMemoryCache,
+};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, RootCertStore, ServerConfig};
@@ -20,6 +22,7 @@ use std::future::poll_fn;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -34,6 +37,8 @@ const CHAIN_LIMIT: usize = 16;
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// Handshakes at once of one client that is no trusted proxy; further ones of its connections wait.
 const HANDSHAKES_EACH: u32 = 16;
+/// How many sessions are kept for who resumes one.
+const SESSIONS: usize = 256;
 /// What is spoken over TLS, the first one first.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", PROOF];
 /// What an authority speaks that asks for proof of a name (RFC 8737 section 4): nothing, after the handshake.
@@ -90,17 +95,26 @@ pub enum TlsError {
 #[derive(Debug)]
 pub struct TlsIdentity {
     certified: Arc<CertifiedKey>,
+    begins: Option<Time>,
     expires: Option<Time>,
 }
 
 impl TlsIdentity {
-    /// Reads the certificate, with those that lead to a root behind it, and its key. Both may be in one file. Blocks.
+    /// Reads the certificate, with those that lead to a root behind it, and its key. Blocks.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let chain = read_chain(certificate)?;
-        let private = PrivateKeyDer::from_pem_slice(&read_file(key)?)
+        Self::from_pem((&read_file(certificate)?, certificate), (&read_file(key)?, key))
+    }
+
+    /// The same of the contents of files, with their names.
+    pub fn from_pem(
+        (chain, certificate): (&[u8], &Path),
+        (private, key): (&[u8], &Path),
+    ) -> Result<Self, TlsError> {
+        let chain = read_chain(chain, certificate)?;
+        let private = PrivateKeyDer::from_pem_slice(private)
             .map_err(|error| TlsError::Key { path: key.to_owned(), why: error.to_string() })?;
         let provider = ring::default_provider();
-        let expires = chain.first().and_then(|leaf| expires(leaf, &provider));
+        let (begins, expires) = chain.first().map(|leaf| validity(leaf, &provider)).unzip();
         let unfit = |error: rustls::Error| match error {
             rustls::Error::InconsistentKeys(_) => {
                 TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }
@@ -110,7 +124,8 @@ impl TlsIdentity {
             }
         };
         let certified = CertifiedKey::from_der(chain, private, &provider).map_err(unfit)?;
-        Ok(Self { certified: Arc::new(certified), expires })
+        let (begins, expires) = (begins.flatten(), expires.flatten());
+        Ok(Self { certified: Arc::new(certified), begins, expires })
     }
 
     /// Whether it is for hosts of all these names.
@@ -121,6 +136,11 @@ impl TlsIdentity {
             ServerName::try_from(name).is_ok_and(|name| verify_server_name(leaf, &name).is_ok())
         };
         leaf.is_some_and(|leaf| names.iter().all(|name| is_for(&leaf, name)))
+    }
+
+    /// From when on the certificate is good; `None` where that is unknown, or it always was.
+    pub const fn begins(&self) -> Option<Time> {
+        self.begins
     }
 
     /// Until when the certificate is good; `None` where that is unknown, or it is for ever.
@@ -140,11 +160,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, TlsError> {
     Ok(bytes)
 }
 
-fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bytes = read_file(path)?;
+fn read_chain(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = |why: String| TlsError::Certificate { path: path.to_owned(), why };
     let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_slice_iter(&bytes).take(CHAIN_LIMIT + 1).collect();
+        CertificateDer::pem_slice_iter(bytes).take(CHAIN_LIMIT + 1).collect();
     let chain = chain.map_err(|error| wrong(error.to_string()))?;
     match chain.len() {
         0 => Err(wrong("there is none".to_owned())),
@@ -153,18 +172,25 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     }
 }
 
-/// Until when a certificate is good: what a check against no root at all, at the end of time, finds first.
-fn expires(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<Time> {
-    let parsed = ParsedCertificate::try_from(leaf).ok()?;
-    let (roots, at) = (RootCertStore::empty(), UnixTime::since_unix_epoch(FOR_EVER));
+/// From when on and until when a certificate is good: what checks against no root at all, at the beginning and at the
+/// end of time, find first.
+fn validity(leaf: &CertificateDer<'_>, provider: &CryptoProvider) -> (Option<Time>, Option<Time>) {
+    let Ok(parsed) = ParsedCertificate::try_from(leaf) else { return (None, None) };
+    let roots = RootCertStore::empty();
     let algorithms = provider.signature_verification_algorithms.all;
-    match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], at, algorithms) {
-        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
-            not_after,
-            ..
-        })) => i64::try_from(not_after.as_secs()).ok().map(Time::from_unix),
-        _ => None,
-    }
+    let found = |at: Duration| {
+        let at = UnixTime::since_unix_epoch(at);
+        let checked =
+            verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], at, algorithms);
+        match checked.err()? {
+            rustls::Error::InvalidCertificate(
+                CertificateError::NotValidYetContext { not_before: bound, .. }
+                | CertificateError::ExpiredContext { not_after: bound, .. },
+            ) => i64::try_from(bound.as_secs()).ok().map(Time::from_unix),
+            _ => None,
+        }
+    };
+    (found(Duration::ZERO), found(FOR_EVER))
 }
 
 /// The certificate of one handshake, which proves to an authority that a name is this gateway's (RFC 8737 section 3).
@@ -186,8 +212,10 @@ fn proof(name: &str, digest: &[u8; 32]) -> Result<CertifiedKey, TlsError> {
 /// The certificate of a running gateway, which can be changed for another.
 #[derive(Debug)]
 pub struct TlsKeys {
-    config: Arc<ServerConfig>,
+    config: ArcSwap<ServerConfig>,
     shown: Arc<ShownCertificates>,
+    /// How often in a row another certificate was asked for and not got.
+    failures: AtomicU32,
 }
 
 /// What is shown to whom.
@@ -218,12 +246,16 @@ impl TlsKeys {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&shown) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-        Ok(Self { config: Arc::new(config), shown })
+        Ok(Self { config: ArcSwap::from_pointee(config), shown, failures: AtomicU32::new(0) })
     }
 
-    /// Handshakes from now on are made with another one.
+    /// Handshakes from now on are made with another one. No session that began with the one before is resumed: a
+    /// resumed one is shown no certificate.
     pub fn change(&self, identity: TlsIdentity) {
         self.shown.identity.store(Some(Arc::new(identity)));
+        let mut config = ServerConfig::clone(&self.config.load());
+        config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+        self.config.store(Arc::new(config));
     }
 
     /// That of the next handshake.
@@ -237,6 +269,16 @@ impl TlsKeys {
             names.iter().map(|(name, digest)| Ok((name.clone(), Arc::new(proof(name, digest)?))));
         self.shown.proofs.store(Arc::new(proved.collect::<Result<_, TlsError>>()?));
         Ok(())
+    }
+
+    /// Notes how often in a row another certificate was asked for and not got.
+    pub fn note_failures(&self, failures: u32) {
+        self.failures.store(failures, Ordering::Relaxed);
+    }
+
+    /// What was noted so last.
+    pub fn failures(&self) -> u32 {
+        self.failures.load(Ordering::Relaxed)
     }
 }
 
@@ -264,7 +306,7 @@ impl Handshakes {
                 Some(client) => Some(self.shares.acquire(&client, 1).await),
                 None => None,
             };
-            let acceptor = TlsAcceptor::from(Arc::clone(&self.keys.config));
+            let acceptor = TlsAcceptor::from(self.keys.config.load_full());
             tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await
         };
         let mut shaking = std::pin::pin!(shaking);

@@ -1,7 +1,7 @@
 //! Goes on with a configuration that was read again.
 
 use super::AdminService;
-use crate::app::tls::CertificateFiles;
+use crate::app::tls::Certificate;
 use crate::app::{AppError, feeds, token, translate};
 use crate::config::{AdminTokenSetting, Config};
 use crate::fetch::FetchSettings;
@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError};
 pub(super) struct Reloaded {
     site: SiteControl,
     space: Option<Arc<FreeSpace>>,
-    tls: Option<CertificateFiles>,
+    tls: Option<Certificate>,
 }
 
 impl Reloaded {
@@ -61,7 +61,7 @@ impl AdminService {
         &self,
         site: SiteControl,
         space: Option<Arc<FreeSpace>>,
-        tls: Option<CertificateFiles>,
+        tls: Option<Certificate>,
     ) {
         // There is one site, and it is attached once.
         let _ = self.reloaded.set(Reloaded { site, space, tls });
@@ -217,7 +217,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let plain = checked("");
         let tls = checked("[server]\ntls_cert_file = \"a\"\ntls_key_file = \"b\"");
-        let agreed = checked("[server]\nacme_agreed = true");
+        let agreed = "acme_agreed = true\npublic_url = \"https://feeds.example.org\"";
+        let acme = checked(&format!("[server]\n{agreed}"));
         let mut missing = config::single_keys();
         for change in CHANGES {
             let (table, key, _) = *change;
@@ -227,7 +228,7 @@ mod tests {
             let (started, other) = match key {
                 "tls_cert_file" => (&tls, "tls_key_file = \"b\""),
                 "tls_key_file" => (&tls, "tls_cert_file = \"a\""),
-                "acme_names" => (&agreed, "acme_agreed = true"),
+                "acme_names" => (&acme, agreed),
                 _ => (&plain, ""),
             };
             let again = checked(&(changed(folder.path(), *change) + other));
