@@ -170,7 +170,7 @@ async fn failures_are_tried_again_seldomer_each_time_and_when_the_operator_asks(
         tokio::time::sleep(pause + Duration::from_millis(1)).await;
     }
     settled(5).await;
-    assert!(began.elapsed() >= PAUSES[..4].iter().sum());
+    assert!(began.elapsed() >= PAUSES[..4].iter().sum::<Duration>());
     // Six hours from now; the operator does not wait so long.
     keeper.ask_again();
     tokio::time::sleep(LEAST_PAUSE + Duration::from_secs(1)).await;
