@@ -190,18 +190,11 @@ async fn simulate(feeds: u64) {
     let store: Arc<dyn Store> = Arc::new(store.unwrap());
     let empty = resident();
     for n in 0..feeds {
-        let record = FeedRecord {
-            name: FeedName::new(&format!("feed-of-some-name-{n}")).unwrap(),
-            url: format!("https://host{n}.example/blog/feed.xml"),
-            source: FeedSource::File,
-            standing: FeedStanding::Active,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
-        };
+        let record = FeedRecord::new(
+            FeedName::new(&format!("feed-of-some-name-{n}")).unwrap(),
+            format!("https://host{n}.example/blog/feed.xml"),
+            FeedSource::File,
+        );
         store.put_feed(&record).await.unwrap();
     }
     let (poller, cancel, task) = polling(&store, &clock).await;

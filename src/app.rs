@@ -41,7 +41,7 @@ pub use gateway::{Gateway, Outside};
 pub use health::{HealthOptions, health};
 pub use import::{
     ImportOptions, ImportPlan, Imported, ImportedState, LeftOutCredentials, RefusedOutline, import,
-    import_at,
+    import_at, read_bounded,
 };
 pub use names::polled_twice;
 pub use options::{

@@ -27,7 +27,7 @@ pub(crate) mod publisher;
 mod redirect;
 mod resolver;
 
-pub use access::{RequestAccess, find_secret};
+pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
 pub use api::{ApiAnswer, ApiClient, ApiRequest};
 pub use ask::{AskRequest, PageAnswer};

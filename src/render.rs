@@ -111,7 +111,7 @@ impl Container {
 }
 
 /// The addresses that a document names; all absolute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Addresses {
     /// Of the reader view.
     pub reader: String,

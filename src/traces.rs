@@ -170,7 +170,7 @@ struct ParentSpan {
 
 /// A handle on a span, under which others begin; on none where nothing is recorded.
 #[derive(Clone, Default)]
-pub struct SpanParent(Option<Arc<ParentSpan>>);
+pub struct SpanParent(Option<ParentSpan>);
 
 thread_local! {
     static CURRENT: RefCell<SpanParent> = const { RefCell::new(SpanParent(None)) };
@@ -179,7 +179,7 @@ thread_local! {
 impl SpanParent {
     /// Begins a span under this one.
     pub fn begin(&self, name: &'static str, kind: SpanKind) -> TraceSpan {
-        let Some(parent) = self.0.as_deref() else { return TraceSpan::default() };
+        let Some(parent) = &self.0 else { return TraceSpan::default() };
         TraceSpan::begin(&parent.recorder, (parent.trace, Some(parent.id)), name, kind)
     }
 
@@ -253,7 +253,7 @@ impl TraceSpan {
     pub fn parent(&self) -> SpanParent {
         SpanParent(self.0.as_ref().map(|open| {
             let (recorder, trace, id) = (Arc::clone(&open.recorder), open.span.trace, open.span.id);
-            Arc::new(ParentSpan { recorder, trace, id })
+            ParentSpan { recorder, trace, id }
         }))
     }
 

@@ -19,7 +19,7 @@ use crate::store::portable::{MAGIC, UNRELEASED_MAGIC};
 use crate::store::{EmbeddedStore, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 pub(super) use plan::{ExistingFeeds, ListRules, plan};
-use std::io::{IsTerminal, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -148,18 +148,15 @@ async fn list(
     now: Time,
 ) -> Result<Imported, AppError> {
     let limits = OpmlLimits::default();
-    let mut bytes = Vec::new();
-    // One byte more than is taken, so that what is too long is seen to be.
-    let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
-    let read = std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
-    read.map_err(|error| unreadable(file, &error))?;
+    let bytes = read_bounded(file, limits.bytes).map_err(|error| unreadable(file, &error))?;
     let (list, problems) = read_list(&bytes, &limits)
         .map_err(|error| AppError::Input(format!("{}: {error}", file.display())))?;
     let store = open(config).await?;
     let has_space = store.condition().check_intake();
     has_space.map_err(|error| AppError::run("the list was not imported", error))?;
-    let stored = store.feeds().await;
+    let stored = store.feed_list().await;
     let stored = stored.map_err(|error| AppError::run("the feeds could not be read", error))?;
+    let stored: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
     let plan = plan(&list, &before);
@@ -168,6 +165,14 @@ async fn list(
     written?;
     closed.map_err(|error| AppError::run("the store could not be closed", error))?;
     Ok(Imported::List { plan, problems, unnamed: list.unnamed })
+}
+
+/// What a file has, and of one that is longer than `limit` one byte more, so that it is seen to be.
+pub fn read_bounded(file: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a list, and what was wrong with its characters and its markup.

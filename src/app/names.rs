@@ -123,7 +123,6 @@ pub fn polled_twice(config: &Config) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::config::{Checked, Overrides};
-    use crate::model::{Enrolment, FeedOptions};
 
     fn given(urls: &[&str]) -> Config {
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
@@ -137,18 +136,7 @@ mod tests {
     }
 
     fn record(name: &str, url: &str, source: FeedSource) -> FeedRecord {
-        FeedRecord {
-            name: FeedName::new(name).unwrap(),
-            url: url.to_owned(),
-            source,
-            standing: FeedStanding::Active,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
-        }
+        FeedRecord::new(FeedName::new(name).unwrap(), url, source)
     }
 
     const ONE: &str = "http://h.example/f?id=1";

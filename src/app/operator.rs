@@ -17,14 +17,14 @@ mod reload;
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
 
-use self::hold::in_words;
 use super::translate;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Services;
 use crate::hub::Hub;
 use crate::model::{
-    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Tick, Time,
+    Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId,
+    Tick, Time,
 };
 use crate::poll::{PollError, Poller};
 use crate::record::Observation;
@@ -142,7 +142,7 @@ impl AdminService {
         if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
             next.reason = format!("it waits: {why}");
         }
-        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(in_words);
+        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(Hold::describe);
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
         let feeds_of_list = self.list_note(&record, feeds);
         let list = list_feeds::member_note(&record, feeds);
@@ -410,7 +410,7 @@ impl Operator for AdminService {
         let state = self.store.state(feed).await?;
         let held = state.as_ref().and_then(|state| state.hold.as_ref());
         Ok(PollResponse {
-            held: held.map(in_words).or(report.held),
+            held: held.map(Hold::describe).or(report.held),
             until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
             ..report
         })

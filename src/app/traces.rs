@@ -4,7 +4,7 @@ use super::{AppError, translate};
 use crate::config::Config;
 use crate::fetch::{self, AllowPrivate, FetchSettings};
 use crate::traces::{CollectorConfig, SampleRates, SpanExporter, Traces};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 
 /// The exporter, where there is a collector, and where spans begin.
 pub(super) fn open(config: &Config) -> Result<(Option<SpanExporter>, Traces), AppError> {
@@ -34,13 +34,11 @@ pub(super) fn open(config: &Config) -> Result<(Option<SpanExporter>, Traces), Ap
 fn headers(config: &Config) -> Result<HeaderMap, AppError> {
     let mut headers = HeaderMap::new();
     for (name, source) in &config.traces.headers {
-        let what = || format!("traces.headers.{name} cannot be sent");
-        let wrong = |why: String| AppError::run(what(), std::io::Error::other(why));
-        let text = fetch::find_secret(source).map_err(wrong)?;
-        let mut value = HeaderValue::try_from(text)
-            .map_err(|_| wrong("it has characters that no header has".to_owned()))?;
-        value.set_sensitive(true);
-        let name = HeaderName::try_from(name.as_str()).map_err(|error| wrong(error.to_string()))?;
+        let wrong = |why: String| {
+            let what = format!("traces.headers.{name} cannot be sent");
+            AppError::run(what, std::io::Error::other(why))
+        };
+        let (name, value) = fetch::secret_header(name, source).map_err(wrong)?;
         headers.insert(name, value);
     }
     Ok(headers)

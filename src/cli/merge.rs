@@ -7,8 +7,9 @@ mod tests;
 pub use crate::pull::{Side, merged};
 
 use super::outline;
+use crate::app;
 use crate::parse::sse::{BYTES_LIMIT, SseError};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Why two feeds were not merged.
@@ -71,11 +72,6 @@ pub fn merge(local: &Path, incoming: &Path, out: &mut dyn Write) -> Result<(), M
 }
 
 fn load(path: &Path) -> Result<Vec<u8>, MergeCommandError> {
-    let mut bytes = Vec::new();
-    // One byte more than is taken, so that what is too long is seen to be.
-    let limit = u64::try_from(BYTES_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit).read_to_end(&mut bytes))
-        .map_err(|source| MergeCommandError::Read { path: path.to_owned(), source })?;
-    Ok(bytes)
+    app::read_bounded(path, BYTES_LIMIT)
+        .map_err(|source| MergeCommandError::Read { path: path.to_owned(), source })
 }

@@ -63,6 +63,10 @@ impl Kind for SecretValue {
     fn allowed(&self) -> String {
         "a secret".to_owned()
     }
+
+    fn is_secret(&self) -> bool {
+        true
+    }
 }
 
 /// Headers by their names.
@@ -101,6 +105,10 @@ impl Kind for Headers {
     fn allowed(&self) -> String {
         format!("at most {} secrets by name", FeedAccess::HEADERS_LIMIT)
     }
+
+    fn is_secret(&self) -> bool {
+        true
+    }
 }
 
 /// `{ user = …, password = … }`.
@@ -126,6 +134,10 @@ impl Kind for BasicLogin {
     fn allowed(&self) -> String {
         "`{ user, password }`, two secrets".to_owned()
     }
+
+    fn is_secret(&self) -> bool {
+        true
+    }
 }
 
 /// The address of a proxy, alone or with what it wants to know; `None` for `"none"`.
@@ -150,6 +162,10 @@ impl Kind for Proxy {
     fn allowed(&self) -> String {
         "an address with `http`, `https`, `socks5` or `socks5h`, `{ url, user, password }`, `\"none\"`"
             .to_owned()
+    }
+
+    fn is_secret(&self) -> bool {
+        true
     }
 }
 
@@ -329,7 +345,7 @@ pub(super) fn joined(
 }
 
 /// The keys that name secrets.
-const KEYS: [&str; 6] = ["headers", "cookie", "basic", "bearer", "proxy", "webhook"];
+const KEYS: [&str; 7] = ["headers", "cookie", "basic", "bearer", "proxy", "webhook", "url"];
 
 /// Notes where the secrets of a table are to be found, each by its name.
 pub(super) fn note_sources(

@@ -62,16 +62,9 @@ impl Aggregate {
     /// The record that the store keeps of it.
     pub fn record(&self) -> FeedRecord {
         FeedRecord {
-            name: self.name.clone(),
-            url: String::new(),
-            source: FeedSource::File,
-            standing: FeedStanding::Active,
             options: FeedOptions { sharing: self.sharing.clone(), ..FeedOptions::default() },
-            enrolment: Enrolment::default(),
-            access: None,
             private: self.private,
-            adds_feeds: false,
-            list: None,
+            ..FeedRecord::new(self.name.clone(), "", FeedSource::File)
         }
     }
 }

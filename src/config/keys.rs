@@ -15,6 +15,8 @@ pub(super) struct KeyRow {
     pub(super) preset: Preset,
     /// What may be written.
     pub(super) allowed: fn() -> String,
+    /// Whether its value is a secret, or has one in it.
+    pub(super) is_secret: fn() -> bool,
     pub(super) effect: Effect,
 }
 
@@ -30,7 +32,7 @@ pub(super) enum Effect {
 impl KeyRow {
     /// What a message says of a value that is written; of a secret nothing.
     pub(super) fn shown(&self, value: impl FnOnce() -> String) -> String {
-        if (self.allowed)().starts_with("a secret") { "what it was".to_owned() } else { value() }
+        if (self.is_secret)() { "what it was".to_owned() } else { value() }
     }
 
     /// What holds where the key is absent, in words.
@@ -105,6 +107,7 @@ macro_rules! keys {
                 words: concat!($($words, "\n"),*),
                 preset: $preset,
                 allowed: || $crate::config::kinds::Kind::allowed(&$kind),
+                is_secret: || $crate::config::kinds::Kind::is_secret(&$kind),
                 effect: $crate::config::keys::effect!($($when)?),
             } ),+],
             readers: &[$( |node, mistakes, target| {

@@ -21,6 +21,11 @@ pub(super) trait Kind {
 
     /// What may be written, for messages and for the documentation.
     fn allowed(&self) -> String;
+
+    /// Whether a value is a secret, or has one in it: no message repeats it then.
+    fn is_secret(&self) -> bool {
+        false
+    }
 }
 
 fn refuse<T>(node: &ConfigNode<'_>, wanted: &str, mistakes: &mut Mistakes) -> Option<T> {
@@ -262,6 +267,10 @@ impl<K: Kind, T> Kind for Mapped<K, T> {
     fn allowed(&self) -> String {
         self.0.allowed()
     }
+
+    fn is_secret(&self) -> bool {
+        self.0.is_secret()
+    }
 }
 
 /// A value that may be absent, which JSON may say with `null`.
@@ -279,5 +288,28 @@ impl<K: Kind> Kind for Maybe<K> {
 
     fn allowed(&self) -> String {
         self.0.allowed()
+    }
+
+    fn is_secret(&self) -> bool {
+        self.0.is_secret()
+    }
+}
+
+/// A value of another kind that no message repeats.
+pub(super) struct Hidden<K>(pub(super) K);
+
+impl<K: Kind> Kind for Hidden<K> {
+    type Out = K::Out;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<K::Out> {
+        self.0.read(node, mistakes)
+    }
+
+    fn allowed(&self) -> String {
+        self.0.allowed()
+    }
+
+    fn is_secret(&self) -> bool {
+        true
     }
 }

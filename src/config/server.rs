@@ -5,7 +5,7 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{Flag, List, Mapped, Maybe, OneOf, Parsed};
+use super::kinds::{Flag, Hidden, List, Mapped, Maybe, OneOf, Parsed};
 use super::section::Section;
 use super::store::StoreKind;
 use super::web::{feed_address, public_address};
@@ -78,10 +78,10 @@ section! {
         ///
         /// The environment variable TIDEGATE_ADMIN_TOKEN does as well. Where none is set, the first
         /// start writes a random one to the data folder, admin-token, and says so.
-        admin_token: AdminTokenSetting = Mapped(
+        admin_token: AdminTokenSetting = Hidden(Mapped(
             Parsed("1 to 512 visible ASCII characters", SecretToken::new),
             AdminTokenSetting::Here,
-        ), Words("a random one in the data folder", "\"a-long-random-text\"");
+        )), Words("a random one in the data folder", "\"a-long-random-text\"");
     }
     keys {
         admin_token_file => admin_token: Mapped(Parsed("a path", token_file), AdminTokenSetting::File),

@@ -1,7 +1,6 @@
 //! `[store]`: where the gateway keeps what it knows.
 
-use super::External;
-use super::access::SecretValue;
+use super::access::{SecretValue, note_sources};
 use super::keys::{
     Preset::{Value as Preset, Words},
     section,
@@ -91,15 +90,8 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, store: &mut StoreSettings
             section.warn("url", format!("has no effect: store.kind is {kind:?}"));
         }
     }
-    match &store.url {
-        Some(SecretSource::LeftOut) => {
-            section.fault("url", "is not in the file: \"stored\" is for the API alone".to_owned());
-        }
-        Some(source @ (SecretSource::File(_) | SecretSource::Env(_))) => {
-            section.refer("url", External::Secret(source.clone()));
-        }
-        Some(SecretSource::Literal(_)) | None => {}
-    }
+    let secrets = store.url.iter().map(|source| ("url".to_owned(), source)).collect();
+    note_sources(section, secrets);
 }
 
 fn path(text: &str) -> Result<PathBuf, &'static str> {

@@ -31,6 +31,39 @@ fn the_annotated_file_shows_the_defaults() {
     assert_eq!(checked, Checked::default());
 }
 
+#[test]
+fn no_message_repeats_what_a_key_with_a_secret_says() {
+    let named = |(table, rows): (&str, &'static [KeyRow])| {
+        let secret = rows.iter().filter(|row| (row.is_secret)());
+        secret.map(|row| format!("{table}.{}", row.name)).collect::<Vec<_>>()
+    };
+    let secret: Vec<String> = TABLES.into_iter().flat_map(named).collect();
+    let expected = [
+        "server.admin_token",
+        "store.url",
+        "polling.proxy",
+        "traces.headers",
+        "feed.headers",
+        "feed.cookie",
+        "feed.basic",
+        "feed.bearer",
+        "feed.proxy",
+        "feed.webhook",
+        "aggregate.webhook",
+        "reader.token",
+    ];
+    assert_eq!(secret, expected);
+    for (table, rows) in TABLES {
+        for row in rows {
+            let allowed = (row.allowed)();
+            let has_secret = allowed.contains("secret") || allowed.contains("password");
+            assert!(!has_secret || (row.is_secret)(), "{table}.{}: {allowed}", row.name);
+            let shown = row.shown(|| "hunter2".to_owned());
+            assert_eq!(shown == "hunter2", !(row.is_secret)(), "{table}.{}", row.name);
+        }
+    }
+}
+
 /// The annotated file with its commented keys put in force is right too, and shows every key.
 #[test]
 fn the_annotated_file_shows_every_key() {

@@ -7,6 +7,7 @@ use super::keys::{
 };
 use super::kinds::{Maybe, Number, Parsed};
 use super::section::Section;
+use super::web::{WebError, bare_address};
 use crate::model::SecretSource;
 use std::ops::RangeInclusive;
 use url::Url;
@@ -43,16 +44,12 @@ section! {
 }
 
 fn endpoint(text: &str) -> Result<Url, String> {
-    let mut url = Url::parse(text).map_err(|error| format!("{text:?} is no address: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(format!("{text:?} is not reached by http or https"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("it has credentials in it; write them into headers".to_owned());
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err("it has a query or a fragment, which no collector reads".to_owned());
-    }
+    let mut url = bare_address(text).map_err(|error| match error {
+        WebError::Part { part: "credentials" } => {
+            "it has credentials in it; write them into headers".to_owned()
+        }
+        error => error.to_string(),
+    })?;
     if url.path() == "/" {
         url.set_path(PATH);
     }
@@ -113,8 +110,9 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (bad, said) in [
-            ("endpoint = \"collector:4318\"", "not reached by http"),
+            ("endpoint = \"collector:4318\"", "has the scheme \"collector\"; write http or https"),
             ("endpoint = \"http://u:p@c\"", "write them into headers"),
+            ("endpoint = \"http://c 4318\"", "white space"),
             ("endpoint = \"http://c/?key=x\"", "a query"),
             ("endpoint = \"http://c\"\nheaders = \"b\"", "a table of names"),
             ("service = \"\"", "1 to 100 bytes"),
@@ -124,5 +122,15 @@ mod tests {
             let error = read(bad).unwrap_err();
             assert!(error.contains(said), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn credentials_in_the_address_are_not_repeated() {
+        for scheme in ["ftp", "http", "collector"] {
+            let error = read(&format!("endpoint = \"{scheme}://u:hunter2@c:4318/\"")).unwrap_err();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        let error = read("endpoint = \"http://u:hunter2@c:99999/\"").unwrap_err();
+        assert!(error.contains("not a web address") && !error.contains("hunter2"), "{error}");
     }
 }

@@ -205,4 +205,20 @@ mod tests {
         let faults = read("", &[("TIDEGATE_SERVER_ADMIN_TOKEN", bad)]).unwrap_err();
         assert!(!faults.contains(bad) && !faults.contains("with spaces"), "{faults}");
     }
+
+    #[test]
+    fn headers_of_the_environment_are_in_no_message() {
+        let read = |key: &str| {
+            let said = format!("{{ Authorization = \"Bearer {key}\" }}");
+            let endpoint = ("TIDEGATE_TRACES_ENDPOINT", "http://c:4318");
+            let pairs = [endpoint, ("TIDEGATE_TRACES_HEADERS", said.as_str())];
+            check_with("f", "", &variables(&pairs)).unwrap()
+        };
+        let (started, again) = (read("hunter2"), read("hunter3"));
+        let kept = again.config.clone().keep(&started.config);
+        assert_eq!(kept, ["traces.headers"]);
+        let warned = again.restart_warnings(&kept, &started)[0].to_string();
+        assert!(warned.contains("what it was stays in force"), "{warned}");
+        assert!(!format!("{:?}", started.written).contains("hunter"), "{:?}", started.written);
+    }
 }

@@ -30,13 +30,13 @@ pub enum WebError {
         limit: usize,
     },
     /// Its scheme is not of the web.
-    #[error("the address has the scheme {scheme:?}; only http and https are polled and served")]
+    #[error("the address has the scheme {scheme:?}; write http or https")]
     Scheme {
         /// The scheme found.
         scheme: String,
     },
     /// A part must not be there.
-    #[error("the public address has {part}; write only scheme, host, port and path")]
+    #[error("the address has {part}; write only scheme, host, port and path")]
     Part {
         /// The part found.
         part: &'static str,
@@ -77,6 +77,11 @@ pub fn feed_address(text: &str) -> Result<Url, WebError> {
 /// Checks the address under which the gateway is reached: no credentials, query or fragment. A
 /// slash at its end is cut off, so that `{public_url}/feeds/NAME` is well made.
 pub fn public_address(text: &str) -> Result<String, WebError> {
+    bare_address(text).map(|url| url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// Checks an address that may have a scheme, a host, a port and a path, and nothing else.
+pub(super) fn bare_address(text: &str) -> Result<Url, WebError> {
     let url = web(text)?;
     let parts = [
         ("credentials", !url.username().is_empty() || url.password().is_some()),
@@ -85,7 +90,7 @@ pub fn public_address(text: &str) -> Result<String, WebError> {
     ];
     match parts.into_iter().find(|(_, there)| *there) {
         Some((part, _)) => Err(WebError::Part { part }),
-        None => Ok(url.as_str().trim_end_matches('/').to_owned()),
+        None => Ok(url),
     }
 }
 

@@ -31,6 +31,10 @@ impl Kind for Webhook {
     fn allowed(&self) -> String {
         "`{ url, secret }`, an address and a secret".to_owned()
     }
+
+    fn is_secret(&self) -> bool {
+        true
+    }
 }
 
 fn read(node: &ConfigNode<'_>) -> Result<WebhookConfig, String> {

@@ -109,10 +109,9 @@ fn print(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
 fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
     let mut headers = HeaderMap::new();
     for (name, source) in &access.headers {
-        let of = format!("headers.{name}");
-        let value = header(&of, &read_secret(&of, source, false)?)?;
-        let name = HeaderName::from_bytes(name.as_bytes());
-        headers.insert(name.map_err(|_| unusable(&of, "is no name of a header"))?, value);
+        let wrong = |why: String| unusable(&format!("headers.{name}"), &why);
+        let (name, value) = secret_header(name, source).map_err(wrong)?;
+        headers.insert(name, value);
     }
     if let Some(source) = &access.cookie {
         headers.insert(COOKIE, header("cookie", &read_secret("cookie", source, false)?)?);
@@ -133,11 +132,25 @@ fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
     Ok(headers)
 }
 
-fn header(name: &str, value: &str) -> Result<HeaderValue, FetchError> {
+/// A header whose value is a secret, which is read; else what is wrong and what to do.
+pub fn secret_header(
+    name: &str,
+    source: &SecretSource,
+) -> Result<(HeaderName, HeaderValue), String> {
+    let value = sensitive(&filled_secret(source, false)?)?;
+    let name = HeaderName::from_bytes(name.as_bytes());
+    Ok((name.map_err(|_| "is no name of a header".to_owned())?, value))
+}
+
+fn sensitive(value: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_bytes(value.as_bytes())
-        .map_err(|_| unusable(name, "has a character that no header can have"))?;
+        .map_err(|_| "has a character that no header can have".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+fn header(name: &str, value: &str) -> Result<HeaderValue, FetchError> {
+    sensitive(value).map_err(|why| unusable(name, &why))
 }
 
 fn unusable(name: &str, why: &str) -> FetchError {
@@ -150,10 +163,13 @@ fn read_secret(
     source: &SecretSource,
     may_be_empty: bool,
 ) -> Result<String, FetchError> {
-    let text =
-        find_secret(source).map_err(|why| FetchError::Secret { name: name.to_owned(), why })?;
+    filled_secret(source, may_be_empty).map_err(|why| unusable(name, &why))
+}
+
+fn filled_secret(source: &SecretSource, may_be_empty: bool) -> Result<String, String> {
+    let text = find_secret(source)?;
     if text.is_empty() && !may_be_empty {
-        return Err(unusable(name, "is empty"));
+        return Err("is empty".to_owned());
     }
     Ok(text)
 }

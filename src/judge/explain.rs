@@ -4,8 +4,8 @@ use super::brake::{BRAKES, hold_terms};
 use super::confirm::Conclusion;
 use super::probe::{conclude, describe_probe, ripens};
 use crate::model::{
-    Absence, Character, Decision, Evidence, FeedOptions, Hold, ItemStatus, LedgerEntry, Probe,
-    Snapshot, SyncId, Time,
+    Absence, Character, Decision, Evidence, FeedOptions, Hold, LedgerEntry, Probe, Snapshot,
+    SyncId, Time,
 };
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ const END: Time = Time::from_unix(i64::MAX);
 impl PendingAbsence {
     /// An item that waits for a conclusion; `same` full observations agreed since the last commit.
     pub fn new(known: &LedgerEntry, options: &FeedOptions, same: u32) -> Option<Self> {
-        let absence = known.absence.as_ref().filter(|_| known.standing == ItemStatus::Current)?;
+        let absence = known.pending_absence()?;
         let later = |observations| conclude(absence, observations, options.deletions, END);
         let needed = (1..MANY).find(|n| later(*n) != Conclusion::Wait).unwrap_or(MANY);
         Some(Self {
@@ -120,7 +120,7 @@ pub fn absent(
     options: &FeedOptions,
     limit: usize,
 ) -> (Vec<LedgerEntry>, usize) {
-    let waits = |k: &&LedgerEntry| k.absence.is_some() && k.standing == ItemStatus::Current;
+    let waits = |known: &&LedgerEntry| known.pending_absence().is_some();
     let mut waiting: Vec<&LedgerEntry> = snapshot.known.iter().filter(waits).collect();
     let ripe = |absence: &Absence| ripens(absence, options.deletions);
     waiting.sort_by_key(|known| known.absence.as_ref().map(ripe));
@@ -163,7 +163,7 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
     shown.collect()
 }
 
-/// Why a document is held, in words alone: what is noted of a hold begins with the name of its rule.
+/// Why a document is held, in words alone: what is noted of it ([`Hold::describe`]) begins with the name of its rule.
 pub fn hold_reason(noted: &str) -> &str {
     let rule = BRAKES.iter().find_map(|rule| noted.strip_prefix(rule)?.strip_prefix(": "));
     rule.unwrap_or(noted)

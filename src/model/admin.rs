@@ -167,6 +167,22 @@ pub struct FeedRecord {
 }
 
 impl FeedRecord {
+    /// A feed that is polled and served, of which nothing else is said.
+    pub fn new(name: FeedName, url: impl Into<String>, source: FeedSource) -> Self {
+        Self {
+            name,
+            url: url.into(),
+            source,
+            standing: FeedStanding::Active,
+            options: FeedOptions::default(),
+            enrolment: Enrolment::default(),
+            access: None,
+            private: false,
+            adds_feeds: false,
+            list: None,
+        }
+    }
+
     /// The upstream's address as it may be shown.
     pub fn shown(&self) -> ShownAddress {
         ShownAddress::new(&self.url, self.options.secret)

@@ -131,20 +131,12 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedName, FeedOptions, FeedSource, Probing};
+    use crate::model::{FeedName, FeedSource, Probing};
 
     fn record(url: &str, standing: FeedStanding) -> FeedRecord {
         FeedRecord {
-            name: FeedName::new("news").unwrap(),
-            url: url.to_owned(),
-            source: FeedSource::Api,
             standing,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
+            ..FeedRecord::new(FeedName::new("news").unwrap(), url, FeedSource::Api)
         }
     }
 

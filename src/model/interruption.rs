@@ -76,6 +76,7 @@ impl Interruptions {
     }
 }
 
+#[cfg(test)]
 impl FromIterator<Interruption> for Interruptions {
     fn from_iter<I: IntoIterator<Item = Interruption>>(all: I) -> Self {
         Self(all.into_iter().take(Self::LIMIT).collect())

@@ -27,17 +27,6 @@ pub enum MemberStanding {
     Own,
 }
 
-impl MemberStanding {
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Listed => "listed",
-            Self::Dropped => "dropped",
-            Self::Own => "own",
-        }
-    }
-}
-
 impl ListMember {
     /// The fingerprint of places: their folders and what the feed is called there, not their positions.
     pub fn fingerprint(places: &[ListPlace]) -> u64 {
@@ -115,7 +104,7 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Enrolment, FeedOptions, FeedSource, ListFolder};
+    use crate::model::{FeedSource, ListFolder};
 
     fn name(text: &str) -> FeedName {
         FeedName::new(text).unwrap()
@@ -151,20 +140,12 @@ mod tests {
     #[test]
     fn what_the_operator_changes_is_the_operators() {
         let listed = FeedRecord {
-            name: name("a"),
-            url: "http://a/".to_owned(),
-            source: FeedSource::Api,
-            standing: FeedStanding::Active,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
             list: Some(ListMember {
                 list: name("list"),
                 standing: MemberStanding::Listed,
                 placed: 7,
             }),
+            ..FeedRecord::new(name("a"), "http://a/", FeedSource::Api)
         };
         let after = |change: fn(&mut FeedRecord), before: &FeedRecord| {
             let mut record = FeedRecord { list: None, ..before.clone() };

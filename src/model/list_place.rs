@@ -189,7 +189,7 @@ impl FeedRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding};
+    use crate::model::{Enrolment, FeedName, FeedSource};
 
     fn label(text: &str) -> OutlineLabel {
         OutlineLabel::new(|name| (name == "text").then_some(text))
@@ -203,16 +203,12 @@ mod tests {
 
     fn record(name: &str, places: Vec<ListPlace>) -> FeedRecord {
         FeedRecord {
-            name: FeedName::new(name).unwrap(),
-            url: format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
-            source: FeedSource::Api,
-            standing: FeedStanding::Active,
-            options: FeedOptions::default(),
             enrolment: Enrolment { places, ..Enrolment::default() },
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
+            ..FeedRecord::new(
+                FeedName::new(name).unwrap(),
+                format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
+                FeedSource::Api,
+            )
         }
     }
 

@@ -229,6 +229,11 @@ impl LedgerEntry {
         self.is_tombstone() || self.is_hidden()
     }
 
+    /// Why it is missing from the publisher's document, while nothing is decided about that.
+    pub fn pending_absence(&self) -> Option<&Absence> {
+        self.absence.as_ref().filter(|_| self.standing == ItemStatus::Current)
+    }
+
     /// Whether its current version is a tombstone.
     pub const fn is_tombstone(&self) -> bool {
         matches!(self.standing, ItemStatus::Deleted { .. } | ItemStatus::Redacted { .. })
@@ -301,6 +306,13 @@ pub struct Hold {
     pub kept: u32,
     /// What the operator decided about it.
     pub decision: Option<Decision>,
+}
+
+impl Hold {
+    /// Why, as it is told and noted: the rule and its evidence.
+    pub fn describe(&self) -> String {
+        format!("{}: {}", self.kind, self.reason)
+    }
 }
 
 /// Everything that judging a document needs: the state, the ledger, the order of the reader view.

@@ -254,7 +254,7 @@ async fn unchanged(
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
     };
     let mut found = PollResult {
-        held: state.hold.as_ref().map(describe_hold),
+        held: state.hold.as_ref().map(Hold::describe),
         look_again: state.next_decision_at.map(|at| bench.decisions.by_wall_clock(at, now)),
         until: state.tick,
         announced: fetched.announced.clone().map(Some),
@@ -395,7 +395,7 @@ impl CommitProgress {
             judged,
             revision: state.map_or(Revision::default(), |state| state.revision),
             until: state.and_then(|state| state.tick),
-            held: state.and_then(|state| state.hold.as_ref()).map(describe_hold),
+            held: state.and_then(|state| state.hold.as_ref()).map(Hold::describe),
             ripens: state.and_then(|state| state.next_decision_at),
             shown: false,
             turnover: None,
@@ -412,7 +412,7 @@ impl CommitProgress {
         tick: Option<Tick>,
     ) {
         self.until = tick.or(state.tick);
-        self.held = state.hold.as_ref().map(describe_hold);
+        self.held = state.hold.as_ref().map(Hold::describe);
         self.ripens = state.next_decision_at;
         let renders = before.is_none_or(|before| before.render_revision != state.render_revision);
         self.shown = renders || !self.counts.is_empty();
@@ -420,11 +420,6 @@ impl CommitProgress {
         self.turnover = before.and_then(|it| Turnover::between(it, state, &self.counts));
         self.committed = true;
     }
-}
-
-/// A hold as it is told: the rule and its evidence.
-fn describe_hold(hold: &Hold) -> String {
-    format!("{}: {}", hold.kind, hold.reason)
 }
 
 #[cfg(test)]

@@ -36,11 +36,6 @@ const fn short(print: u128) -> u64 {
     print as u64
 }
 
-/// Why a document is held, as it is told everywhere: the rule and the evidence.
-fn describe_hold(hold: &Hold) -> String {
-    format!("{}: {}", hold.kind, hold.reason)
-}
-
 /// Applies the brake. `beside`: what there is to say against what the document led to.
 pub(super) fn hold(
     scene: &JudgeInput<'_>,
@@ -59,7 +54,7 @@ pub(super) fn hold(
     if let (Some(before), false) = (before, full) {
         let foreign = is_foreign(&before.kind);
         return HoldDecision::Held {
-            reason: describe_hold(before),
+            reason: before.describe(),
             keep: Some(HeldKnowledge { foreign, moved }),
         };
     }
@@ -81,7 +76,7 @@ pub(super) fn hold(
             return HoldDecision::Ends { theirs: foreign };
         }
         Some((dropped, Decision::Drop)) if dropped.body == body => {
-            let reason = format!("{} (dropped by the operator)", describe_hold(dropped));
+            let reason = format!("{} (dropped by the operator)", dropped.describe());
             return HoldDecision::Held { reason, keep: None };
         }
         _ => {}
@@ -111,7 +106,7 @@ pub(super) fn hold(
         draft.state.hold = None;
         return HoldDecision::Ends { theirs: foreign };
     }
-    let reason = describe_hold(&hold);
+    let reason = hold.describe();
     draft.state.hold = Some(hold);
     HoldDecision::Held { reason, keep: Some(HeldKnowledge { foreign, moved }) }
 }

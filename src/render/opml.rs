@@ -87,18 +87,7 @@ pub fn write<E>(
 
 /// The outlines of a list that live, as a list of nothing else: to be read here, not to be published.
 pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -> String {
-    let nowhere = Addresses {
-        reader: String::new(),
-        sync: String::new(),
-        complete: String::new(),
-        upstream: String::new(),
-        via: None,
-        sup: None,
-        hub: None,
-        absolute: false,
-        aggregated: Vec::new(),
-        cloud: None,
-    };
+    let nowhere = Addresses::default();
     super::document(&Page {
         kind: ViewKind::Reader,
         container: Container::Opml,

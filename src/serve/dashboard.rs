@@ -118,10 +118,10 @@ async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed
             None => 0,
         };
         let summary = summaries.remove(&record.name).unwrap_or_default();
-        let feed = OverviewFeed::new(record, summary, state.as_ref(), contested, now);
         // An aggregate may be private for one of its sources.
         let is_private = listing.private().contains(&record.name);
-        feeds.push(OverviewFeed { is_private, ..feed });
+        let record = (&**record, is_private);
+        feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
     }
     placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)

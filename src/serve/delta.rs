@@ -171,27 +171,14 @@ pub(super) fn base<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding, Format, Stretch,
-    };
+    use crate::model::{FeedName, FeedSource, Format, Stretch};
     use crate::render::{Container, Dialect};
     use proptest::prelude::*;
 
     const FORM: DocumentForm = DocumentForm::from_dialect(Dialect::Sse);
 
     fn record(url: &str) -> FeedRecord {
-        FeedRecord {
-            name: FeedName::new("news").unwrap(),
-            url: url.to_owned(),
-            source: FeedSource::Api,
-            standing: FeedStanding::Active,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
-        }
+        FeedRecord::new(FeedName::new("news").unwrap(), url, FeedSource::Api)
     }
 
     fn scope(url: &str, kind: ViewKind) -> TagScope {

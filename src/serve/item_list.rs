@@ -78,8 +78,8 @@ impl ItemFilter {
     fn admits(self, known: &LedgerEntry) -> bool {
         match self {
             Self::All => true,
-            Self::Current => known.standing == ItemStatus::Current && !is_missing(known),
-            Self::Missing => is_missing(known),
+            Self::Current => known.standing == ItemStatus::Current && known.absence.is_none(),
+            Self::Missing => known.pending_absence().is_some(),
             Self::Retired => matches!(known.standing, ItemStatus::Retired { .. }),
             Self::Deleted => known.is_deleted(),
             Self::Edited => known.updates.value() > 1 && !known.is_deleted(),
@@ -87,11 +87,6 @@ impl ItemFilter {
             Self::Conflicts => known.conflicts > 0,
         }
     }
-}
-
-/// Whether an item left the publisher's document, with nothing decided yet.
-fn is_missing(known: &LedgerEntry) -> bool {
-    known.standing == ItemStatus::Current && known.absence.is_some()
 }
 
 /// What somebody looks for.
@@ -246,7 +241,7 @@ impl<'a> ItemList<'a> {
                 "first_seen": known.first_seen,
                 "standing": word,
                 "standing_since": since,
-                "missing": is_missing(known),
+                "missing": known.pending_absence().is_some(),
                 "updates": known.updates,
                 "tick": known.tick,
                 "conflicts": known.conflicts,

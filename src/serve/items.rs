@@ -33,7 +33,7 @@ use super::single_flight::WorkRequest;
 use super::{AppState, SharedState, forms, html};
 use crate::judge::PendingAbsence;
 use crate::model::{
-    Absence, Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
+    Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
 };
 use crate::store::VersionNote;
 use axum::extract::rejection::PathRejection;
@@ -184,7 +184,7 @@ async fn made(room: &AppState, site: &Site, key: &ItemAnswerKey) -> Result<Cache
 
 /// What is to come of an item that is missing.
 async fn pending(room: &AppState, subject: &Subject) -> Option<PendingAbsence> {
-    subject.known.absence.as_ref()?;
+    subject.known.pending_absence()?;
     let status = room.operator.status(&subject.feed).await.ok()?;
     PendingAbsence::new(&subject.known, &status.options, status.polling.same)
 }
@@ -279,13 +279,10 @@ pub(super) async fn compared(
 }
 
 /// The same for people: an item that left the publisher's document is missing until that is decided about.
-pub(super) fn shown_standing(
-    standing: &ItemStatus,
-    absence: Option<&Absence>,
-) -> (&'static str, Option<Time>) {
-    match (standing, absence) {
-        (ItemStatus::Current, Some(absence)) => ("missing", Some(absence.since)),
-        _ => self::standing(standing),
+pub(super) fn shown_standing(known: &LedgerEntry) -> (&'static str, Option<Time>) {
+    match known.pending_absence() {
+        Some(absence) => ("missing", Some(absence.since)),
+        None => standing(&known.standing),
     }
 }
 

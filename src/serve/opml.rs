@@ -232,8 +232,8 @@ mod tests {
     use super::write::id;
     use super::*;
     use crate::model::{
-        EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding,
-        ListFolder, ListPlace, OutlineLabel,
+        EndpointId, FeedName, FeedRecord, FeedSource, FeedStanding, ListFolder, ListPlace,
+        OutlineLabel,
     };
     use crate::parse::opml::{OpmlLimits, OutlineKind, read};
 
@@ -247,16 +247,12 @@ mod tests {
 
     fn entry(name: &str, standing: FeedStanding, seconds: i64) -> ListedFeed {
         let mut record = FeedRecord {
-            name: FeedName::new(name).unwrap(),
-            url: format!("https://me:secret@upstream.example/{name}.xml"),
-            source: FeedSource::Api,
             standing,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
+            ..FeedRecord::new(
+                FeedName::new(name).unwrap(),
+                format!("https://me:secret@upstream.example/{name}.xml"),
+                FeedSource::Api,
+            )
         };
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));

@@ -3,7 +3,7 @@
 use super::hub::HubReport;
 use crate::fetch::FetchBlame;
 use crate::model::{
-    Backfill, EventKind, Interruption, InterruptionKind, Interruptions, Tick, Time,
+    Backfill, EventKind, Interruption, InterruptionKind, Interruptions, Overlap, Tick, Time,
 };
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -266,6 +266,12 @@ pub struct PollGaps {
     pub count: u32,
     /// When that was found last.
     pub last: Option<Time>,
+}
+
+impl From<&Overlap> for PollGaps {
+    fn from(overlap: &Overlap) -> Self {
+        Self { count: overlap.missed, last: overlap.last_missed }
+    }
 }
 
 impl PollGaps {

@@ -138,14 +138,8 @@ impl Reopen for StoreOpener {
         self.folder.try_writing()?;
         files::forget_cached(&self.folder);
         let found = self.open_database()?;
-        if let Some(missing) = known.missing(&found.1) {
-            let path = self.folder.path().display().to_string();
-            let what = format!("acknowledged state is missing since a write failed: {missing}");
-            return Err(ReopenError::Missing(StoreError::Damaged { path, what }));
-        }
-        // One that was moved away as it failed takes nothing more in; a start says so.
-        let endpoint = Some(known.endpoint.clone());
-        Ok(self.begin(found, OpenRequest { endpoint, sup_ids: None, takes_moved: true })?)
+        let request = known.request(&found.1, &self.folder.path().display().to_string())?;
+        Ok(self.begin(found, request)?)
     }
 
     fn pauses(&self) -> ReopenPauses {

@@ -2,6 +2,7 @@
 
 use super::{SpaceShortage, StoreStop};
 use crate::model::{EndpointId, FeedName, Time};
+use std::error::Error;
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -139,4 +140,15 @@ pub enum StoreError {
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
+}
+
+/// An error with everything behind it.
+pub(super) fn in_words(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
 }

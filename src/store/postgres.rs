@@ -136,14 +136,8 @@ impl DatabaseOpener {
 impl Reopen for DatabaseOpener {
     fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError> {
         let found = self.open_database()?;
-        if let Some(missing) = known.missing(&found.1) {
-            let path = self.session.shared().shown.clone();
-            let what = format!("acknowledged state is missing since a write failed: {missing}");
-            return Err(ReopenError::Missing(StoreError::Damaged { path, what }));
-        }
-        // One that was moved away as it failed takes nothing more in; a start says so.
-        let endpoint = Some(known.endpoint.clone());
-        Ok(self.begin(found, OpenRequest { endpoint, sup_ids: None, takes_moved: true })?)
+        let request = known.request(&found.1, &self.session.shared().shown)?;
+        Ok(self.begin(found, request)?)
     }
 
     fn pauses(&self) -> ReopenPauses {

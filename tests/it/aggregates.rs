@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::config;
 use tidegate::model::{
-    Enrolment, FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, Item,
-    ItemStatus, Origin, SharingOptions, SyncId,
+    FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, Item, ItemStatus, Origin,
+    SharingOptions, SyncId,
 };
 use tidegate::record::local::{Act, CheckedEntry, EntryFields};
 use tidegate::serve::PutFeed;
@@ -268,16 +268,8 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     // As a file has it that was read before and is read again.
     let sharing = SharingOptions { sources: vec![name("daily")], ..SharingOptions::default() };
     let digest = FeedRecord {
-        name: name("digest"),
-        url: String::new(),
-        source: FeedSource::File,
-        standing: FeedStanding::Active,
         options: FeedOptions { sharing, ..FeedOptions::default() },
-        enrolment: Enrolment::default(),
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
+        ..FeedRecord::new(name("digest"), "", FeedSource::File)
     };
     stage.gateway.store().put_feed(&digest).await.unwrap();
     for text in ["One", "Two words", "Three words now"] {

@@ -217,6 +217,8 @@ async fn settings_are_changed_from_a_terminal() {
     let wrong = terminal.refused(&["edit", &name, "interval=1h"], 2).await;
     assert!(wrong.contains("the key \"interval\" is unknown"), "{wrong}");
     terminal.refused(&["edit", "nobody", "private=true"], 2).await;
+    let twice = terminal.refused(&["edit", &name, "items=1", "items=2"], 2).await;
+    assert!(twice.contains("items is written twice"), "{twice}");
 
     let readers = terminal.done(&["readers"]).await;
     assert!(readers.contains("ann       1  all private") && readers.contains("not here: nobody"));
@@ -274,6 +276,19 @@ async fn items_are_decided_about_from_a_terminal() {
     let item = terminal.done(&["item", "news", &third, "--json"]).await;
     assert_eq!(key(&item, "/sync_id"), json!(third));
     assert!(terminal.refused(&["item", "news", "nobody"], 2).await.contains("no item"));
+    // No address can name these: it would lead elsewhere.
+    for id in [".", ".."] {
+        for words in [
+            &["item", "news", id][..],
+            &["resolve", "news", id],
+            &["delete", "news", id],
+            &["restore", "diary", id],
+            &["redact", "news", id, "--yes"],
+        ] {
+            let said = terminal.refused(words, 2).await;
+            assert!(said.contains("is a step of a path in every address"), "{words:?}: {said}");
+        }
+    }
 
     // What is there is not deleted; what is missing is, once.
     terminal.refused(&["delete", "news", &third], 1).await;

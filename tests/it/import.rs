@@ -51,7 +51,7 @@ fn a_list_is_taken_in_and_what_is_not_is_named() {
         err,
         "l.opml:2: a '&' is not escaped\n\
          l.opml:5: not taken: https://one.example/feed: it stands in line 3 already\n\
-         l.opml:6: not taken: gopher://two.example/: the address has the scheme \"gopher\"; only http and https are polled and served\n"
+         l.opml:6: not taken: gopher://two.example/: the address has the scheme \"gopher\"; write http or https\n"
     );
     assert!(
         out.contains("added     one-example-feed\nadded     one-example-feed-7kzhwyo5\n"),

@@ -58,6 +58,15 @@ fn write(folder: &Path, text: &str) {
 }
 
 impl Gate {
+    /// Signs in as the operator, and answers the cookie.
+    pub async fn sign_in(&self) -> String {
+        let form = self.client.post(format!("{}/session", self.admin));
+        let form = form.header("origin", &self.admin);
+        let signed = with_form(form, &[("token", ADMIN), ("to", "/")]).send().await.unwrap();
+        let cookie = signed.headers()["set-cookie"].to_str().unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
     /// Starts a gateway, which logs everything.
     pub async fn start(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -313,9 +322,7 @@ async fn administration_has_its_own_listener() {
         let form = gate.client.post(format!("{}{path}", gate.admin));
         form.header("origin", &gate.admin)
     };
-    let signed =
-        with_form(form("/session"), &[("token", ADMIN), ("to", "/")]).send().await.unwrap();
-    let cookie = signed.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap();
+    let cookie = &gate.sign_in().await;
     let acted = with_form(form("/feeds/open/about").header("cookie", cookie), &[("do", "poll")]);
     assert_eq!(acted.send().await.unwrap().status(), StatusCode::SEE_OTHER);
     let refused = gate.client.post(format!("{}/feeds/open/about", gate.public));

@@ -41,14 +41,6 @@ fn unpacked(export: &[u8]) -> Vec<u8> {
     zstd::stream::decode_all(&export[start..]).unwrap()
 }
 
-/// Signs in as the operator, and answers the cookie.
-async fn sign_in(gate: &Gate) -> String {
-    let form = gate.client.post(format!("{}/session", gate.admin)).header("origin", &gate.admin);
-    let signed = with_form(form, &[("token", ADMIN), ("to", "/")]).send().await.unwrap();
-    let cookie = signed.headers()["set-cookie"].to_str().unwrap();
-    cookie.split(';').next().unwrap().to_owned()
-}
-
 /// Gives the gateway one more feed, by the API, with secrets of its own; and a subscriber with a secret.
 async fn act(gate: &Gate, url: &str) {
     let feed = json!({
@@ -83,7 +75,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     let urls = [&*publisher("Open title").await, &*publisher("Closed title").await];
     let gate = Gate::start(&configuration(urls[0], urls[1], &hook)).await;
     act(&gate, urls[0]).await;
-    let cookie = sign_in(&gate).await;
+    let cookie = gate.sign_in().await;
     let mut known: Vec<String> = [
         "/",
         "/recent",

@@ -108,7 +108,7 @@ def main():
     site.documents["/item.xml"] = feeds.one_large("item", LARGE)
     with tempfile.TemporaryDirectory() as root:
         folder = pathlib.Path(root)
-        port = nginx_stage.free_port()
+        port = stage.free_port()
         gateway = start(
             given.bin, folder, site,
             f'trusted_proxies = ["127.0.0.1"]\npublic_url = "http://127.0.0.1:{port}"\n',

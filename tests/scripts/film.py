@@ -11,25 +11,23 @@ import pathlib
 import queue
 import re
 import shutil
-import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+import newsboat
 from accessibility import PAGE, axe, check, document
 from browser_pipe import Browser, free_the_pipe
 from browser_stage import TOKEN, WAIT, Gateway, Publisher, given, status
 from conflicts import contest
+from stage import free_port
 
 # How often the publisher of the demonstration changes: twice as often as for people.
 EVERY = "2s"
 # How long the demonstration may take to tell everything, in seconds.
 STORY_WAIT = 180
-# libcurl takes what is not newer by Last-Modified, whole seconds, for what it has.
-SECOND = 1.1
 # The scenes are looked at by a desk in daylight, and on a phone in the dark.
 WAYS = [(1180, False), (500, True)]
 # The stories, and what their pages must say.
@@ -62,32 +60,21 @@ class Film:
         self.browser.until(f"document.body.innerText.includes({json.dumps(words)})")
 
 
-class Newsboat:
-    """The reader, with one feed."""
+class Reader(newsboat.Newsboat):
+    """newsboat, with one feed."""
 
     def __init__(self, folder, address):
-        self.folder, self.address = pathlib.Path(folder), address
-        (self.folder / "urls").write_text(address + "\n")
-        (self.folder / "config").write_text("download-retries 1\nmax-items 0\n")
+        super().__init__(folder, [address])
+        self.address = address
 
     def read(self):
-        """Reloads, and answers the titles that it has and which of them are unread, newest first."""
-        time.sleep(SECOND)
-        files = [f"--{name}={self.folder / file}" for name, file in [
-            ("url-file", "urls"), ("config-file", "config"), ("cache-file", "cache.db"),
-        ]]
+        """Reloads, and answers the titles that it has and which of them are unread, in the order of the titles."""
+        time.sleep(newsboat.SECOND)
         subprocess.run(
-            ["newsboat", *files, "-x", "reload"], check=True, timeout=WAIT, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            self.command, check=True, timeout=WAIT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         )
-        with sqlite3.connect(self.folder / "cache.db") as database:
-            return database.execute(
-                "SELECT title, unread FROM rss_item WHERE feedurl = ? AND deleted = 0 ORDER BY title", (self.address,)
-            ).fetchall()
-
-    def all_read(self):
-        with sqlite3.connect(self.folder / "cache.db") as database:
-            database.execute("UPDATE rss_item SET unread = 0")
+        return self.posts(self.address)
 
 
 def demonstration(call, film):
@@ -247,9 +234,7 @@ def site(call, film):
     """Everything that is done with a site of one's own."""
     settings = '[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n'
     local = 'local = true\ntitle = "Notices of the harbour"\n'
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listen = "127.0.0.1:%d" % free.getsockname()[1]
+    listen = f"127.0.0.1:{free_port()}"
     Publisher.address = Publisher.open()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -259,7 +244,7 @@ def site(call, film):
             name = add(film, gateway)
             address = f"{gateway.base}/feeds/{name}"
             (folder / "newsboat").mkdir()
-            reader = Newsboat(folder / "newsboat", address) if shutil.which("newsboat") else None
+            reader = Reader(folder / "newsboat", address) if shutil.which("newsboat") else None
             if reader:
                 before = follow(film, gateway, reader, name)
             resolve(film, gateway)

@@ -61,7 +61,7 @@ def follow_sup(given, folder):
     site, posts = stage.Site(), {f"feed-{n}": 3 for n in range(FEEDS)}
     for name, count in posts.items():
         site.documents[f"/{name}.xml"] = document(name, count)
-    port = nginx_stage.free_port()
+    port = stage.free_port()
     gateway = stage.Gateway(
         given.bin, folder, configuration(site, posts), f'public_url = "http://127.0.0.1:{port}"'
     )
@@ -135,7 +135,7 @@ def follow_links(given, folder):
     """Every page below a path, from the dashboard on."""
     site = stage.Site()
     site.documents["/news.xml"] = document("news", 4)
-    port = nginx_stage.free_port()
+    port = stage.free_port()
     root = f"http://127.0.0.1:{port}/below/"
     gateway = stage.Gateway(
         given.bin, folder, configuration(site, ["news"]), f'public_url = "{root.rstrip("/")}"'

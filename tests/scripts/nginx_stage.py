@@ -1,7 +1,6 @@
 """nginx in front of a gateway, with a configuration of its own and no right to anything else."""
 
 import pathlib
-import socket
 import subprocess
 import time
 import urllib.error
@@ -57,12 +56,6 @@ def server(address, gateway, path="/", more="", tls=None):
             raise ValueError(f"{SERVER} has not one {old!r}")
         text = text.replace(f"    {old}", f"    {new}")
     return text
-
-
-def free_port(address="127.0.0.1"):
-    with socket.socket() as found:
-        found.bind((address, 0))
-        return found.getsockname()[1]
 
 
 class Nginx:

@@ -92,7 +92,7 @@ def wait_for(port, trusted):
 def check(name, start, program, folder, given):
     folder = folder / name
     folder.mkdir()
-    tls, port = certificate(folder), nginx_stage.free_port()
+    tls, port = certificate(folder), stage.free_port()
     settings = f'public_url = "https://localhost:{port}"\ntrusted_proxies = ["127.0.0.1"]'
     feed = '[polling]\nallow_private = true\n[[feed]]\nname = "news"\nlocal = true\n'
     gateway = stage.Gateway(given.bin, folder, feed, settings)

@@ -14,6 +14,8 @@ import tempfile
 import time
 import urllib.request
 
+from stage import free_port
+
 WAIT = 60
 
 
@@ -21,12 +23,6 @@ def activate(folder, address, *program, more=()):
     """systemd-socket-activate waits for the first client, and becomes the program."""
     command = ["systemd-socket-activate", "-l", address, *more, *program]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def ask(port):

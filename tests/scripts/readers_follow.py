@@ -15,7 +15,6 @@ import pathlib
 import random
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,13 +23,13 @@ import xml.sax.saxutils
 
 import feedparser
 
+import newsboat
 import stage
 
 # The posts that a feed shows.
 WINDOW = 12
-# How long a round takes at least, in seconds. libcurl takes what is not newer by Last-Modified, whole
-# seconds, for what it has (newsboat): no publisher changes twice in one and is read in between.
-ROUND = 1.1
+# How long a round takes at least, in seconds: no publisher changes twice in one and is read in between.
+ROUND = newsboat.SECOND
 # How long one reader may take for one round, in seconds.
 READER_WAIT = 120
 
@@ -160,26 +159,16 @@ class Rss2email:
         return numbers(titles)
 
 
-class Newsboat:
-    name, needs = "newsboat", "newsboat"
-
+class Newsboat(newsboat.Newsboat):
     def __init__(self, folder, feeds):
-        self.folder, self.feeds = folder, feeds
-        (folder / "urls").write_text("".join(f"{url}\n" for url in feeds.values()))
-        (folder / "config").write_text("reload-threads 2\ndownload-retries 1\nmax-items 0\n")
+        super().__init__(folder, feeds.values())
+        self.feeds = feeds
 
     def read(self):
-        run([
-            "newsboat", "-u", self.folder / "urls", "-C", self.folder / "config",
-            "-c", self.folder / "cache.db", "-x", "reload",
-        ], self.folder)
+        run(self.command, self.folder)
 
     def have(self, name):
-        with sqlite3.connect(self.folder / "cache.db") as database:
-            rows = database.execute(
-                "SELECT title FROM rss_item WHERE feedurl = ?", (self.feeds[name],)
-            )
-            return numbers(row[0] for row in rows)
+        return numbers(title for title, _ in self.posts(self.feeds[name]))
 
 
 class Sfeed:

@@ -6,6 +6,7 @@ import http.server
 import json
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,13 @@ import urllib.request
 TOKEN = "a-token-for-the-scripts"
 # How long anything may take, in seconds.
 WAIT = 60
+
+
+def free_port(address="127.0.0.1"):
+    """A port that nobody has just now."""
+    with socket.socket() as found:
+        found.bind((address, 0))
+        return found.getsockname()[1]
 
 
 class Site:

@@ -6,14 +6,15 @@ mod members;
 
 use crate::config::Config;
 use crate::model::{
-    EndpointId, Enrolment, FeedName, FeedOptions, FeedRecord, FeedSource, FeedStanding, ListPlace,
-    OutlineLabel, ShownAddress, Time, listed, mask_token,
+    EndpointId, Enrolment, FeedName, FeedRecord, FeedSource, ListPlace, OutlineLabel, ShownAddress,
+    Time, listed, mask_token,
 };
 use crate::parse::opml::{Outline, OutlineKind, OutlineList};
 use known::TakenNames;
 use layout::{Layout, LayoutIndex};
 pub(in crate::app) use members::ListRules;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use url::Url;
 
 /// Outlines of this type are searches that a program makes over its feeds.
@@ -55,7 +56,7 @@ pub struct ImportPlan {
 /// What there is before a list is taken.
 pub(in crate::app) struct ExistingFeeds<'a> {
     /// The feeds of the store.
-    pub(in crate::app) stored: &'a [FeedRecord],
+    pub(in crate::app) stored: &'a [Arc<FeedRecord>],
     /// The configuration, whose feeds may not be in the store yet.
     pub(in crate::app) config: &'a Config,
     /// This gateway's endpoint id.
@@ -70,7 +71,7 @@ pub(in crate::app) struct ExistingFeeds<'a> {
 
 /// Decides about each outline.
 pub(in crate::app) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
-    let when = FeedRecord::next_change(before.stored, before.now);
+    let when = FeedRecord::next_change(before.stored.iter().map(Arc::as_ref), before.now);
     let parents = list.outlines.iter().filter_map(|outline| outline.parent).collect();
     let mut planner = Planner {
         plan: ImportPlan::default(),
@@ -281,13 +282,13 @@ impl Planner<'_> {
     }
 
     /// Feeds that the list does not have come behind those that it has, as they stood.
-    fn rest(&mut self, stored: &[FeedRecord]) {
+    fn rest(&mut self, stored: &[Arc<FeedRecord>]) {
         self.layout.begin_another_list();
         let mentioned: HashSet<FeedName> =
             self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
         let mut moved: HashMap<Vec<u32>, LayoutIndex> = HashMap::new();
         let mut drafts: BTreeMap<&FeedName, FeedDraft> = BTreeMap::new();
-        for (record, place) in listed(stored) {
+        for (record, place) in listed(stored.iter().map(Arc::as_ref)) {
             let Some(place) = place.filter(|_| !mentioned.contains(&record.name)) else { continue };
             let (mut parent, mut way) = (None, Vec::new());
             for folder in &place.folders {
@@ -347,19 +348,11 @@ impl Planner<'_> {
 /// A feed that the gateway does not have.
 fn new(name: FeedName, url: &Url, outline: &Outline) -> FeedRecord {
     FeedRecord {
-        name,
-        url: url.to_string(),
-        source: FeedSource::Api,
-        standing: FeedStanding::Active,
-        options: FeedOptions::default(),
         enrolment: Enrolment {
             title: outline.title().and_then(Enrolment::title),
             ..Enrolment::default()
         },
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
+        ..FeedRecord::new(name, url.as_str(), FeedSource::Api)
     }
 }
 

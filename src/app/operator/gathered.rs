@@ -1,7 +1,6 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
 use super::AdminService;
-use super::hold::in_words;
 use crate::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
 use crate::record::LeftOut;
 use crate::serve::OperatorError;
@@ -142,7 +141,7 @@ impl AdminService {
             Some(state) => state
                 .hold
                 .as_ref()
-                .map(|hold| format!("a document of it is held: {}", in_words(hold))),
+                .map(|hold| format!("a document of it is held: {}", hold.describe())),
         })
     }
 }

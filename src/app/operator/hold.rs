@@ -1,14 +1,9 @@
-//! Held documents: what is said of them, and what the operator decides.
+//! Held documents: what the operator decides.
 
 use super::AdminService;
-use crate::model::{Decision, FeedRecord, Hold};
+use crate::model::{Decision, FeedRecord};
 use crate::record;
 use crate::serve::OperatorError;
-
-/// Why a document is held, as everywhere outside: the rule and the evidence.
-pub(super) fn in_words(hold: &Hold) -> String {
-    format!("{}: {}", hold.kind, hold.reason)
-}
 
 impl AdminService {
     /// Commits what the operator decides about a held document.

@@ -7,6 +7,7 @@ use crate::parse::opml::{OpmlLimits, OpmlProblem};
 use crate::serve::{ImportedList, LIST_LIMIT, ListLine, OperatorError};
 use crate::store::FeedList;
 use bytes::Bytes;
+use std::sync::Arc;
 
 impl AdminService {
     /// Adds the feeds of a list and gives those that are there a place; see [`crate::serve::Operator`].
@@ -42,7 +43,7 @@ fn decide(
 ) -> Result<DecidedList, String> {
     let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
     let (list, problems) = read_list(list, &limits).map_err(|why| format!("the list: {why}"))?;
-    let stored: Vec<FeedRecord> = feeds.values().map(|record| FeedRecord::clone(record)).collect();
+    let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
     let before = ExistingFeeds { stored: &stored, config, endpoint, now, rearrange, rules: None };
     let planned = plan(&list, &before);
     Ok((planned, problems, list.unnamed))

@@ -120,7 +120,7 @@ impl AdminService {
         let planning = tokio::task::spawn_blocking(move || {
             let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
             let (list, _) = read_list(text.as_bytes(), &OpmlLimits::default())?;
-            let stored: Vec<FeedRecord> = feeds.values().map(|r| FeedRecord::clone(r)).collect();
+            let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
             let (stored, rules) = (&stored, Some(rules));
             let (config, endpoint) = (&config, &endpoint);
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules };

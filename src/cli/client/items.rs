@@ -8,14 +8,21 @@ use crate::xml::address::percent_encoded;
 use http::Method;
 use serde_json::{Value, json};
 
-/// The path of an item; a sync id may hold what has a meaning in one.
-fn item_path(name: &FeedName, id: &SyncId, below: &str) -> String {
-    path(name, &format!("/items/{}{below}", percent_encoded(id.as_str())))
+/// The path of an item; a sync id may hold what has a meaning in one. Two that are steps of a path however they are
+/// written (URL Standard, "double-dot URL path segment") are refused.
+fn item_path(name: &FeedName, id: &SyncId, below: &str) -> Result<String, AppError> {
+    if matches!(id.as_str(), "." | "..") {
+        let said = format!(
+            "the item {id} cannot be named to the API: {id} is a step of a path in every address"
+        );
+        return Err(AppError::Input(said));
+    }
+    Ok(path(name, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
 }
 
 /// `tidegate item`.
 pub(super) async fn item(args: ItemArgs) -> Result<(), AppError> {
-    let to = item_path(&args.name, &args.id, "");
+    let to = item_path(&args.name, &args.id, "")?;
     read(&args.gateway, args.json, (&to, &[]), shown::item).await
 }
 
@@ -27,7 +34,7 @@ pub(super) async fn resolve(args: ResolveArgs) -> Result<(), AppError> {
         KeptVersionArg::Winner => json!("winner"),
         KeptVersionArg::Conflict(number) => json!(number),
     };
-    let to = item_path(&args.name, id, "/resolve");
+    let to = item_path(&args.name, id, "/resolve")?;
     let wanted = json!({ "keep": keep });
     let done = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
     tell(args.json, &done, shown::resolved)
@@ -44,7 +51,10 @@ async fn keep_winners(gateway: &RunningGateway, args: &ResolveArgs) -> Result<()
         for item in shown::list(&page, "conflicts") {
             let Ok(id) = SyncId::new(shown::text(item, "/sync_id")) else { continue };
             let wanted = json!({ "keep": "winner", "etag": shown::text(item, "/etag") });
-            let to = item_path(&args.name, &id, "/resolve");
+            let Ok(to) = item_path(&args.name, &id, "/resolve") else {
+                left += 1;
+                continue;
+            };
             match gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await {
                 Ok(done) => {
                     kept += 1;
@@ -80,7 +90,7 @@ pub(super) async fn delete(args: ItemArgs) -> Result<(), AppError> {
         true => (Method::DELETE, ""),
         false => (Method::POST, "/delete"),
     };
-    let to = item_path(&args.name, &args.id, below);
+    let to = item_path(&args.name, &args.id, below)?;
     let done = gateway.call(method, (&to, &[]), None).await?;
     tell(args.json, &done, |done| match done.get("was_deleted") == Some(&Value::Bool(true)) {
         true => format!("{} was deleted before\n", args.id),
@@ -91,7 +101,7 @@ pub(super) async fn delete(args: ItemArgs) -> Result<(), AppError> {
 /// `tidegate restore`.
 pub(super) async fn restore(args: ItemArgs) -> Result<(), AppError> {
     let gateway = find(&args.gateway)?;
-    let to = item_path(&args.name, &args.id, "/restore");
+    let to = item_path(&args.name, &args.id, "/restore")?;
     let done = gateway.call(Method::POST, (&to, &[]), None).await?;
     tell(args.json, &done, |_| format!("{} is restored\n", args.id))
 }
@@ -107,7 +117,7 @@ pub(super) async fn redact(args: RedactArgs) -> Result<(), AppError> {
         confirm(&asked, id, "redacted")?;
     }
     let wanted = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
-    let to = item_path(&item.name, &item.id, "/redact");
+    let to = item_path(&item.name, &item.id, "/redact")?;
     let done = gateway.call(Method::POST, (&to, &[]), Some(&wanted)).await?;
     tell(item.json, &done, shown::redacted)
 }

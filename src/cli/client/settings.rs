@@ -2,27 +2,30 @@
 //! `readers`, `add-list`.
 
 use super::{find, path, print, read, shown, tell};
-use crate::app::AppError;
+use crate::app::{self, AppError};
 use crate::cli::args::client::{
     AddListArgs, BackfillArgs, EditArgs, ReadersArgs, SubscriptionsArgs, WebhookArgs,
 };
+use crate::fetch;
+use crate::model::SecretSource;
 use crate::serve::LIST_LIMIT;
 use http::Method;
 use serde_json::{Map, Value, json};
-use std::io::Read;
 use std::path::Path;
-
-/// The longest file with a secret, in bytes.
-const SECRET_LIMIT: usize = 4096;
 
 /// `tidegate edit`.
 pub(super) async fn edit(args: EditArgs) -> Result<(), AppError> {
-    let gateway = find(&args.gateway)?;
     let keys: Vec<&str> = args.settings.iter().map(|(key, _)| key.as_str()).collect();
     let keys = keys.join(", ");
-    let wanted: Map<String, Value> = args.settings.into_iter().collect();
+    let mut wanted: Map<String, Value> = Map::new();
+    for (key, value) in args.settings {
+        if wanted.contains_key(&key) {
+            return Err(AppError::Input(format!("{key} is written twice; write one of the two")));
+        }
+        wanted.insert(key, value);
+    }
     let (to, wanted) = (path(&args.name, ""), Value::Object(wanted));
-    let feed = gateway.call(Method::PATCH, (&to, &[]), Some(&wanted)).await?;
+    let feed = find(&args.gateway)?.call(Method::PATCH, (&to, &[]), Some(&wanted)).await?;
     tell(args.json, &feed, |_| format!("{}: {keys} changed\n", args.name))
 }
 
@@ -58,19 +61,13 @@ pub(super) async fn webhook(args: WebhookArgs) -> Result<(), AppError> {
 
 /// The secret in a file, without the end of its line.
 fn secret(file: &Path) -> Result<String, AppError> {
-    let bytes = contents(file, SECRET_LIMIT)?;
-    let wrong = |_| AppError::Input(format!("{} is no text", file.display()));
-    let text = String::from_utf8(bytes).map_err(wrong)?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    fetch::find_secret(&SecretSource::File(file.display().to_string())).map_err(AppError::Input)
 }
 
 /// What a file has, which is at most `limit` bytes.
 fn contents(file: &Path, limit: usize) -> Result<Vec<u8>, AppError> {
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
     let failed = |error| AppError::Input(format!("{} cannot be read: {error}", file.display()));
-    read.map_err(failed)?;
+    let bytes = app::read_bounded(file, limit).map_err(failed)?;
     if bytes.len() > limit {
         let said = format!("{} has more than {limit} bytes, which is the limit", file.display());
         return Err(AppError::Input(said));

@@ -1,23 +1,12 @@
 use super::*;
 use crate::fetch::FetchAnswer;
-use crate::model::{Enrolment, FeedOptions, FeedSource, FeedStanding};
+use crate::model::FeedSource;
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
 
 fn record() -> FeedRecord {
-    FeedRecord {
-        name: FeedName::new("news").unwrap(),
-        url: "http://a.example/".into(),
-        source: FeedSource::File,
-        standing: FeedStanding::Active,
-        options: FeedOptions::default(),
-        enrolment: Enrolment::default(),
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
-    }
+    FeedRecord::new(FeedName::new("news").unwrap(), "http://a.example/", FeedSource::File)
 }
 
 fn state() -> FeedState {

@@ -1,19 +1,15 @@
 use super::*;
 use crate::fetch::Validators;
-use crate::model::{Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding};
+use crate::model::{FeedName, FeedOptions, FeedSource};
 
 fn feed(secret: Option<bool>) -> FeedRecord {
     FeedRecord {
-        name: FeedName::new("news").unwrap(),
-        url: "https://news.example/configured".into(),
-        source: FeedSource::Api,
-        standing: FeedStanding::Active,
         options: FeedOptions { secret, ..FeedOptions::default() },
-        enrolment: Enrolment::default(),
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
+        ..FeedRecord::new(
+            FeedName::new("news").unwrap(),
+            "https://news.example/configured",
+            FeedSource::Api,
+        )
     }
 }
 

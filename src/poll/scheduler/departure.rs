@@ -5,7 +5,6 @@ use crate::model::{FeedName, FeedRecord, InterruptionKind, PollState, Time};
 use crate::poll::board::BoardEntry;
 use crate::poll::memory::Memory;
 use crate::poll::politeness::Errand;
-use crate::status::PollGaps;
 use std::collections::hash_map::Entry;
 use tokio::sync::oneshot;
 
@@ -79,7 +78,7 @@ impl PollScheduler {
     fn show_paused(&self, state: &PollState) {
         self.board.change(&state.feed, |status| {
             status.pause();
-            status.gaps = PollGaps { count: state.overlap.missed, last: state.overlap.last_missed };
+            status.gaps = (&state.overlap).into();
             status.interruptions = state.interruptions.clone();
         });
     }

@@ -2,7 +2,7 @@
 //! then.
 
 use super::{PollScheduler, START_STEP};
-use crate::model::{FeedName, FeedRecord, FeedStanding, Overlap, PollState, Time};
+use crate::model::{FeedName, FeedRecord, FeedStanding, PollState, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
@@ -72,13 +72,13 @@ impl PollScheduler {
                 }
             }
             let name = record.name.clone();
-            let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
+            let gaps = PollGaps::from(&memory.poll.overlap);
             self.insert(Arc::clone(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) = (pending, offset);
             }
-            self.board.change(&name, |status| status.gaps = PollGaps { count, last });
+            self.board.change(&name, |status| status.gaps = gaps);
         }
         let is_paused = |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Paused;
         for record in records.values().filter(is_paused) {

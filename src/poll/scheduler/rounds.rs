@@ -5,7 +5,7 @@ use super::errands::FinishedErrand;
 use super::hosts::read_from;
 use super::{CommandReply, Done, PollScheduler, RunningErrand};
 use crate::fetch::{FetchBlame, Retry};
-use crate::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Overlap, Time};
+use crate::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
 use crate::poll::board::BoardEntry;
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
@@ -181,7 +181,7 @@ impl PollScheduler {
         let (same, failures) = (memory.agreed(), memory.poll.failures);
         let moved_to = memory.poll.moved_to.clone();
         let interruptions = memory.poll.interruptions.clone();
-        let Overlap { missed: count, last_missed: last, .. } = memory.poll.overlap;
+        let gaps = PollGaps::from(&memory.poll.overlap);
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
         let document = document.map(|read| ParsedNote {
             at: running.at,
@@ -205,7 +205,7 @@ impl PollScheduler {
             status.in_flight = false;
             status.failures = failures;
             status.moved_to = moved_to;
-            status.gaps = PollGaps { count, last };
+            status.gaps = gaps;
             status.interruptions = interruptions;
             status.same = same;
             if let Ok(found) = &result {

@@ -20,18 +20,7 @@ pub fn name(text: &str) -> FeedName {
 }
 
 pub fn record(feed: &str) -> FeedRecord {
-    FeedRecord {
-        name: name(feed),
-        url: format!("http://{feed}.example/feed"),
-        source: FeedSource::Api,
-        standing: FeedStanding::Active,
-        options: FeedOptions::default(),
-        enrolment: Enrolment::default(),
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
-    }
+    FeedRecord::new(name(feed), format!("http://{feed}.example/feed"), FeedSource::Api)
 }
 
 /// What goes wrong with the next commits.
@@ -390,7 +379,7 @@ impl DocumentJudge for JudgeDouble {
         let trivial = text.contains("trivial");
         let look_again = change.state.next_decision_at;
         let hold = change.state.hold.as_ref();
-        let held = hold.map(|hold| format!("{}: {}", hold.kind, hold.reason));
+        let held = hold.map(Hold::describe);
         Ok(Judged {
             sup: None,
             hub: crate::websub::HubLinks::default(),

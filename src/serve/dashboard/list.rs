@@ -180,9 +180,9 @@ pub(super) struct OverviewFeed {
 }
 
 impl OverviewFeed {
-    /// Puts together what is known of a feed.
+    /// Puts together what is known of a feed; `is_private`: only readers with a token may read it.
     pub(super) fn new(
-        record: &FeedRecord,
+        (record, is_private): (&FeedRecord, bool),
         summary: FeedSummary,
         state: Option<&FeedState>,
         contested: u32,
@@ -203,7 +203,7 @@ impl OverviewFeed {
             },
             made: explain::made(&record.options.sharing, record.has_upstream()),
             standing: record.standing,
-            is_private: record.private,
+            is_private,
             folder: String::new(),
             also: Vec::new(),
             last_poll,
@@ -339,23 +339,16 @@ impl ListTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Enrolment, FeedOptions, FeedSource};
+    use crate::model::FeedSource;
     use proptest::prelude::*;
 
     fn feed(name: &str) -> OverviewFeed {
-        let record = FeedRecord {
-            name: FeedName::new(name).unwrap(),
-            url: format!("https://{name}.example/feed.xml"),
-            source: FeedSource::Api,
-            standing: FeedStanding::Active,
-            options: FeedOptions::default(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
-        };
-        OverviewFeed::new(&record, FeedSummary::default(), None, 0, Time::from_unix(0))
+        let record = FeedRecord::new(
+            FeedName::new(name).unwrap(),
+            format!("https://{name}.example/feed.xml"),
+            FeedSource::Api,
+        );
+        OverviewFeed::new((&record, false), FeedSummary::default(), None, 0, Time::from_unix(0))
     }
 
     fn names(list: &ListPage<'_>) -> Vec<String> {

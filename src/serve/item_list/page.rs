@@ -54,7 +54,7 @@ fn search(list: &ItemList<'_>) -> Markup {
 }
 
 fn row(list: &ItemList<'_>, known: &LedgerEntry, now: Time) -> Markup {
-    let (word, since) = items::shown_standing(&known.standing, known.absence.as_ref());
+    let (word, since) = items::shown_standing(known);
     let title = if known.is_redacted() { "" } else { &known.title };
     html! { tr {
         td {

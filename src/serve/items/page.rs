@@ -25,7 +25,7 @@ pub(super) fn item(subject: &Subject, pending: Option<&PendingAbsence>) -> ItemC
 /// How an item stands, and what is open about it.
 fn item_standing(subject: &Subject, pending: Option<&PendingAbsence>) -> Markup {
     let known = &subject.known;
-    let (word, since) = shown_standing(&subject.item.standing, known.absence.as_ref());
+    let (word, since) = shown_standing(known);
     html! {
         p.lead {
             span class={ "badge " (word) } { (word) }

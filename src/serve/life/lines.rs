@@ -64,10 +64,9 @@ pub(super) struct LifeLine {
 impl LifeLine {
     fn new(known: &LedgerEntry, renames: Vec<Time>) -> Self {
         let end = match known.standing {
-            ItemStatus::Current => match &known.absence {
-                Some(absence) => LineEnd::Missing(absence.since),
-                None => LineEnd::Current,
-            },
+            ItemStatus::Current => known
+                .pending_absence()
+                .map_or(LineEnd::Current, |absence| LineEnd::Missing(absence.since)),
             ItemStatus::Retired { since } => LineEnd::Retired(since),
             ItemStatus::Deleted { since } => LineEnd::Deleted(since),
             ItemStatus::Redacted { since }

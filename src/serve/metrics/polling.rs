@@ -102,7 +102,7 @@ impl EncodeMetric for PollDurations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Enrolment, FeedName, FeedOptions, FeedSource};
+    use crate::model::{FeedName, FeedSource};
     use crate::status::PollGaps;
 
     const NOW: i64 = 1_795_000_000;
@@ -113,16 +113,8 @@ mod tests {
 
     fn record(standing: FeedStanding, url: &str) -> FeedRecord {
         FeedRecord {
-            name: FeedName::new("a").unwrap(),
-            url: url.to_owned(),
-            source: FeedSource::Api,
             standing,
-            options: FeedOptions::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
-            enrolment: Enrolment::default(),
+            ..FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api)
         }
     }
 

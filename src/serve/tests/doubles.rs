@@ -99,16 +99,12 @@ pub(super) fn hold(reason: &str) -> Hold {
 
 pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
     FeedRecord {
-        name: name(text),
-        url: format!("https://me:secret@upstream.example/{text}.xml"),
-        source: FeedSource::Api,
         standing,
-        options: FeedOptions::default(),
-        enrolment: Enrolment::default(),
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
+        ..FeedRecord::new(
+            name(text),
+            format!("https://me:secret@upstream.example/{text}.xml"),
+            FeedSource::Api,
+        )
     }
 }
 

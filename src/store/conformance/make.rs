@@ -150,18 +150,7 @@ pub(super) fn subscription() -> HubSubscription {
 }
 
 pub(in crate::store) fn record(name: &str) -> FeedRecord {
-    FeedRecord {
-        name: feed(name),
-        url: format!("https://example.org/{name}"),
-        source: FeedSource::Api,
-        standing: FeedStanding::Active,
-        options: FeedOptions::default(),
-        enrolment: Enrolment::default(),
-        access: None,
-        private: false,
-        adds_feeds: false,
-        list: None,
-    }
+    FeedRecord::new(feed(name), format!("https://example.org/{name}"), FeedSource::Api)
 }
 
 pub(super) fn texts(view: &View) -> Vec<&str> {
@@ -241,13 +230,13 @@ impl Draft {
     }
 
     /// A version of the newest bytes.
-    pub(super) fn ripe(mut self, name: &str) -> Self {
+    pub(in crate::store) fn ripe(mut self, name: &str) -> Self {
         let known = self.entry(name);
         self.version(known, None)
     }
 
     /// Newest bytes without a version.
-    pub(super) fn latest(mut self, name: &str, text: &str) -> Self {
+    pub(in crate::store) fn latest(mut self, name: &str, text: &str) -> Self {
         self.change.latest.push((id(name), markup(text)));
         self.change.known.extend(self.before.get(&id(name)).cloned());
         self.shown();
@@ -284,7 +273,7 @@ impl Draft {
     }
 
     /// A change to the ledger only.
-    pub(super) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
+    pub(in crate::store) fn touch(mut self, name: &str, standing: ItemStatus) -> Self {
         let mut known = self.before.get(&id(name)).unwrap().clone();
         known.standing = standing;
         known.bytes += 1;

@@ -1,8 +1,7 @@
 //! Whether the store works: it stops at the first failure, and heals when it was opened again.
 
 use crate::model::Time;
-use crate::store::{StoreError, StoreStop};
-use std::error::Error;
+use crate::store::{StoreError, StoreStop, in_words};
 use std::sync::{PoisonError, RwLock};
 
 /// Why nothing can be read or stored.
@@ -95,15 +94,4 @@ fn what_of(error: &StoreError) -> String {
         StoreError::Damaged { what, .. } => what.clone(),
         other => in_words(other),
     }
-}
-
-/// An error with everything behind it.
-fn in_words(error: &StoreError) -> String {
-    let mut words = error.to_string();
-    let mut cause = Error::source(error);
-    while let Some(error) = cause {
-        words = format!("{words}: {error}");
-        cause = error.source();
-    }
-    words
 }

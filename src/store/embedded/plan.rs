@@ -261,8 +261,8 @@ fn version(
     Ok(())
 }
 
-/// Sets the newest bytes of an item, which came with a version. Those before become a difference to them,
-/// unless every so many are to be whole, so that no chain is long.
+/// Sets the newest bytes of an item, which came with a version. Those before, which a new item does not have,
+/// become a difference to them, unless every so many are to be whole, so that no chain is long.
 fn new_body(
     records: &Records,
     (feed, known): (&FeedName, &LedgerEntry),
@@ -277,7 +277,10 @@ fn new_body(
     };
     if is_dropped {
         writes.insert((Class::Bodies, old.1), None);
-    } else if is_difference && let Some(whole) = records.get(Class::Bodies, &old.1)? {
+    } else if is_difference
+        && head.body != known.tick
+        && let Some(whole) = records.get(Class::Bodies, &old.1)?
+    {
         let what = || format!("the item {} of the feed {feed}", known.id);
         let packed = records.difference(&whole, known.tick.time(), &body, what)?;
         if let Some(packed) = packed {

@@ -131,12 +131,17 @@ pub(super) fn next_items(
     remaining: RemainingItems,
 ) -> Result<(Vec<Item>, RemainingItems), StoreError> {
     let (mut items, mut bytes, mut read) = (Vec::new(), 0, 0);
-    let mut all = remaining.ids().chunks(ahead::ITEMS);
-    'full: while let Some(ids) = all.next().filter(|_| bytes < PORTION_BYTES) {
+    while items.len() < PORTION_ITEMS && bytes < PORTION_BYTES {
+        let left = remaining.ids().get(read..).unwrap_or_default();
+        let most = fitting(items.len(), bytes).min(PORTION_ITEMS - items.len());
+        let ids = left.get(..most).unwrap_or(left);
+        if ids.is_empty() {
+            break;
+        }
         let records = &ahead::of_items(records, feed, ids)?;
         for id in ids {
-            if items.len() >= PORTION_ITEMS || bytes >= PORTION_BYTES {
-                break 'full;
+            if bytes >= PORTION_BYTES {
+                break;
             }
             read += 1;
             let known: LedgerEntry = records.expected(Class::Ledger, &keys::item(feed, id))?;
@@ -149,6 +154,16 @@ pub(super) fn next_items(
         }
     }
     Ok((items, remaining.after(read)))
+}
+
+/// How many items are read ahead for a portion that has so many with so many bytes: those that are likely to be
+/// in it, for the others are read again for the next one.
+fn fitting(items: usize, bytes: usize) -> usize {
+    let likely = match bytes.checked_div(items) {
+        None => ahead::FIRST_ITEMS,
+        Some(size) => PORTION_BYTES.saturating_sub(bytes) / size.max(1) + 1,
+    };
+    likely.clamp(1, ahead::ITEMS)
 }
 
 /// The ids in the index by tick from the key `from` on, within the feed.
@@ -273,5 +288,21 @@ pub(super) fn last_logged(records: &Records) -> Result<Option<(Epoch, Time)>, St
     match records.first(Class::Log, beginning_with(&[]), KeyOrder::Descending)? {
         Some((key, value)) => logged(records, &key, &value).map(|(epoch, at, _)| Some((epoch, at))),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_ahead_ends_about_where_the_portion_does() {
+        let (small, large) = (4 << 10, 100 << 10);
+        assert_eq!(fitting(0, 0), ahead::FIRST_ITEMS);
+        assert_eq!(fitting(64, 64 * small), ahead::ITEMS, "a portion has a thousand of these");
+        assert_eq!(fitting(1000, 1000 * small), 25);
+        assert_eq!(fitting(30, 30 * large), 11);
+        assert_eq!(fitting(1, PORTION_BYTES - 1), 1);
+        assert_eq!(fitting(3, 0), ahead::ITEMS, "items without bytes");
     }
 }

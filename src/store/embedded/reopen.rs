@@ -9,7 +9,7 @@ use super::committer::Committer;
 use super::open::{Found, Opened};
 use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
-use super::{OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
+use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, Revision, counted};
 use crate::store::engine::Engine;
@@ -112,9 +112,25 @@ impl Acknowledged {
         Self { endpoint, fence, epoch, feeds: shared.heads(), floors, list_writes }
     }
 
+    /// How what was found is opened again; an error where something is missing from it. `path`: the folder, or
+    /// what stands for it.
+    pub(in crate::store) fn request(
+        &self,
+        found: &Found,
+        path: &str,
+    ) -> Result<OpenRequest, ReopenError> {
+        if let Some(missing) = self.missing(found) {
+            let what = format!("acknowledged state is missing since a write failed: {missing}");
+            return Err(ReopenError::Missing(StoreError::Damaged { path: path.to_owned(), what }));
+        }
+        // One that was moved away as it failed takes nothing more in; a start says so.
+        let endpoint = Some(self.endpoint.clone());
+        Ok(OpenRequest { endpoint, sup_ids: None, takes_moved: true })
+    }
+
     /// The first thing that is missing from what was found, in words. What was never acknowledged may be
     /// there or not: a change, or a purge.
-    pub(in crate::store) fn missing(&self, found: &Found) -> Option<String> {
+    fn missing(&self, found: &Found) -> Option<String> {
         match &found.identity {
             None => return Some("whose store it is".to_owned()),
             Some(identity) if identity.endpoint != self.endpoint => {

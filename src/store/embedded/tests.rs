@@ -1,3 +1,5 @@
+mod far;
+
 use super::*;
 use crate::clock::ManualClock;
 use crate::model::{Context, Time};

@@ -1,7 +1,7 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK};
-use crate::store::StoreError;
+use crate::store::{StoreError, in_words};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
@@ -170,15 +170,7 @@ impl SqlError {
     /// As an error of the store.
     pub(super) fn of_store(self, doing: &'static str, shown: &str) -> StoreError {
         let said = match self {
-            Self::Database(error) => {
-                let mut said = error.to_string();
-                let mut cause = std::error::Error::source(&error);
-                while let Some(error) = cause {
-                    said = format!("{said}: {error}");
-                    cause = error.source();
-                }
-                said
-            }
+            Self::Database(error) => in_words(&error),
             Self::Late => "it did not answer in time".to_owned(),
             Self::Refused(said) => said,
             Self::Fenced => "another gateway has taken it over".to_owned(),

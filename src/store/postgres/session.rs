@@ -163,18 +163,28 @@ impl SessionShared {
         }
     }
 
+    /// Does something once on a connection, within a time. One on which it fails is closed: what it had begun is
+    /// rolled back.
+    pub(super) async fn on_connection<T>(
+        &self,
+        limit: Duration,
+        work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let client = connection(&self.pool).await?;
+        let done = timeout(limit, work(&client)).await.unwrap_or(Err(SqlError::Late));
+        if done.is_err() {
+            drop(Object::take(client));
+        }
+        done
+    }
+
     /// Asks once for rows.
     async fn ask(&self, text: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, SqlError> {
-        let client = connection(&self.pool).await?;
-        let asked = timeout(ANSWER_TIME, async {
+        let asking = async |client: &Object| {
             let statement = client.prepare_cached(text).await?;
-            client.query(&statement, parameters).await
-        });
-        match asked.await {
-            Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(discard(client, error.into())),
-            Err(_) => Err(discard(client, SqlError::Late)),
-        }
+            Ok(client.query(&statement, parameters).await?)
+        };
+        self.on_connection(ANSWER_TIME, asking).await
     }
 
     /// Asks for rows; a few times where a connection breaks off.
@@ -206,16 +216,11 @@ impl SessionShared {
         text: &str,
         parameters: Parameters<'_>,
     ) -> Result<u64, SqlError> {
-        let client = connection(&self.pool).await?;
-        let executed = timeout(ANSWER_TIME, async {
+        let executing = async |client: &Object| {
             let statement = client.prepare_cached(text).await?;
-            client.execute(&statement, parameters).await
-        });
-        match executed.await {
-            Ok(Ok(count)) => Ok(count),
-            Ok(Err(error)) => Err(discard(client, error.into())),
-            Err(_) => Err(discard(client, SqlError::Late)),
-        }
+            Ok(client.execute(&statement, parameters).await?)
+        };
+        self.on_connection(ANSWER_TIME, executing).await
     }
 
     /// Brings the tables to this program's version; an error of the store where they are of a newer one.
@@ -360,10 +365,4 @@ pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
     column: usize,
 ) -> Result<T, SqlError> {
     Ok(row.try_get(column)?)
-}
-
-/// Closes a connection on which something failed: what it had begun is rolled back.
-pub(super) fn discard(client: Object, error: SqlError) -> SqlError {
-    drop(Object::take(client));
-    error
 }

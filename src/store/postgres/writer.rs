@@ -1,15 +1,15 @@
 //! Writes: each is one transaction that moves its shard on by one position, under the fence of this node. The
 //! position settles what became of a commit whose answer was lost.
 
-use super::connect::{SqlError, connection};
-use super::session::{Parameters, SHARD, SessionShared, discard, get};
+use super::connect::SqlError;
+use super::session::{Parameters, SHARD, SessionShared, get};
 use super::statements::{
     ADVANCE, BEGIN, CLEAR, CLEAR_ALL, COMMIT, PASS, PUT, REACHED, REMOVE, ROLLBACK,
 };
 use crate::store::engine::{Class, Writes};
 use deadpool_postgres::Object;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 /// The bytes that one statement sets, about.
 const PUT_BYTES: usize = 16 << 20;
@@ -149,12 +149,8 @@ impl SessionShared {
         position: WritePosition,
         batch: &WriteBatch,
     ) -> Result<u64, SqlError> {
-        let client = connection(&self.pool).await?;
-        match timeout(WRITE_TIME, transaction(&client, position, batch)).await {
-            Ok(Ok(removed)) => Ok(removed),
-            Ok(Err(error)) => Err(discard(client, error)),
-            Err(_) => Err(discard(client, SqlError::Late)),
-        }
+        let writing = async |client: &Object| transaction(client, position, batch).await;
+        self.on_connection(WRITE_TIME, writing).await
     }
 
     /// The last position of the shard, after a write that may be under way; an error where another node has it.

@@ -9,9 +9,7 @@ use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::clock::ManualClock;
-use tidegate::model::{
-    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId, Tick,
-};
+use tidegate::model::{Decision, FeedName, FeedRecord, FeedSource, SyncId, Tick};
 use tidegate::render::{Dialect, LinkForms};
 use tidegate::serve::{
     self, AddressPreview, AdminToken, DeltaViews, ImportedList, Operator, OperatorError, Put,
@@ -138,16 +136,8 @@ pub struct Site {
 impl Site {
     pub async fn new(gate: Gate) -> Self {
         let record = FeedRecord {
-            name: gate.feed.clone(),
-            url: "http://publisher.example/feed".to_owned(),
-            source: FeedSource::Api,
-            standing: FeedStanding::Active,
             options: gate.options.clone(),
-            enrolment: Enrolment::default(),
-            access: None,
-            private: false,
-            adds_feeds: false,
-            list: None,
+            ..FeedRecord::new(gate.feed.clone(), "http://publisher.example/feed", FeedSource::Api)
         };
         gate.store.put_feed(&record).await.unwrap();
         let clock = ManualClock::at(gate.now);

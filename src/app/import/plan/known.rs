@@ -4,6 +4,7 @@ use super::ExistingFeeds;
 use crate::config::{self, FEED_LIMIT, feed_name};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use url::Url;
 
 /// A feed as it is to be, and what the store has of it.
@@ -28,7 +29,7 @@ impl TakenNames {
     pub(super) fn new(before: &ExistingFeeds<'_>) -> Self {
         let config = before.config;
         let mut stored: HashMap<&FeedName, &FeedRecord> =
-            before.stored.iter().map(|record| (&record.name, record)).collect();
+            before.stored.iter().map(|record| (&record.name, &**record)).collect();
         let mut names: HashSet<FeedName> = stored.keys().map(|name| (*name).clone()).collect();
         names.extend(config.feeds.iter().map(|feed| feed.name.clone()));
         names.extend(config.aggregates.iter().map(|aggregate| aggregate.name.clone()));
@@ -46,7 +47,10 @@ impl TakenNames {
             };
             records.entry(url.to_string()).or_insert((record, before.cloned()));
         }
-        for record in before.stored.iter().filter(|record| stored.contains_key(&record.name)) {
+        for record in before.stored.iter().map(Arc::as_ref) {
+            if !stored.contains_key(&record.name) {
+                continue;
+            }
             // Of several the first one, but none that was removed before one that was not.
             let known = records.get(&record.url);
             if known.is_none_or(|(known, _)| is_gone(known) && !is_gone(record)) {
@@ -57,7 +61,7 @@ impl TakenNames {
         let own = own.unwrap_or_else(|| format!("http://{}", config.server.listen));
         let named = |record: &FeedRecord| (record.name.clone(), record.url.clone());
         // Several may have one address.
-        let stored = before.stored.iter().filter(|record| record.has_upstream());
+        let stored = before.stored.iter().map(Arc::as_ref).filter(|record| record.has_upstream());
         let upstreams = stored.chain(records.values().map(|(record, _)| record)).map(named);
         let upstreams = upstreams.collect();
         Self { names, records, upstreams, own: format!("{}/", own.trim_end_matches('/')) }

@@ -7,6 +7,7 @@
 
 use crate::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// An outline, by its number in the layout; `None` is the body.
 pub(super) type LayoutIndex = Option<usize>;
@@ -37,9 +38,9 @@ struct LayoutNode {
 
 impl Layout {
     /// The outlines in which these feeds stand.
-    pub(super) fn from_records(records: &[FeedRecord]) -> Self {
+    pub(super) fn from_records(records: &[Arc<FeedRecord>]) -> Self {
         let mut layout = Self::default();
-        for (_, place) in listed(records) {
+        for (_, place) in listed(records.iter().map(Arc::as_ref)) {
             let Some(place) = place else { continue };
             let mut parent = None;
             for folder in &place.folders {

@@ -4,6 +4,7 @@ use super::{FeedDraft, Planner};
 use crate::fetch::{self, AllowPrivate};
 use crate::model::{FeedName, FeedRecord, FeedStanding, ListMember, ListPlace, MemberStanding};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use url::Url;
 
 /// The most feeds that follow one list.
@@ -27,8 +28,8 @@ impl ListRules {
     }
 
     /// How many feeds more may follow it.
-    pub(super) fn room(&self, stored: &[FeedRecord]) -> usize {
-        let is_one = |record: &&FeedRecord| {
+    pub(super) fn room(&self, stored: &[Arc<FeedRecord>]) -> usize {
+        let is_one = |record: &&Arc<FeedRecord>| {
             record.standing != FeedStanding::Gone && record.is_member_of(&self.list)
         };
         LIST_FEEDS.saturating_sub(stored.iter().filter(is_one).count())
@@ -76,13 +77,13 @@ impl ListRules {
 impl Planner<'_> {
     /// Pauses the feeds that follow the list and are not in it, and has all of a private list be private. What has
     /// the address of a feed of the list is in it, whichever feed of that address the list is about.
-    pub(super) fn drop_missing(&mut self, rules: &ListRules, stored: &[FeedRecord]) {
+    pub(super) fn drop_missing(&mut self, rules: &ListRules, stored: &[Arc<FeedRecord>]) {
         let (names, addresses): (HashSet<FeedName>, HashSet<String>) =
             self.drafts.iter().map(|d| (d.record.name.clone(), d.record.url.clone())).unzip();
         let others = |record: &&FeedRecord| {
             record.is_member_of(&rules.list) && !names.contains(&record.name)
         };
-        for before in stored.iter().filter(others) {
+        for before in stored.iter().map(Arc::as_ref).filter(others) {
             let mut record = before.clone();
             record.private |= rules.private;
             if before.standing == FeedStanding::Active && !addresses.contains(&before.url) {

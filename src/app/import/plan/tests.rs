@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::config;
+use crate::model::FeedStanding;
 use crate::parse::opml::{OpmlLimits, read};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
     planned_as(outlines, stored, config, false)
@@ -24,6 +26,7 @@ fn planned_as(
     let list = read(&text, &OpmlLimits::default()).unwrap();
     let endpoint = EndpointId::own("here").unwrap();
     let now = Time::from_unix(1_795_191_605);
+    let stored = &stored.iter().cloned().map(Arc::new).collect::<Vec<_>>();
     plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange, rules: None })
 }
 

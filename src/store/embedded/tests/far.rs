@@ -1,0 +1,209 @@
+//! What is read of a database that is far away: each of these reads is a round trip.
+
+use super::*;
+use crate::model::{ArchiveId, Change, ItemStatus, Seal};
+use crate::store::engine::{Engine, KeyOrder, KeyRange, Portion, RecordKey, ValueSize, Writes};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+/// A database that is reached by the network, as far as it says, and notes which classes each read asks for.
+#[derive(Default)]
+struct FarEngine {
+    engine: MemoryEngine,
+    reads: Arc<Mutex<Vec<Vec<Class>>>>,
+}
+
+impl FarEngine {
+    fn note(&self, classes: Vec<Class>) {
+        self.reads.lock().unwrap().push(classes);
+    }
+}
+
+impl Engine for FarEngine {
+    fn path(&self) -> &str {
+        self.engine.path()
+    }
+
+    fn is_compact(&self) -> bool {
+        true
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.note(vec![class]);
+        self.engine.get(class, key)
+    }
+
+    fn get_many(
+        &self,
+        wanted: BTreeSet<RecordKey>,
+    ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
+        self.note(wanted.iter().map(|(class, _)| *class).collect());
+        let found = |key: RecordKey| Ok((key.clone(), self.engine.get(key.0, &key.1)?));
+        wanted.into_iter().map(found).collect()
+    }
+
+    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
+        self.note(vec![class]);
+        self.engine.contains(class, key)
+    }
+
+    fn portion(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        order: KeyOrder,
+        limit: usize,
+    ) -> Result<Portion, StoreError> {
+        self.note(vec![class]);
+        self.engine.portion(class, range, order, limit)
+    }
+
+    fn sizes(
+        &self,
+        class: Class,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<ValueSize>, StoreError> {
+        self.note(vec![class]);
+        self.engine.sizes(class, range, limit)
+    }
+
+    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
+        self.engine.apply(writes)
+    }
+
+    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
+        self.engine.clear(class, prefix, limit)
+    }
+
+    fn pass(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+const NAMES: [&str; 8] =
+    ["item-0", "item-1", "item-2", "item-3", "item-4", "item-5", "item-6", "item-7"];
+
+/// A store far away, and what was read of it since that was asked last.
+struct FarStore {
+    store: EmbeddedStore,
+    claim: crate::store::Claim,
+    reads: Arc<Mutex<Vec<Vec<Class>>>>,
+}
+
+impl FarStore {
+    async fn new() -> Self {
+        let engine = FarEngine::default();
+        let reads = Arc::clone(&engine.reads);
+        let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+        let store = EmbeddedStore::over_memory(
+            Records::of(Arc::new(engine)),
+            OpenRequest {
+                endpoint: EndpointId::own("gate.example").ok(),
+                ..OpenRequest::default()
+            },
+            clock,
+        );
+        let store = store.unwrap();
+        let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+        Self { store, claim, reads }
+    }
+
+    /// Takes in eight items, by changes that are written in one piece each.
+    async fn with_items() -> Self {
+        let far = Self::new().await;
+        for (pair, at) in NAMES.chunks(2).zip(1..) {
+            let draft = far.draft(at).await;
+            let draft = pair.iter().fold(draft, |draft, name| draft.item(name, "one"));
+            // Of new items nothing is there that could be read.
+            assert_eq!(far.reads_of(draft.done()).await.len(), 1);
+        }
+        far
+    }
+
+    async fn draft(&self, at: i64) -> Draft {
+        Draft::on(&self.store, "news", at).await
+    }
+
+    /// Commits a change; the classes of each read that planned it.
+    async fn reads_of(&self, change: Change) -> Vec<Vec<Class>> {
+        self.reads.lock().unwrap().clear();
+        self.store.commit(&self.claim, change).await.unwrap();
+        let mut reads = std::mem::take(&mut *self.reads.lock().unwrap());
+        // Before it is planned: the feed's state, and whether a write was left unfinished.
+        reads.retain(|read| !matches!(read[..], [Class::States | Class::Unfinished]));
+        reads
+    }
+}
+
+fn count(reads: &[Vec<Class>], class: Class) -> usize {
+    reads.iter().flatten().filter(|read| **read == class).count()
+}
+
+/// Seals these items, of which the change says nothing new.
+fn seal(mut change: Change, names: &[&str]) -> Change {
+    let chain = &mut change.state.archives;
+    let seal = Seal {
+        number: chain.next,
+        id: ArchiveId::new("sealed").unwrap(),
+        previous: chain.newest.clone(),
+        upstream: "https://example.org/feed".to_owned(),
+        items: names.iter().map(|name| crate::model::SyncId::new(name).unwrap()).collect(),
+    };
+    chain.next += 1;
+    chain.newest = Some(seal.id.clone());
+    chain.sealed = change.state.tick;
+    change.state.updated_at = change.at;
+    change.seals.push(seal);
+    change
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_planned_with_two_reads_and_reads_no_bytes_that_it_does_not_need() {
+    let far = FarStore::with_items().await;
+    let order = far.draft(5).await.order(&NAMES).done();
+    assert_eq!(far.reads_of(order).await.len(), 1);
+
+    // Of an edit what was there before, which becomes a difference.
+    let edit = far.draft(6).await.item("item-1", "two").order(&NAMES).done();
+    let reads = far.reads_of(edit).await;
+    assert_eq!((reads.len(), count(&reads, Class::Bodies)), (2, 1), "{reads:?}");
+    assert_eq!(reads[1], [Class::Versions, Class::Bodies]);
+
+    // Of newest bytes, and of a changed ledger, nothing.
+    let latest = far.draft(7).await.latest("item-2", "three").touch("item-3", ItemStatus::Current);
+    let reads = far.reads_of(latest.done()).await;
+    assert_eq!(reads.len(), 1, "{reads:?}");
+
+    // They become those of a version.
+    let reads = far.reads_of(far.draft(8).await.ripe("item-2").done()).await;
+    assert_eq!((reads.len(), count(&reads, Class::Latest)), (2, 1), "{reads:?}");
+
+    // Of archives what the items are by now.
+    let draft = far.draft(9).await.item("item-4", "four").latest("item-5", "five");
+    let sealed = seal(draft.done(), &["item-4", "item-5", "item-6", "item-7"]);
+    let reads = far.reads_of(sealed).await;
+    let notes = count(&reads, Class::Archives);
+    assert_eq!((reads.len() - notes, count(&reads, Class::Bodies)), (2, 3), "{reads:?}");
+    assert_eq!(count(&reads, Class::Ledger), 2, "{reads:?}");
+    for class in [Class::Kept, Class::Unsettled, Class::Polls] {
+        assert_eq!(count(&reads, class), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_reads_each_of_its_items_once() {
+    let far = FarStore::with_items().await;
+    far.reads.lock().unwrap().clear();
+    let view = far.store.view(&make::feed("news"), Select::All).await.unwrap().unwrap();
+    let reads = std::mem::take(&mut *far.reads.lock().unwrap());
+    assert_eq!(view.items.len(), NAMES.len());
+    for class in [Class::Ledger, Class::Heads, Class::Bodies] {
+        assert_eq!(count(&reads, class), NAMES.len(), "{class:?} of {reads:?}");
+    }
+}
