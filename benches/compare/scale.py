@@ -28,6 +28,7 @@ import random
 import statistics
 import sys
 import tempfile
+import threading
 import time
 
 import measure
@@ -114,6 +115,24 @@ class Watch:
         }
 
 
+class Reader(threading.Thread):
+    """A client that reads a feed every second, another one each time."""
+
+    def __init__(self, gateway, names, seed):
+        super().__init__(daemon=True)
+        self.client, self.dice, self.names = stage.Client(gateway), random.Random(seed), names
+        self.ended = threading.Event()
+
+    def run(self):
+        while not self.ended.wait(1):
+            self.client.read(f"/feeds/{self.dice.choice(self.names)}")
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        self.client.close()
+
+
 def growth(values):
     """By how many percent figures grew over the second half: the median of the last quarter to the one before."""
     quarter = max(1, len(values) // 4)
@@ -144,11 +163,16 @@ def watched(arguments, number, folder):
         }
         # Feeds that were read late are polled again in a hurry.
         time.sleep(max(SHORTEST, interval) if arguments.warm is None else arguments.warm)
+        readers = [Reader(gateway, list(urls), seed) for seed in range(arguments.clients)]
+        for reader in readers:
+            reader.start()
         watch, samples = Watch(gateway, source, folder / "data", interval), []
         while not samples or samples[-1]["at"] < arguments.seconds:
             time.sleep(min(arguments.sample, arguments.seconds))
             samples.append(watch.sample())
             print(line(number, samples[-1]), flush=True)
+        for reader in readers:
+            reader.end()
         totals = metrics(gateway)
         begun = time.monotonic()
         gateway.end()
@@ -201,7 +225,8 @@ def feeds(arguments):
               f" {row['intake_cpu']:.0f} µs of CPU each; then {row['a_second']:.1f} polls a second,"
               f" {row['changed'] / max(1, row['polls']) * 100:.1f} % changed, {row['failed']:.0f} failed,"
               f" {row['warnings']} warnings\n  {row['cpu']:.0f} µs of CPU a poll, {row['cores']:.3f} of a core,"
-              f" {row['written'] / 1000:.2f} KB written a poll, {row['memory'] / 1e6:.0f} MB, {row['disk'] / 1e6:.0f} MB"
+              f" {row['written'] / 1000:.2f} KB written a poll, {row['memory'] / 1e6:.0f} MB"
+              f" ({(row['memory'] - row['empty']) / 1e6:.0f} MB since the start), {row['disk'] / 1e6:.0f} MB"
               f" on disk, lag at most {row['lag'][2]:.2f} s\n  stop {row['stop']} s, start again {row['restart']} s and"
               f" {row['restart_cpu']} s of CPU, then {row['restart_memory'] / 1e6:.0f} MB")
         for name, grown in row["growth"].items():
@@ -263,13 +288,15 @@ def items(arguments):
         print(f"{size:7}" + "".join(
             "  {} {:7.0f} ±{:5.0f} {:6.2f} ±{:4.2f}".format(found, *row[found], *row[f"{found}_ratio"])
             for found in ("changed", "not_modified")
-        ) + f"   made with {row['built_cpu']:.0f} µs of CPU an item, {row['built_disk']:.0f} B on disk", flush=True)
+        ) + f"   made with {row['built_cpu']:.0f} µs of CPU an item, {row['built_memory']:.0f} B of memory,"
+            f" {row['built_disk']:.0f} B on disk", flush=True)
     return {"rows": rows, "window": window}
 
 
 def build(client, source, gateway, folder, names, size, window):
-    """Makes the ledgers of some feeds as long as they are to be: CPU and disk for each item."""
-    cpu, disk = measure.cpu(gateway.process.pid), measure.disk(folder / "data")
+    """Makes the ledgers of some feeds as long as they are to be: CPU, memory and disk for each item."""
+    process = gateway.process.pid
+    cpu, memory, disk = measure.cpu(process), measure.memory(process), measure.disk(folder / "data")
     for name in names:
         client.poll(name)
         missing = size - window
@@ -281,7 +308,8 @@ def build(client, source, gateway, folder, names, size, window):
                 raise RuntimeError(f"{name}: {new} new items were taken for {report}")
             missing -= new
     each = size * len(names)
-    return {"built_cpu": (measure.cpu(gateway.process.pid) - cpu) / each * 1e6,
+    return {"built_cpu": (measure.cpu(process) - cpu) / each * 1e6,
+            "built_memory": (measure.memory(process) - memory) / each,
             "built_disk": (measure.disk(folder / "data") - disk) / each}
 
 
@@ -312,6 +340,7 @@ def main():
     parser.add_argument("--polls", type=float, default=1000 / 6, help="a second")
     parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
     parser.add_argument("--large", action="store_true", help="documents of 50 KB instead of 16 KB")
+    parser.add_argument("--clients", type=int, default=0, help="that read a feed every second while feeds are sampled")
     parser.add_argument("--unpinned", action="store_true", help="the gateway on all processors")
     arguments = parser.parse_args()
     figures = modes[arguments.mode](arguments)

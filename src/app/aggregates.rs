@@ -1,8 +1,8 @@
 //! Keeps aggregates up to date: whatever changes in a source is taken over soon.
 
-use super::changes::wait_for_change;
+use super::changes::{FeedsOfKind, wait_for_change};
 use super::operator::{AdminService, Gathered};
-use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::model::{FeedName, FeedStanding};
 use crate::store::{CommitError, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,11 @@ pub(super) async fn gather(
 ) {
     let mut sealed = store.watch_epochs();
     let mut known: HashMap<FeedName, Gathered> = HashMap::new();
+    let mut aggregates = FeedsOfKind::new(|record| {
+        record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
+    });
     loop {
-        match gather_changed(store.as_ref(), &desk, &mut known).await {
+        match gather_changed(store.as_ref(), &desk, &mut aggregates, &mut known).await {
             Ok(()) => {}
             Err(CommitError::Fenced) => return,
             Err(error) => tracing::warn!(%error, "aggregates could not be brought up to date"),
@@ -31,15 +34,13 @@ pub(super) async fn gather(
 async fn gather_changed(
     store: &dyn Store,
     desk: &AdminService,
+    aggregates: &mut FeedsOfKind,
     known: &mut HashMap<FeedName, Gathered>,
 ) -> Result<(), CommitError> {
     let feeds = store.feed_list().await?;
-    let is_one = |record: &&Arc<FeedRecord>| {
-        record.options.sharing.is_aggregate() && record.standing == FeedStanding::Active
-    };
     known.retain(|name, _| feeds.contains_key(name));
     desk.gathers_only(|name| feeds.contains_key(name));
-    for record in feeds.values().filter(is_one) {
+    for record in aggregates.find(&feeds) {
         let gathered = known.entry(record.name.clone()).or_default();
         match desk.gather(record, &feeds, gathered).await {
             Ok(()) => {}

@@ -7,8 +7,7 @@ use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use crate::record::{self, Observation};
 use crate::status::TicksAhead;
-use crate::store::{CommitError, FreeSpace, Store, StoreError};
-use std::collections::BTreeMap;
+use crate::store::{CommitError, FeedList, FreeSpace, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -26,23 +25,23 @@ pub(super) async fn reconcile(
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
     let failed = |error: StoreError| AppError::run("the feeds could not be stored", error);
-    let stored = store.feeds().await.map_err(failed)?;
+    let stored = store.feed_list().await.map_err(failed)?;
     let (config, left_out) = names::assigned(config, &stored);
     for sentence in left_out {
         tracing::warn!("{sentence}");
     }
-    let mut stored: BTreeMap<_, _> = stored.into_iter().map(|f| (f.name.clone(), f)).collect();
-    let when = FeedRecord::next_change(stored.values(), now);
+    let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
+    let mut stored = FeedList::clone(&stored);
     let (mut changed, mut written) = (Vec::new(), Vec::new());
     let feeds = config.feeds.iter().map(config::FeedConfig::record);
     for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
-        if record.follow(stored.remove(&record.name).as_ref(), when, store.endpoint()) {
+        if record.follow(stored.remove(&record.name).as_deref(), when, store.endpoint()) {
             written.push(record.clone());
             changed.push(record);
         }
     }
     for (_, before) in stored {
-        let mut record = before.clone();
+        let mut record = FeedRecord::clone(&before);
         let configured = matches!(record.source, FeedSource::File | FeedSource::CommandLine);
         let left = configured && record.standing == FeedStanding::Active;
         if left {

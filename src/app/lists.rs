@@ -1,9 +1,9 @@
 //! Keeps the feeds of subscription lists up to date (`add_feeds`): whatever a list says once its document was
 //! judged is taken over soon. A document that is held, cut off or broken changes no item, and so no feed.
 
-use super::changes::wait_for_change;
+use super::changes::{FeedsOfKind, wait_for_change};
 use super::operator::{AdminService, SeenList};
-use crate::model::FeedName;
+use crate::model::{FeedName, FeedRecord};
 use crate::store::{Store, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +17,9 @@ pub(super) async fn maintain_lists(
 ) {
     let mut sealed = store.watch_epochs();
     let mut seen: HashMap<FeedName, SeenList> = HashMap::new();
+    let mut lists = FeedsOfKind::new(FeedRecord::is_followed);
     loop {
-        if let Err(error) = update_lists(store.as_ref(), &desk, &mut seen).await {
+        if let Err(error) = update_lists(store.as_ref(), &desk, &mut lists, &mut seen).await {
             tracing::warn!(%error, "the feeds of subscription lists could not be brought up to date");
         }
         if !wait_for_change(&mut sealed, &cancel).await {
@@ -30,13 +31,14 @@ pub(super) async fn maintain_lists(
 async fn update_lists(
     store: &dyn Store,
     desk: &AdminService,
+    lists: &mut FeedsOfKind,
     seen: &mut HashMap<FeedName, SeenList>,
 ) -> Result<(), StoreError> {
     let feeds = store.feed_list().await?;
     let is_list = |name: &FeedName| feeds.get(name).is_some_and(|record| record.is_followed());
     seen.retain(|name, _| is_list(name));
     desk.keep_list_notes(is_list);
-    for record in feeds.values().filter(|record| record.is_followed()) {
+    for record in lists.find(&feeds) {
         let before = seen.get(&record.name);
         match desk.follow_list(&record.name, before).await {
             Ok(Some(now)) => drop(seen.insert(record.name.clone(), now)),

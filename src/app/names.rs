@@ -3,12 +3,14 @@
 
 use crate::config::{self, Config, FeedConfig, feed_name, is_named_after};
 use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
+use crate::store::FeedList;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use url::Url;
 
 /// The configuration with the names that the store has for the addresses of the command line, and a
 /// sentence for each feed that is left out.
-pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<String>) {
+pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Config, Vec<String>) {
     let mut config = config.clone();
     let is_given = |feed: &FeedConfig| feed.source == FeedSource::CommandLine;
     let given: Vec<FeedConfig> =
@@ -17,8 +19,6 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
     let aggregates = config.aggregates.iter().map(|aggregate| aggregate.name.clone());
     let mut taken: HashSet<FeedName> = aggregates.collect();
     taken.extend(config.feeds.iter().map(|feed| feed.name.clone()));
-    let records: HashMap<&FeedName, &FeedRecord> =
-        stored.iter().map(|record| (&record.name, record)).collect();
     let mut left_out = Vec::new();
     // Those that have a name keep it, before others are named.
     let (known, new): (Vec<FeedConfig>, Vec<FeedConfig>) =
@@ -41,14 +41,14 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
     for mut feed in new {
         let Some(url) = feed.url.clone() else { continue };
         let moved = feed_name(&url, |name| taken.contains(name));
-        let moved = moved.and_then(|name| records.get(&name).copied()).filter(|r| has_moved(r));
+        let moved = moved.and_then(|name| stored.get(&name)).filter(|record| has_moved(record));
         if let Some(record) = moved {
             left_out.push(sentence(&url, &record.name, Some(record)));
             continue;
         }
-        let name = feed_name(&url, |name| taken.contains(name) || records.contains_key(name));
+        let name = feed_name(&url, |name| taken.contains(name) || stored.contains_key(name));
         let Some(name) = name else {
-            left_out.push(sentence(&url, &feed.name, records.get(&feed.name).copied()));
+            left_out.push(sentence(&url, &feed.name, stored.get(&feed.name)));
             continue;
         };
         taken.insert(name.clone());
@@ -62,12 +62,12 @@ pub(super) fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<S
 /// before one whose name somebody chose.
 fn stored_record<'a>(
     feed: &FeedConfig,
-    stored: &'a [FeedRecord],
+    stored: &'a FeedList,
     taken: &HashSet<FeedName>,
-) -> Option<&'a FeedRecord> {
+) -> Option<&'a Arc<FeedRecord>> {
     let url = feed.url.as_ref()?.as_str();
-    let same = |record: &&FeedRecord| record.url == url && !taken.contains(&record.name);
-    stored.iter().filter(same).min_by_key(|record| {
+    let same = |record: &&Arc<FeedRecord>| record.url == url && !taken.contains(&record.name);
+    stored.values().filter(same).min_by_key(|record| {
         (record.standing == FeedStanding::Gone, record.source != FeedSource::CommandLine)
     })
 }
@@ -79,7 +79,7 @@ fn has_moved(record: &FeedRecord) -> bool {
         && Url::parse(&record.url).is_ok_and(|url| !is_named_after(&record.name, &url))
 }
 
-fn sentence(url: &Url, name: &FeedName, record: Option<&FeedRecord>) -> String {
+fn sentence(url: &Url, name: &FeedName, record: Option<&Arc<FeedRecord>>) -> String {
     let shown = crate::model::ShownAddress::new(url.as_str(), None);
     let other = record.map_or_else(
         || "is taken".to_owned(),
@@ -137,6 +137,11 @@ mod tests {
 
     fn record(name: &str, url: &str, source: FeedSource) -> FeedRecord {
         FeedRecord::new(FeedName::new(name).unwrap(), url, source)
+    }
+
+    fn assigned(config: &Config, stored: &[FeedRecord]) -> (Config, Vec<String>) {
+        let stored = stored.iter().map(|record| (record.name.clone(), Arc::new(record.clone())));
+        super::assigned(config, &stored.collect())
     }
 
     const ONE: &str = "http://h.example/f?id=1";

@@ -2,6 +2,8 @@
 
 use super::Time;
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// Why a feed did not go on as usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,7 +25,7 @@ impl InterruptionKind {
 }
 
 /// A time in which a feed did not go on as usual.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     pub kind: InterruptionKind,
     /// When it was first seen.
@@ -34,11 +36,18 @@ pub struct Interruption {
     pub reason: String,
 }
 
-/// The last interruptions of a feed, at most one of each kind at a time.
+impl Hash for Interruption {
+    /// Its reason never changes, and is by far the longest of it.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.kind, self.since, self.until).hash(state);
+    }
+}
+
+/// The last interruptions of a feed, at most one of each kind at a time. Shared by all who have them as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Interruptions(
     /// In the order in which they began.
-    Box<[Interruption]>,
+    Arc<[Interruption]>,
 );
 
 impl Interruptions {
@@ -60,18 +69,19 @@ impl Interruptions {
     /// Takes in whether the feed is interrupted at `now`, and why: with a reason an interruption of this
     /// kind begins or lasts, without one it ends.
     pub fn note(&mut self, kind: InterruptionKind, reason: Option<&str>, now: Time) {
-        let lasts = |known: &&mut Interruption| known.kind == kind && known.until.is_none();
-        let lasting = self.0.iter_mut().find(lasts);
-        match (lasting, reason) {
-            (Some(lasting), None) => lasting.until = Some(now.max(lasting.since)),
-            (None, Some(reason)) => {
-                let reason = reason.chars().take(Self::REASON_LIMIT).collect();
-                let mut all = std::mem::take(&mut self.0).into_vec();
-                all.push(Interruption { kind, since: now, until: None, reason });
-                let surplus = all.len().saturating_sub(Self::LIMIT);
-                self.0 = all.into_iter().skip(surplus).collect();
+        let lasts = |known: &Interruption| known.kind == kind && known.until.is_none();
+        match (self.0.iter().any(lasts), reason) {
+            (true, None) => {
+                let all = Arc::make_mut(&mut self.0).iter_mut();
+                all.filter(|it| lasts(it)).for_each(|it| it.until = Some(now.max(it.since)));
             }
-            (Some(_), Some(_)) | (None, None) => {}
+            (false, Some(reason)) => {
+                let reason = reason.chars().take(Self::REASON_LIMIT).collect();
+                let new = Interruption { kind, since: now, until: None, reason };
+                let surplus = (self.0.len() + 1).saturating_sub(Self::LIMIT);
+                self.0 = self.0.iter().skip(surplus).cloned().chain([new]).collect();
+            }
+            (true, Some(_)) | (false, None) => {}
         }
     }
 }

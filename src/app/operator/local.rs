@@ -69,12 +69,12 @@ impl AdminService {
 
     /// The same for every feed; what cannot be opened now is opened with its first item.
     pub(in crate::app) async fn open_all(&self) {
-        let feeds = match self.store.feeds().await {
+        let feeds = match self.store.feed_list().await {
             Ok(feeds) => feeds,
             Err(error) => return tracing::warn!(%error, "local feeds could not be opened"),
         };
-        for record in feeds {
-            if let Err(error) = self.open(&record).await {
+        for record in feeds.values() {
+            if let Err(error) = self.open(record).await {
                 tracing::warn!(feed = %record.name, %error, "a local feed could not be opened");
             }
         }
