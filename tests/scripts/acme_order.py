@@ -24,17 +24,11 @@ NAMES = ["feeds.example.org", "news.example.org"]
 VALIDITY = 60
 
 
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 class NameServer:
     """Leads every name to 127.0.0.1, but for those that were told otherwise."""
 
     def __init__(self, folder):
-        self.port, self.management = free_port(socket.SOCK_DGRAM), free_port()
+        self.port, self.management = stage.free_port(), stage.free_port()
         self.process = subprocess.Popen(
             ["pebble-challtestsrv", "-defaultIPv6", "", "-dns01", f"127.0.0.1:{self.port}", "-http01", "", "-https01", "",
              "-tlsalpn01", "", "-management", f"127.0.0.1:{self.management}"],
@@ -54,12 +48,12 @@ class Pebble:
 
     def __init__(self, folder, names, port, listen=None):
         self.folder, self.names, self.looked_at = folder, names, port
-        self.port, self.management = listen or free_port(), free_port()
+        self.port, self.management = listen or stage.free_port(), stage.free_port()
         configuration = folder / "pebble.json"
         configuration.write_text(json.dumps({"pebble": {
             "listenAddress": f"127.0.0.1:{self.port}", "managementListenAddress": f"127.0.0.1:{self.management}",
             "certificate": str(folder / "host.pem"), "privateKey": str(folder / "host.key"),
-            "httpPort": free_port(), "tlsPort": port, "certificateValidityPeriod": VALIDITY,
+            "httpPort": stage.free_port(), "tlsPort": port, "certificateValidityPeriod": VALIDITY,
         }}))
         self.process = subprocess.Popen(
             ["pebble", "-config", configuration, "-dnsserver", f"127.0.0.1:{names.port}"],
@@ -161,7 +155,7 @@ def run(bin, folder):
 
     # By which Pebble itself is asked.
     stage.certify(folder, "localhost")
-    names, port = NameServer(folder), free_port()
+    names, port = NameServer(folder), stage.free_port()
     pebble = Pebble(folder, names, port)
     gateway = Program(bin, folder, port, pebble.directory, NAMES)
     lone = None
@@ -206,7 +200,7 @@ def run(bin, folder):
         gateway.end()
         # Where no certificate was ever got, the gateway lives all the same.
         (folder / "lone").mkdir()
-        lone_port = free_port()
+        lone_port = stage.free_port()
         lone = Program(bin, folder / "lone", lone_port, pebble.directory, ["lone.example.org"], folder / "ca.pem")
         health = [bin, "health", "--config", folder / "lone/tidegate.toml"]
         expect(subprocess.run(health, timeout=stage.WAIT).returncode == 0, "a gateway without a certificate lives")
