@@ -57,22 +57,14 @@ pub(super) async fn wait_for_change(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Enrolment, FeedName, FeedOptions, FeedSource, FeedStanding};
+    use crate::model::{FeedName, FeedSource};
 
     fn list(names: &[&str]) -> FeedList {
         let record = |name: &&str| {
             let name = FeedName::new(name).unwrap();
             let record = FeedRecord {
-                name: name.clone(),
-                url: "https://example.org/".to_owned(),
-                source: FeedSource::Api,
-                standing: FeedStanding::Active,
-                options: FeedOptions::default(),
-                enrolment: Enrolment::default(),
-                access: None,
                 private: name.as_str().starts_with("one"),
-                adds_feeds: false,
-                list: None,
+                ..FeedRecord::new(name.clone(), "https://example.org/", FeedSource::Api)
             };
             (name, Arc::new(record))
         };
