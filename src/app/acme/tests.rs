@@ -5,6 +5,7 @@ use crate::clock::ManualClock;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
+use tokio::time::Instant;
 
 /// 2030-01-01T00:00:00Z.
 const NOW: Time = Time::from_unix(1_893_456_000);
