@@ -22,6 +22,15 @@ if [ -n "$python" ]; then
 else
     missing 'PyPI (hadolint, compose-spec, kubernetes-validate)'
 fi
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+if "${as_root[@]}" true 2>/dev/null; then
+    mkdir "$folder/image"
+    "${as_root[@]}" python3 -B tests/scripts/packages_image.py --bin "$bin" --folder "$folder/image"
+    "${as_root[@]}" rm -r "$folder/image"
+else
+    missing 'right to change the root folder'
+fi
 
 echo '-- systemd'
 if command -v systemd-analyze >/dev/null; then
