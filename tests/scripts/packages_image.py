@@ -109,7 +109,7 @@ def served(image, known, unknown, engine, faults):
     )
     settings = {
         "TIDEGATE_CONFIG": "/tmp/tidegate.toml", "TIDEGATE_SERVER_LISTEN": "0.0.0.0:0",
-        "TIDEGATE_SERVER_PUBLIC_URL": "http://127.0.0.1:8080", "TIDEGATE_STORE_ENGINE": engine,
+        "TIDEGATE_SERVER_PUBLIC_URL": "http://127.0.0.1:8080", "TIDEGATE_STORE_KIND": engine,
         "TIDEGATE_STORE_PATH": data,
     }
     image.run("check", **settings)
