@@ -36,14 +36,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(3600);
 const RENEWAL_TIME: Duration = Duration::from_secs(900);
 /// How long a renewal that is under way may take when the gateway ends.
 const END_TIME: Duration = Duration::from_secs(10);
-/// The pauses after failures, the last one from then on: Let's Encrypt takes five an hour for a name.
-const PAUSES: [Duration; 5] = [
+/// The pauses after failures, [`LONGEST_PAUSE`] from then on: Let's Encrypt takes five an hour for a name.
+const PAUSES: [Duration; 4] = [
     Duration::from_secs(60),
     Duration::from_secs(5 * 60),
     Duration::from_secs(20 * 60),
     Duration::from_secs(3600),
-    Duration::from_secs(6 * 3600),
 ];
+/// The longest pause, also after an answer that it was asked too often.
+const LONGEST_PAUSE: Duration = Duration::from_secs(6 * 3600);
 /// The least pause, however often the operator asks.
 const LEAST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -149,7 +150,17 @@ impl CertificateKeeper {
             let mut may_hurry = true;
             if pause.is_zero() {
                 match self.renew_apart(&clock, &cancel).await {
-                    Some(Ok(())) => failures = 0,
+                    Some(Ok(())) => {
+                        failures = 0;
+                        let now = clock.now();
+                        if state.due(now) <= now {
+                            tracing::warn!(
+                                "by the clock of this machine the new certificate is to be renewed \
+                                 already; set the clock"
+                            );
+                            pause = LONGEST_PAUSE;
+                        }
+                    }
                     Some(Err(error)) => {
                         pause = pause_after(failures, &error);
                         may_hurry = !error.is_rate_limited();
@@ -380,10 +391,8 @@ impl From<RenewalError> for AppError {
 
 /// How long to wait after a failure that so many came before.
 fn pause_after(failures: u32, error: &RenewalError) -> Duration {
-    let last = PAUSES.len().saturating_sub(1);
-    let before = usize::try_from(failures).unwrap_or(last).min(last);
-    let at = if error.is_rate_limited() { last } else { before };
-    PAUSES.get(at).copied().unwrap_or(LOOK_EVERY)
+    let row = usize::try_from(failures).ok().filter(|_| !error.is_rate_limited());
+    row.and_then(|row| PAUSES.get(row)).copied().unwrap_or(LONGEST_PAUSE)
 }
 
 /// Does what waits for a disk.
