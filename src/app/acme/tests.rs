@@ -21,15 +21,22 @@ fn certificate(month: u8, day: u8) -> String {
 
 /// What an authority answers, in turn; and how often it was asked.
 #[derive(Clone, Default)]
-struct Script(Arc<Mutex<(VecDeque<Result<String, RenewalError>>, u32)>>);
+struct Script(Arc<Mutex<ScriptState>>);
+
+#[derive(Default)]
+struct ScriptState {
+    answers: VecDeque<Result<String, RenewalError>>,
+    asked: u32,
+}
 
 impl Script {
     fn of(answers: impl IntoIterator<Item = Result<String, RenewalError>>) -> Self {
-        Self(Arc::new(Mutex::new((answers.into_iter().collect(), 0))))
+        let state = ScriptState { answers: answers.into_iter().collect(), asked: 0 };
+        Self(Arc::new(Mutex::new(state)))
     }
 
     fn asked(&self) -> u32 {
-        self.0.lock().unwrap().1
+        self.0.lock().unwrap().asked
     }
 }
 
@@ -41,8 +48,8 @@ impl CertificateSource for Script {
         _: &(dyn Fn(NameDigests) -> Result<(), String> + Send + Sync),
     ) -> Result<String, RenewalError> {
         let mut script = self.0.lock().unwrap();
-        script.1 += 1;
-        script.0.pop_front().expect("an answer for each order")
+        script.asked += 1;
+        script.answers.pop_front().expect("an answer for each order")
     }
 }
 
