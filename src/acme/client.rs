@@ -22,10 +22,10 @@ const SIGNED: &str = "application/jose+json";
 /// A client of one authority.
 pub(super) struct AuthorityClient(pub(super) Arc<ApiClient>);
 
-type PendingAnswer = Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>>;
+type AuthorityAnswer = Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>>;
 
 impl HttpClient for AuthorityClient {
-    fn request(&self, request: Request<BodyWrapper<Bytes>>) -> PendingAnswer {
+    fn request(&self, request: Request<BodyWrapper<Bytes>>) -> AuthorityAnswer {
         let client = Arc::clone(&self.0);
         Box::pin(async move {
             let (head, body) = request.into_parts();
