@@ -48,8 +48,8 @@ def told(metrics):
 
 
 def value(metrics, name):
-    found = [line for line in metrics.splitlines() if line.startswith(name + " ")]
-    return float(found[0].rpartition(" ")[2]) if found else None
+    found = re.search(rf"^{name}(?:{{}})? (\S+)$", metrics, re.MULTILINE)
+    return float(found[1]) if found else None
 
 
 def of_running_gateway(program, promtool):
@@ -95,6 +95,26 @@ def of_running_gateway(program, promtool):
     said = (checked.stdout + checked.stderr).strip()
     if checked.returncode or said:
         faults.append(f"promtool check metrics: {said}")
+    return metrics, faults
+
+
+def of_gateway_with_tls(program):
+    """What one tells that shows a certificate, and what is wrong with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        stage.certify(folder, "localhost")
+        files = f'tls_cert_file = "{folder / "host.pem"}"\ntls_key_file = "{folder / "host.key"}"'
+        gateway = stage.Gateway(program, folder, "", server=files)
+        try:
+            metrics = gateway.ask("/metrics").decode()
+        finally:
+            gateway.end()
+    faults = []
+    left = (value(metrics, "tidegate_certificate_expiry_seconds") or 0) - time.time()
+    if not 86400 < left < 3 * 86400:
+        faults.append(f"a certificate of two days expires in {left} seconds")
+    if value(metrics, "tidegate_certificate_failures") != 0:
+        faults.append("a certificate out of files counts failures")
     return metrics, faults
 
 
@@ -204,6 +224,9 @@ def main():
     given = parser.parse_args()
     document = DOCUMENT.read_text()
     metrics, faults = of_running_gateway(given.bin, given.promtool)
+    with_tls, more = of_gateway_with_tls(given.bin)
+    faults += more
+    metrics += with_tls
     names = told(metrics)
     faults += of_alerts(names, document)
     faults += of_dashboard(names)
