@@ -17,6 +17,7 @@ mod keys;
 mod kinds;
 mod naming;
 mod nearest;
+mod origins;
 mod overrides;
 mod polling;
 mod publish;
@@ -42,6 +43,7 @@ pub use feed_config::{Aggregate, FeedConfig};
 pub use feeds::{AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, feed_settings};
 pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::{feed_name, is_named_after};
+pub use origins::{AllowConfig, OriginConfig, OriginPlace, PassMode};
 pub use overrides::Overrides;
 pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
@@ -91,6 +93,10 @@ pub struct Config {
     pub aggregates: Vec<Aggregate>,
     /// Who may read private feeds.
     pub readers: Vec<ReaderConfig>,
+    /// The sites that it stands in front of, in the order of the file.
+    pub origins: Vec<OriginConfig>,
+    /// The sites whose feeds readers may subscribe to, in the order of the file.
+    pub allow: Vec<AllowConfig>,
 }
 
 /// A configuration, and what its author should know about it.
@@ -227,6 +233,8 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
         feeds,
         aggregates,
         readers,
+        origins: Vec::new(),
+        allow: Vec::new(),
     }
 }
 

@@ -25,6 +25,8 @@ pub struct FeedConfig {
     pub private: bool,
     /// Whether it is a list whose feeds are added.
     pub adds_feeds: bool,
+    /// The path of its reader view here, beside `/feeds/NAME`.
+    pub path: Option<String>,
 }
 
 impl FeedConfig {

@@ -316,6 +316,7 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
             webhook,
             private,
             adds_feeds,
+            path: None,
         });
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {

@@ -80,6 +80,7 @@ fn add(config: &mut Config, url: &Url) {
             webhook,
             private,
             adds_feeds,
+            path: None,
         });
     }
 }

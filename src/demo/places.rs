@@ -79,6 +79,7 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
         webhook: None,
         private: false,
         adds_feeds: false,
+        path: None,
     })
 }
 
