@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate::clock::Clock;
 use tidegate::fetch::{
     AllowPrivate, AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
-    FetchedDocument, PageFetch, Services, Validators,
+    FetchedDocument, PageFetch, Passing, Services, Validators,
 };
 use tidegate::judge::probe::Replies;
 use tidegate::model::*;
@@ -134,7 +134,12 @@ fn services() -> Services {
     });
     let ask = tower::service_fn(|request: AskRequest| async move { panic!("{request:?}") });
     let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
-    Services { fetch: Fetch::new(fetch), ask: PageFetch::new(ask), call: Call::new(call) }
+    Services {
+        fetch: Fetch::new(fetch),
+        ask: PageFetch::new(ask),
+        call: Call::new(call),
+        passing: Passing::default(),
+    }
 }
 
 /// Resident memory in bytes.

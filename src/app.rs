@@ -17,6 +17,7 @@ mod lists;
 mod names;
 mod operator;
 mod options;
+mod origins;
 mod pull;
 mod reach;
 mod readers;

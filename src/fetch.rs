@@ -1,6 +1,7 @@
 //! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
 //! one asks whether a page is there, from [`AskRequest`] to [`PageAnswer`]; a third calls hubs and
-//! callbacks, from [`CallRequest`] to [`Called`]. [`ApiClient`] asks a server that the operator names.
+//! callbacks, from [`CallRequest`] to [`Called`]; a fourth passes requests on to origins, from
+//! [`PassRequest`] to [`PassAnswer`]. [`ApiClient`] asks a server that the operator names.
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
 //! checked, names are resolved to admitted addresses only, and those are what is connected to.
@@ -20,12 +21,15 @@ mod decode;
 mod error;
 mod freshness;
 mod guard;
+mod handover;
 mod kept_hosts;
 mod message;
+mod pass;
 #[cfg(test)]
 pub(crate) mod publisher;
 mod redirect;
 mod resolver;
+mod unreached;
 
 pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
@@ -35,21 +39,24 @@ pub use call::{CallBody, CallRequest, Called};
 pub use challenge::ChallengeService;
 pub use client::services;
 pub use clients::{CA_FILE_LIMIT, MAX_PROXY_CLIENTS, check_certificates};
-pub use decode::MAX_CODINGS;
+pub use decode::{MAX_CODINGS, decoded};
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{
     AllowPrivate, MAX_ALLOWED_HOSTS, MAX_URL_BYTES, Openness, Refusal, admits_proxy, bare, check,
     read_url, shown, with_credentials,
 };
+pub use handover::Handover;
 pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
 };
+pub use pass::PASS_IDLE;
 pub use redirect::MAX_REDIRECTS;
 pub use resolver::MAX_ADDRESSES;
 
 use crate::model::ProxyAddress;
+use crate::origin::{PassAnswer, PassRequest};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,6 +69,9 @@ pub type PageFetch = tower::util::BoxCloneSyncService<AskRequest, PageAnswer, Fe
 /// Calling hubs and callbacks, boxed for the same reason.
 pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
 
+/// Passing requests on to origins, boxed for the same reason.
+pub type Pass = tower::util::BoxCloneSyncService<PassRequest, PassAnswer, FetchError>;
+
 /// The services, over the same clients and the same guard.
 #[derive(Clone)]
 pub struct Services {
@@ -71,6 +81,26 @@ pub struct Services {
     pub ask: PageFetch,
     /// Calls hubs and callbacks.
     pub call: Call,
+    /// Passes requests on to origins.
+    pub passing: Passing,
+}
+
+/// Passing requests on, and what polls take of the answers.
+#[derive(Clone)]
+pub struct Passing {
+    pub pass: Pass,
+    /// What a first poll takes instead of asking the publisher.
+    pub handover: Handover,
+}
+
+impl Default for Passing {
+    /// Passes nothing on.
+    fn default() -> Self {
+        let why = "this gateway has no origins".to_owned();
+        let refused = FetchError::Client { what: "pass a request on", why };
+        let refuse = move |_: PassRequest| std::future::ready(Err(refused.clone()));
+        Self { pass: Pass::new(tower::service_fn(refuse)), handover: Handover::default() }
+    }
 }
 
 /// What one fetch may take.
@@ -96,6 +126,8 @@ pub struct FetchLimits {
     pub call: Duration,
     /// Calls at the same time.
     pub calls_at_once: usize,
+    /// Requests that are passed on at the same time, until their answers begin.
+    pub passes_at_once: usize,
 }
 
 impl FetchLimits {
@@ -111,6 +143,7 @@ impl FetchLimits {
         pages_at_once: 16,
         call: Duration::from_secs(15),
         calls_at_once: 128,
+        passes_at_once: 512,
     };
 }
 

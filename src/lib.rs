@@ -18,6 +18,7 @@ pub mod identity;
 pub mod judge;
 pub mod load;
 pub mod model;
+pub mod origin;
 pub mod parse;
 pub mod poll;
 pub mod pull;

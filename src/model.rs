@@ -30,6 +30,7 @@ mod list_member;
 mod list_place;
 mod markup;
 mod noise;
+mod on_demand;
 mod outline;
 mod overlap;
 mod policy;
@@ -81,6 +82,7 @@ pub use noise::{
     DayVersions, FeedNoise, Noise, NoiseClass, NoiseClasses, Restless, SharedField, SharedSpan,
     Span, Unseen, VERSIONS_PER_DAY, WaitCause, WaitingChange,
 };
+pub use on_demand::OnDemand;
 pub use outline::{
     OUTLINE_DEPTH, OUTLINE_NAMESPACE, OUTLINE_PREFIX, OUTLINE_ROOT, OUTLINE_SUP, OutlinePath,
 };

@@ -53,6 +53,7 @@ mod observe;
 mod openapi;
 mod operator;
 mod opml;
+mod origins;
 mod paging;
 mod past;
 mod patch;
@@ -70,6 +71,7 @@ mod rendition;
 mod rendition_cache;
 mod request_rules;
 mod session;
+mod settings;
 mod shared_work;
 mod shares;
 mod single_flight;
@@ -77,6 +79,7 @@ mod site_service;
 mod spool;
 mod stall;
 mod standing;
+mod subscribe;
 mod sup;
 #[cfg(test)]
 mod tests;
@@ -98,14 +101,15 @@ pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, Put, PutFeed, Redacted,
 };
+pub use origins::{AdmittedSite, AskedFeeds, NotMade, OriginService, OriginSettings, PassError};
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
+pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 pub use topics::{NoTopic, SiteTopics, TopicDocument};
 
 use crate::clock::Clock;
 use crate::load::Load;
 use crate::model::mask_token;
-use crate::render::{Dialect, LinkForms};
 use crate::store::Store;
 use crate::traces::Traces;
 use address::Site;
@@ -121,10 +125,10 @@ use conflicts::Contested;
 use control::SiteSettings;
 use directory::{DIRECTORY_AGE, Directory};
 use event_streams::EventStreams;
-use ipnet::IpNet;
 use keeping::Counted;
 use log::ChangeLog;
 use metrics::Metrics;
+use origins::{Origins, PlaceRules};
 use problem::Problem;
 use readers::KnownReaders;
 use ready::ReadyAnswers;
@@ -134,7 +138,6 @@ use session::Sessions;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use sup::SupDocuments;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -143,45 +146,6 @@ use unsent_bodies::Bodies;
 
 /// The longest body of a request, in bytes.
 pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
-
-/// How this gateway shows itself.
-#[derive(Debug, Clone)]
-pub struct ServeSettings {
-    /// The address under which readers reach it, absolute; a slash at the end makes no difference.
-    pub public_url: String,
-    /// Whose word is taken for who the client is (`server.trusted_proxies`).
-    pub trusted_proxies: Vec<IpNet>,
-    /// What administration must bring along.
-    pub admin_token: AdminToken,
-    /// The dialect of sync markup when nobody asks for another (`publish.dialect`).
-    pub dialect: Dialect,
-    /// How long changes stay in the sync view (`publish.window`); `expires` follows from it.
-    pub window: Duration,
-    /// Which forms of links lead to archives (`publish.history_links`).
-    pub history: LinkForms,
-    /// Whether reader views write relative references as absolute addresses.
-    pub absolute_urls: bool,
-    /// Which views are answered with deltas (`publish.deltas`).
-    pub deltas: DeltaViews,
-    /// The periods of the SUP documents, in seconds (`sup.periods`); where there are none, no
-    /// document leads to them.
-    pub periods: Vec<u32>,
-    /// Whether documents lead to the WebSub hub.
-    pub hub: bool,
-    /// Whether documents of RSS lead to the cloud, which needs a hub.
-    pub cloud: bool,
-    /// How much is kept of every feed; to be shown.
-    pub keeping: Keeping,
-    /// Who may read private feeds.
-    pub readers: Vec<ReaderAccess>,
-    /// Whether a feed that is not there is answered with 401, so that readers send their tokens
-    /// (`server.challenge`).
-    pub challenge: bool,
-    /// Whether pages are for operators alone (`server.pages`).
-    pub pages_are_closed: bool,
-    /// Whether administration has a listener of its own (`server.admin_listen`).
-    pub operators_apart: bool,
-}
 
 /// For whom a listener is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,6 +176,8 @@ pub struct ServerConfig {
     pub folder: Option<PathBuf>,
     /// Where the spans of requests begin.
     pub traces: Traces,
+    /// The sites that it stands in front of.
+    pub origins: OriginSettings,
 }
 
 /// What every handler shares.
@@ -231,6 +197,7 @@ struct AppState {
     unnamed_proxies: UnnamedProxies,
     sessions: Sessions,
     directory: Arc<Directory>,
+    origins: Origins,
     admission: Arc<Admission>,
     about: about::FeedPages,
     description: openapi::ApiDescription,
@@ -264,7 +231,8 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, load, settings, folder, traces } = parts;
+        let ServerConfig { store, clock, operator, hub, load, settings, folder, traces, origins } =
+            parts;
         let reloadable = SiteSettings::new(&settings);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
@@ -277,7 +245,15 @@ impl AppState {
             absolute: settings.absolute_urls,
             ..Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
         });
-        let directory = Arc::new(Directory::new(Arc::clone(&store), DIRECTORY_AGE));
+        let rules = PlaceRules {
+            sites: origins.sites.clone(),
+            paths: origins.paths.clone(),
+            base: site.at(""),
+        };
+        let has_paths = !origins.paths.is_empty();
+        let asked = Arc::clone(&origins.asked);
+        let directory = Directory::new(Arc::clone(&store), DIRECTORY_AGE, Arc::clone(&clock));
+        let directory = Arc::new(directory.with_places(rules, Arc::clone(&site.places), asked));
         let admission = Arc::new(Admission::new());
         let shelf = RenditionCache::new(
             Arc::clone(&store),
@@ -298,6 +274,7 @@ impl AppState {
         );
         Arc::new(Self {
             directory,
+            origins: Origins::new(&origins, has_paths),
             readers: KnownReaders::new(settings.readers),
             challenge: settings.challenge,
             pages_are_closed: settings.pages_are_closed,
@@ -407,6 +384,7 @@ fn pages(room: &SharedState) -> Router<SharedState> {
     Router::new()
         .route("/", get(dashboard::page))
         .route("/recent", get(dashboard::recent))
+        .route("/subscribe", get(subscribe::show).post(subscribe::send))
         .route("/feeds/{name}/items", get(item_list::show))
         .route("/feeds/{name}/items/{id}", get(items::item))
         .route("/feeds/{name}/conflicts", get(conflicts::show))
@@ -465,6 +443,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
     Router::new()
         .fallback_service(site)
         .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
+        .layer(from_fn_with_state((Arc::clone(&room), listener), origins::enter))
         .layer(from_fn_with_state(room, client::identify))
 }
 

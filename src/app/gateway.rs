@@ -4,7 +4,8 @@ use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::Certificate;
 use super::{
-    AppError, aggregates, disk, feeds, lists, readers, retention, space, token, traces, translate,
+    AppError, aggregates, disk, feeds, lists, origins, readers, retention, space, token, traces,
+    translate,
 };
 use crate::clock::{Clock, RunningClock, SystemClock};
 use crate::config::{Config, PageAudience};
@@ -140,6 +141,7 @@ impl Gateway {
         if let Some(hub) = &hub {
             super::hub::keep_webhooks(hub, config, store.as_ref()).await;
         }
+        let public_address = public_url.clone();
         let settings = serve::ServeSettings {
             public_url,
             trusted_proxies: config.server.trusted_proxies.clone(),
@@ -167,6 +169,7 @@ impl Gateway {
             settings,
             folder: keeps.then(|| config.store.path.clone()),
             traces,
+            origins: origins::settings(config, &public_address, &desk),
         };
         let keys = tls.as_ref().map(Certificate::keys);
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);

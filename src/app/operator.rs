@@ -9,6 +9,7 @@ mod hold;
 mod list;
 mod list_feeds;
 mod local;
+mod on_demand;
 mod pending;
 mod preview;
 mod redact;
@@ -30,7 +31,8 @@ use crate::poll::{PollError, Poller};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
 use crate::serve::{
-    AddressPreview, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed, Redacted,
+    AddressPreview, AskedFeeds, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed,
+    Redacted,
 };
 use crate::status::{
     FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
@@ -44,6 +46,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{Mutex, Semaphore};
 
+/// How many documents that may become feeds are read at a time.
+const FIRST_DOCUMENTS: usize = 2;
+
 /// The operator's desk.
 pub(super) struct AdminService {
     store: Arc<dyn Store>,
@@ -53,6 +58,10 @@ pub(super) struct AdminService {
     services: RwLock<Services>,
     /// One document of them is read at a time.
     previews: Semaphore,
+    /// So many first documents are read at a time.
+    first_documents: Semaphore,
+    /// When feeds that requests made were last asked for.
+    asked: Arc<AskedFeeds>,
     /// One export at a time.
     exporting: Arc<Semaphore>,
     /// Without its feeds.
@@ -90,6 +99,8 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
+            first_documents: Semaphore::new(FIRST_DOCUMENTS),
+            asked: Arc::default(),
             exporting: Arc::new(Semaphore::new(1)),
             config,
             public_url,
@@ -317,6 +328,7 @@ impl Operator for AdminService {
             private: put.private.or(before.as_ref().map(|b| b.private)).unwrap_or_default(),
             adds_feeds: put.adds_feeds,
             list: None,
+            on_demand: before.as_ref().and_then(|before| before.on_demand.clone()),
         };
         if let Some(before) = &before {
             record.own_if_changed(before);

@@ -43,6 +43,7 @@ impl FeedConfig {
             private: self.private,
             adds_feeds: self.adds_feeds,
             list: None,
+            on_demand: None,
         }
     }
 }

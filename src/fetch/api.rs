@@ -1,9 +1,10 @@
 //! Asks one server that the operator names, any method, and an answer that is read piece by piece: the API of a
 //! running gateway, with its token, or an authority for certificates.
 
-use super::client::{Core, broken};
+use super::client::Core;
 use super::error::FetchError;
 use super::guard::AllowPrivate;
+use super::unreached::broken;
 use super::{FetchLimits, FetchSettings};
 use bytes::{Bytes, BytesMut};
 use http::Method;

@@ -1,11 +1,10 @@
 //! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
 
-use super::decode::{Coding, DecodeError, codings, decode};
+use super::decode::{Coding, DecodeError, decode, decoded};
 use super::error::FetchError;
-use super::{FetchLimits, client};
+use super::{FetchLimits, unreached};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
 use std::time::Duration;
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_128;
@@ -27,7 +26,7 @@ pub(super) async fn read(
         return Err(too_large());
     }
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| client::broken(e, limits))? {
+    while let Some(chunk) = response.chunk().await.map_err(|e| unreached::broken(e, limits))? {
         if chunk.len() > limit.saturating_sub(body.len()) {
             return Err(too_large());
         }
@@ -60,10 +59,7 @@ pub(super) async fn beginning(
     };
     // What came until then may be enough.
     let _ = timeout(BEGINNING_TIME, reading).await;
-    let applied = headers.get_all(CONTENT_ENCODING).into_iter();
-    let applied = codings(applied.map(|value| value.to_str().unwrap_or("an unreadable one")));
-    let decoded = applied.and_then(|applied| decode(wire.freeze(), &applied, BEGINNING_DECODED));
-    decoded.unwrap_or_default()
+    decoded(headers, wire.freeze(), BEGINNING_DECODED).unwrap_or_default()
 }
 
 /// Decompresses a body, away from the tasks that serve, and fingerprints it.

@@ -5,9 +5,10 @@
 //! the caller needs; what the answer means is for the caller to say.
 
 use super::ask::location;
-use super::client::{Core, broken};
+use super::client::Core;
 use super::error::FetchError;
 use super::freshness;
+use super::unreached::broken;
 use crate::model::Time;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;

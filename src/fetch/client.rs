@@ -1,27 +1,29 @@
 //! The client: follows redirects itself, so that every hop passes the guard.
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
-use super::clients::{ClientMaker, Clients, MAX_HEADER_BYTES, MAX_HEADERS};
-use super::error::{FetchError, root_cause};
-use super::guard::{self, AllowPrivate, Openness, Refusal, shown};
+use super::clients::{ClientMaker, Clients, MAX_HEADER_BYTES};
+use super::error::FetchError;
+use super::guard::{self, AllowPrivate, Openness};
+use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
 use super::redirect::{self, Credentials, RedirectChain};
 use super::resolver::{GuardedResolver, LookupError, Unresolved};
+use super::unreached::unreached;
 use super::{
-    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Services, body, challenge, decode,
-    freshness,
+    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passing, Services, body, challenge,
+    decode, freshness,
 };
 use crate::model::{BodyPrints, ProxyRoute};
+use crate::origin::WholeAnswer;
 use http::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LOCATION,
 };
 use reqwest::{Client, Response};
-use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::time::Instant;
 use tower::{BoxError, ServiceBuilder};
 use url::{Host, Position, Url};
@@ -39,7 +41,8 @@ const MAX_CONTENT_TYPE_BYTES: usize = 256;
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
     let core = Arc::new(Core::new(settings)?);
-    let (pages, calls) = (Arc::clone(&core), Arc::clone(&core));
+    let (pages, calls, passes) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+    let handover = core.handover.clone();
     let fetch = tower::service_fn(move |request| {
         let core = Arc::clone(&core);
         async move { core.fetch(request).await }
@@ -67,7 +70,17 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         .concurrency_limit(limits.calls_at_once.max(1))
         .timeout(limits.call)
         .service(call);
-    Ok(Services { fetch: Fetch::new(fetch), ask: PageFetch::new(ask), call: Call::new(call) })
+    let pass = tower::service_fn(move |request| {
+        let core = Arc::clone(&passes);
+        async move { core.pass(request).await }
+    });
+    let pass = ServiceBuilder::new().concurrency_limit(limits.passes_at_once.max(1)).service(pass);
+    Ok(Services {
+        fetch: Fetch::new(fetch),
+        ask: PageFetch::new(ask),
+        call: Call::new(call),
+        passing: Passing { pass: Pass::new(pass), handover },
+    })
 }
 
 /// The error of the stack, as ours.
@@ -93,6 +106,9 @@ pub(super) struct Core {
     proxy_resolves: bool,
     /// Look up names that a proxy is asked for, for hosts that are public, private or named.
     names: [GuardedResolver; 3],
+    /// Clients that pass requests on, to public and to other hosts; made where they are needed.
+    passing: [OnceLock<Client>; 2],
+    pub(super) handover: Handover,
 }
 
 /// A client for one request, and the proxy that it goes by.
@@ -135,6 +151,8 @@ impl Core {
             proxy,
             proxy_resolves,
             names,
+            passing: Default::default(),
+            handover: Handover::default(),
         })
     }
 
@@ -142,6 +160,13 @@ impl Core {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
         let identity = RequestIdentity::read(request.access.as_ref()).await?;
         let asked = IdentifiedRequest { request: &request, identity };
+        if let Some(handed) = self.handed(&request) {
+            let response = http::Response::new(handed.body);
+            let (mut head, body) = response.into_parts();
+            head.headers = handed.headers;
+            let response = Response::from(http::Response::from_parts(head, body));
+            return self.answer(&asked, trail, response).await;
+        }
         // Ends by the limit on redirects in `follow`.
         loop {
             let response = self.ask(&asked, &trail, credentials.as_ref()).await?;
@@ -151,6 +176,30 @@ impl Core {
             }
             trail.follow(code, response.headers().get(LOCATION).map(HeaderValue::as_bytes))?;
         }
+    }
+
+    /// The answer that waits for the first poll of a feed.
+    fn handed(&self, request: &FetchRequest) -> Option<WholeAnswer> {
+        let is_first = request.validators.is_empty() && request.known_wire.is_none();
+        is_first.then(|| self.handover.take(&request.url)).flatten()
+    }
+
+    /// Passes the guard, and answers the client that passes requests on.
+    pub(super) async fn client_for_passing(
+        &self,
+        url: &Url,
+    ) -> Result<ClientForRequest, FetchError> {
+        let by = self.client_for(url, 0, true, None).await?;
+        if by.proxy.is_some() {
+            return Ok(by);
+        }
+        let openness = self.allow.openness(url);
+        let [public, opened] = &self.passing;
+        let place = if openness == Openness::Public { public } else { opened };
+        if place.get().is_none() {
+            let _ = place.set(self.maker.passing(openness)?);
+        }
+        Ok(ClientForRequest { client: place.get().cloned().unwrap_or(by.client), proxy: None })
     }
 
     /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
@@ -421,71 +470,6 @@ impl ClientForRequest {
             (error, _) => error,
         }
     }
-}
-
-/// Why no response came.
-fn unreached(error: reqwest::Error, url: &Url, hop: usize, limits: &FetchLimits) -> FetchError {
-    let error = error.without_url();
-    if let Some(refusal) = cause::<Refusal>(&error) {
-        return FetchError::Refused { hop, refusal: refusal.clone() };
-    }
-    let host = url.host_str().unwrap_or_default().to_owned();
-    if let Some(unresolved) = cause::<Unresolved>(&error) {
-        return FetchError::Name { host, why: unresolved.why.clone() };
-    }
-    if let Some(tls) = cause::<rustls::Error>(&error) {
-        return match tls {
-            rustls::Error::InvalidCertificate(_) => {
-                FetchError::Certificate { host, why: tls.to_string() }
-            }
-            _ => FetchError::Connect { host, why: tls.to_string() },
-        };
-    }
-    match cause::<hyper::Error>(&error) {
-        Some(error) if error.is_parse_too_large() => {
-            return FetchError::Headers { what: "fields", limit: MAX_HEADERS };
-        }
-        Some(error) if error.is_parse() => {
-            let why = format!("{} does not speak HTTP: {}", shown(url), root_cause(error));
-            return FetchError::CutOff { why };
-        }
-        _ => {}
-    }
-    if error.is_connect() && error.is_timeout() {
-        return FetchError::Timeout { what: "accept a connection", limit: limits.connect };
-    }
-    if error.is_connect() {
-        return FetchError::Connect { host, why: root_cause(&error) };
-    }
-    broken(error, limits)
-}
-
-/// Why a response ended before its time.
-pub(super) fn broken(error: reqwest::Error, limits: &FetchLimits) -> FetchError {
-    let error = error.without_url();
-    if error.is_timeout() {
-        FetchError::Timeout { what: "send anything", limit: limits.idle }
-    } else {
-        FetchError::CutOff { why: root_cause(&error) }
-    }
-}
-
-/// The first cause of type `E` below an error. I/O errors hide theirs from `source()`.
-fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
-    /// How deep causes are looked for.
-    const MAX_DEPTH: usize = 16;
-    let mut at = Some(error);
-    for _ in 0..MAX_DEPTH {
-        let here = at?;
-        if let Some(found) = here.downcast_ref::<E>() {
-            return Some(found);
-        }
-        at = match here.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => here.source(),
-        };
-    }
-    None
 }
 
 #[cfg(test)]

@@ -27,6 +27,19 @@ pub const MAX_PROXY_CLIENTS: usize = 32;
 /// The largest file with certificates, in bytes.
 pub const CA_FILE_LIMIT: u64 = 1024 * 1024;
 
+/// The most idle connections to one host of who passes requests on.
+const PASSING_IDLE: usize = 64;
+
+/// What a client is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClientUse {
+    /// Documents, over a connection that is kept or that is not.
+    Keeping,
+    Closing,
+    /// Requests of others: nothing is added to them.
+    Passing,
+}
+
 /// Two clients with one resolver.
 #[derive(Clone)]
 pub(super) struct Clients {
@@ -92,18 +105,23 @@ impl ClientMaker {
         resolver: GuardedResolver,
     ) -> Result<(Clients, bool), FetchError> {
         let resolver = Arc::new(resolver);
-        let (keeping, has_roots) = self.client(proxy, &resolver, 1)?;
-        let (closing, _) = self.client(proxy, &resolver, 0)?;
+        let (keeping, has_roots) = self.client(proxy, &resolver, ClientUse::Keeping)?;
+        let (closing, _) = self.client(proxy, &resolver, ClientUse::Closing)?;
         Ok((Clients { keeping, closing }, has_roots))
     }
 
-    /// A client that keeps so many idle connections to one host, and whether it knows root
-    /// certificates. A machine without any must still be able to poll `http` addresses.
+    /// A client that passes requests on to hosts that `openness` admits.
+    pub(super) fn passing(&self, openness: Openness) -> Result<Client, FetchError> {
+        let resolver = Arc::new(GuardedResolver::new(openness));
+        Ok(self.client(None, &resolver, ClientUse::Passing)?.0)
+    }
+
+    /// A client, and whether it knows root certificates. A machine without any must still be able to poll `http` addresses.
     fn client(
         &self,
         proxy: Option<&ReadyProxy>,
         resolver: &Arc<GuardedResolver>,
-        idle: usize,
+        used: ClientUse,
     ) -> Result<(Client, bool), FetchError> {
         let limits = &self.limits;
         let failed = |error: reqwest::Error| {
@@ -116,15 +134,25 @@ impl ClientMaker {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
-            let builder = Client::builder()
-                .user_agent(&self.agent)
-                .default_headers(headers)
+            let idle = match used {
+                ClientUse::Keeping => 1,
+                ClientUse::Closing => 0,
+                ClientUse::Passing => PASSING_IDLE,
+            };
+            let builder = Client::builder();
+            let builder = match used {
+                ClientUse::Passing => builder,
+                _ => builder
+                    .user_agent(&self.agent)
+                    .default_headers(headers)
+                    .read_timeout(limits.idle),
+            };
+            let builder = builder
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .no_proxy()
                 .dns_resolver(Arc::clone(resolver))
                 .connect_timeout(limits.connect)
-                .read_timeout(limits.idle)
                 .pool_idle_timeout(KEPT_IDLE)
                 .pool_max_idle_per_host(idle)
                 .http1_max_headers(MAX_HEADERS)

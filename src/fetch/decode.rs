@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
 use std::io::{self, Read};
 
 /// The most content codings that may be applied to one body.
@@ -80,6 +82,13 @@ pub fn codings<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Vec<Codi
         found.push(coding);
     }
     Ok(found)
+}
+
+/// A body without the codings that its headers name, of at most `limit` bytes.
+pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
+    let applied = headers.get_all(CONTENT_ENCODING).into_iter();
+    let applied = codings(applied.map(|value| value.to_str().unwrap_or("an unreadable one")))?;
+    decode(body, &applied, limit)
 }
 
 /// Decodes a body, last coding first. No step gives more than `limit` bytes.

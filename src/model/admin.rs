@@ -2,7 +2,7 @@
 
 use super::{
     Backfill, Enrolment, FeedAccess, FeedName, HubSubscription, Ignore, Interruptions, ListMember,
-    Overlap, SharingOptions, ShownAddress, Time, UpdateHints,
+    OnDemand, Overlap, SharingOptions, ShownAddress, Time, UpdateHints,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -131,6 +131,11 @@ pub enum FeedStanding {
 }
 
 impl FeedStanding {
+    /// Whether it is served.
+    pub const fn is_served(self) -> bool {
+        !matches!(self, Self::Gone)
+    }
+
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -164,6 +169,8 @@ pub struct FeedRecord {
     pub adds_feeds: bool,
     /// The list that added it; `None` where none did.
     pub list: Option<ListMember>,
+    /// What is kept of it where a reader's request made it.
+    pub on_demand: Option<OnDemand>,
 }
 
 impl FeedRecord {
@@ -180,6 +187,7 @@ impl FeedRecord {
             private: false,
             adds_feeds: false,
             list: None,
+            on_demand: None,
         }
     }
 

@@ -94,6 +94,7 @@ impl FeedRecord {
     /// Notes that the operator paused it: it stays paused, also where its list has it again.
     pub fn pause_by_hand(&mut self) {
         self.standing = FeedStanding::Paused;
+        self.on_demand.iter_mut().for_each(|made| made.is_let_go = false);
         self.list
             .iter_mut()
             .filter(|member| member.standing == MemberStanding::Dropped)

@@ -53,6 +53,7 @@ pub struct PollerConfig {
 /// What the polling task is told.
 pub(super) enum PollCommand {
     Put(Arc<FeedRecord>, oneshot::Sender<()>),
+    PutAndPoll(Arc<FeedRecord>, oneshot::Sender<Result<PollResponse, PollError>>),
     Share(Vec<Arc<FeedRecord>>),
     Remove(FeedName, oneshot::Sender<()>),
     Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
@@ -201,6 +202,13 @@ impl Poller {
         let (reply, answer) = oneshot::channel();
         self.send(PollCommand::Put(Arc::new(record), reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)
+    }
+
+    /// Begins to poll a new feed right away, and answers when what came of its first poll is durable.
+    pub async fn put_and_poll(&self, record: FeedRecord) -> Result<PollResponse, PollError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(PollCommand::PutAndPoll(Arc::new(record), reply)).await?;
+        answer.await.map_err(|_| PollError::Stopped)?
     }
 
     /// Goes on with records that differ in nothing that polling follows, so that it keeps no older ones in

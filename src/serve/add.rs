@@ -68,7 +68,7 @@ enum AddResult {
 }
 
 /// An address as a person types it, with a scheme.
-fn completed(typed: &str) -> String {
+pub(super) fn completed(typed: &str) -> String {
     let typed = typed.trim();
     let is_feed = typed.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("feed:"));
     let rest = typed.get(5..).filter(|_| is_feed).unwrap_or(typed);

@@ -1,6 +1,7 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
 use super::audience::AudienceKey;
+use super::origins::Places;
 use super::readers::KnownReader;
 use crate::model::{
     ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, SyncId,
@@ -8,6 +9,7 @@ use crate::model::{
 };
 use crate::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
 use crate::xml::address::percent_encoded;
+use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -69,6 +71,8 @@ pub(super) struct Site {
     pub(super) absolute: bool,
     /// The reader whose own it is, below the path of the token.
     pub(super) reader: Option<Arc<KnownReader>>,
+    /// The feeds whose reader view has an address of its own.
+    pub(super) places: Arc<ArcSwap<Places>>,
 }
 
 /// In which form a feed of changes is asked for.
@@ -85,13 +89,26 @@ impl Site {
         let base = public_url.trim_end_matches('/').to_owned();
         let (sup_ids, history) = (SupIdBasis::Endpoint, LinkForms::default());
         let (sup, hub, cloud, absolute) = (false, false, false, false);
-        let reader = None;
-        Self { base, endpoint, sup_ids, dialect, history, sup, hub, cloud, absolute, reader }
+        let (reader, places) = (None, Arc::default());
+        Self {
+            base,
+            endpoint,
+            sup_ids,
+            dialect,
+            history,
+            sup,
+            hub,
+            cloud,
+            absolute,
+            reader,
+            places,
+        }
     }
 
     /// The same site as a reader has it, below a path.
     pub(super) fn below(&self, path: &str, reader: &Arc<KnownReader>) -> Self {
-        Self { base: self.at(path), reader: Some(Arc::clone(reader)), ..self.clone() }
+        let (reader, places) = (Some(Arc::clone(reader)), Arc::default());
+        Self { base: self.at(path), reader, places, ..self.clone() }
     }
 
     /// Whose site it is, for keys of what is written with its addresses.
@@ -136,12 +153,19 @@ impl Site {
         form: impl Into<DocumentForm>,
     ) -> String {
         let form = form.into();
+        let query = self.query(form);
+        if kind == ViewKind::Reader
+            && query.is_empty()
+            && let Some(address) = self.places.load().address(feed)
+        {
+            return address.to_owned();
+        }
         let view = match kind {
             ViewKind::Reader => "",
             ViewKind::Sync => "/sync",
             ViewKind::Complete => "/complete",
         };
-        format!("{}/feeds/{feed}{view}{}", self.base, self.query(form))
+        format!("{}/feeds/{feed}{view}{query}", self.base)
     }
 
     /// The address of the feed of a feed's changes.

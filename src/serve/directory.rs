@@ -1,9 +1,12 @@
 //! Which feeds there are, kept in memory so that an answer from the cache needs no store.
 
 use super::audience::{Audience, ServedFeed};
+use super::origins::{AskedFeeds, PlaceRules, Places};
 use super::problem::Problem;
+use crate::clock::Clock;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::store::{FeedList, Store, StoreError};
+use arc_swap::ArcSwap;
 use http::StatusCode;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -21,6 +24,7 @@ pub(super) const DIRECTORY_AGE: Duration = Duration::from_secs(1);
 pub(super) struct Listing {
     feeds: Arc<FeedList>,
     private: Arc<BTreeSet<FeedName>>,
+    places: Arc<Places>,
 }
 
 impl Deref for Listing {
@@ -33,14 +37,21 @@ impl Deref for Listing {
 
 impl Listing {
     /// Of these feeds; where they are those of `before`, so is what is known of them.
-    fn new(feeds: Arc<FeedList>, before: Option<&Self>) -> Self {
+    fn new(feeds: Arc<FeedList>, before: Option<&Self>, rules: &PlaceRules) -> Self {
         if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.feeds, &feeds)) {
-            return Self { feeds, private: Arc::clone(&before.private) };
+            let (private, places) = (Arc::clone(&before.private), Arc::clone(&before.places));
+            return Self { feeds, private, places };
         }
         let private = private_names(&feeds);
         let same = before.map(|before| &before.private).filter(|before| ***before == private);
         let private = same.map_or_else(|| Arc::new(private), Arc::clone);
-        Self { feeds, private }
+        let places = Places::new(rules, &feeds, |feed| private.contains(feed));
+        Self { feeds, private, places: Arc::new(places) }
+    }
+
+    /// The addresses that feeds have beside `/feeds/NAME`.
+    pub(super) const fn places(&self) -> &Arc<Places> {
+        &self.places
     }
 
     /// The names of private feeds; the same allocation for as long as they are the same.
@@ -108,13 +119,42 @@ pub(super) struct Directory {
     generation: AtomicU64,
     /// One reader at a time; the others wait for its list.
     reading: tokio::sync::Mutex<()>,
+    rules: PlaceRules,
+    /// Where feeds are now, for who writes addresses.
+    places: Arc<ArcSwap<Places>>,
+    /// When feeds that requests made were asked for, and what tells the time.
+    asked: (Arc<AskedFeeds>, Arc<dyn Clock>),
 }
 
 impl Directory {
     /// A directory over this store that is read again when it is older than `age`.
-    pub(super) fn new(store: Arc<dyn Store>, age: Duration) -> Self {
-        let (last, generation) = (RwLock::new(None), AtomicU64::new(0));
-        Self { store, age, last, generation, reading: tokio::sync::Mutex::new(()) }
+    pub(super) fn new(store: Arc<dyn Store>, age: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            age,
+            last: RwLock::new(None),
+            generation: AtomicU64::new(0),
+            reading: tokio::sync::Mutex::new(()),
+            rules: PlaceRules::default(),
+            places: Arc::default(),
+            asked: (Arc::default(), clock),
+        }
+    }
+
+    /// The same of a gateway where feeds have addresses by these rules. `places`: where they are found.
+    pub(super) fn with_places(
+        self,
+        rules: PlaceRules,
+        places: Arc<ArcSwap<Places>>,
+        asked: Arc<AskedFeeds>,
+    ) -> Self {
+        Self { rules, places, asked: (asked, self.asked.1), ..self }
+    }
+
+    /// Notes that a feed was asked for or announced.
+    pub(super) fn note_asked(&self, feed: &FeedName) {
+        let (asked, clock) = &self.asked;
+        asked.note(feed, clock.now());
     }
 
     /// Says that the feeds have changed: the next look reads them again.
@@ -203,7 +243,10 @@ impl Directory {
         before: Option<&Listing>,
         generation: u64,
     ) -> Arc<Listing> {
-        let listing = Arc::new(Listing::new(feeds, before));
+        let listing = Arc::new(Listing::new(feeds, before, &self.rules));
+        if before.is_none_or(|before| !Arc::ptr_eq(before.places(), listing.places())) {
+            self.places.store(Arc::clone(listing.places()));
+        }
         let read = DirectoryPage { listing: Arc::clone(&listing), at: Instant::now(), generation };
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
         listing
@@ -220,6 +263,9 @@ impl Directory {
         let listing = self.listing().await?;
         let seen = listing.is_seen(&name, audience);
         let record = listing.get(&name).filter(|_| seen).ok_or_else(Problem::unknown_feed)?;
+        if record.on_demand.is_some() {
+            self.note_asked(&name);
+        }
         match record.standing {
             FeedStanding::Active | FeedStanding::Paused => Ok(ServedFeed::new(record, audience)),
             FeedStanding::Gone => Err(Problem::new(

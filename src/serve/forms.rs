@@ -42,6 +42,14 @@ impl SentForm {
         limit: usize,
     ) -> Result<Self, Problem> {
         refuse_foreign(room, headers)?;
+        Self::fields(headers, body, limit)
+    }
+
+    fn fields(
+        headers: &HeaderMap,
+        body: Result<Bytes, BytesRejection>,
+        limit: usize,
+    ) -> Result<Self, Problem> {
         if !is_form(headers) {
             let said = "the body is no form";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
@@ -49,6 +57,19 @@ impl SentForm {
         let body = whole(body, limit)?;
         let fields = url::form_urlencoded::parse(&body).take(FIELDS);
         Ok(Self(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
+    }
+
+    /// The same of a form that a program may send too: what comes from a browser says from which site.
+    pub(super) fn of_program(
+        room: &SharedState,
+        headers: &HeaderMap,
+        body: Result<Bytes, BytesRejection>,
+        limit: usize,
+    ) -> Result<Self, Problem> {
+        if headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN) {
+            refuse_foreign(room, headers)?;
+        }
+        Self::fields(headers, body, limit)
     }
 
     /// The same of a form that is obeyed: of somebody who is signed in, or sends the admin token.

@@ -11,9 +11,10 @@ use self::exposition::in_prometheus_format;
 use self::polling::PollDurations;
 use self::process::ProcessMeter;
 use super::hub::HubTotals;
+use super::origins::PassOutcome;
 use super::tls::TlsKeys;
 use crate::load::Load;
-use crate::model::{FeedStanding, Time};
+use crate::model::{FeedName, FeedStanding, Time};
 use crate::status::{PollTotals, TicksAhead};
 use crate::store::StoreCondition;
 use crate::traces::Traces;
@@ -48,6 +49,12 @@ struct FeedGauges {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CacheLabel {
     cache: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OriginLabels {
+    origin: String,
+    outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -97,6 +104,7 @@ struct Meters {
     cache_limits: Family<CacheLabel, Gauge>,
     load: Gauge,
     deferred: Family<DeferredLabel, Counter>,
+    passed: Family<OriginLabels, Counter>,
     spans: Family<OutcomeLabel, Counter>,
     process: ProcessMeter,
 }
@@ -234,6 +242,7 @@ impl Metrics {
             m.load,
         );
         registry.register("deferred", "How often work of a kind was left for later", m.deferred);
+        registry.register("origin_requests", "Requests for origins, by outcome", m.passed);
         registry.register("trace_spans", "Spans for the collector of traces", m.spans);
         Self { meters, registry: Arc::new(all), caches: Arc::default(), keys: Arc::default() }
     }
@@ -296,6 +305,12 @@ impl Metrics {
     pub(super) fn answered(&self, method: &http::Method, route: &str, status: u16, bytes: u64) {
         self.answers(method, route, status).inc();
         self.sent(bytes);
+    }
+
+    /// A request for an origin was answered.
+    pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) {
+        let labels = OriginLabels { origin: origin.to_string(), outcome: outcome.name() };
+        self.meters.passed.get_or_create(&labels).inc();
     }
 
     /// Bytes of a body went out.

@@ -26,11 +26,21 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 pub(super) async fn one_host(request: Request, next: Next) -> Response {
     // What did not come over a socket has no version of its own.
     let came = request.extensions().get::<Peer>().is_some();
-    if came && request.version() == Version::HTTP_11 && !names_one_host(request.headers()) {
-        let said = "a request of HTTP/1.1 has exactly one header Host";
-        return Problem::new(StatusCode::BAD_REQUEST, said).into_response();
+    if came && !has_one_host(&request) {
+        return not_one_host().into_response();
     }
     next.run(request).await
+}
+
+/// Whether a request names one host, where it has to.
+pub(super) fn has_one_host(request: &Request) -> bool {
+    request.version() != Version::HTTP_11 || names_one_host(request.headers())
+}
+
+/// What is said of a request that does not.
+pub(super) fn not_one_host() -> Problem {
+    let said = "a request of HTTP/1.1 has exactly one header Host";
+    Problem::new(StatusCode::BAD_REQUEST, said)
 }
 
 fn names_one_host(headers: &HeaderMap) -> bool {

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// The name of the cookie.
-const COOKIE: &str = "tidegate-session";
+pub(super) const COOKIE: &str = "tidegate-session";
 /// What a browser says that fetches a page before anybody asks for it.
 const PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 /// How long a session lasts.

@@ -31,7 +31,9 @@ impl Service<Request<Incoming>> for SiteService {
     fn call(&self, mut request: Request<Incoming>) -> Answering {
         let is_http_1 = request.version() < Version::HTTP_2;
         let busy = self.connection.begin(is_http_1);
-        if let Some(answer) = ready::answer(&self.room, self.peer, &request) {
+        if !self.room.origins.may_be_for(&request)
+            && let Some(answer) = ready::answer(&self.room, self.peer, &request)
+        {
             return Answering::Ready(Some(
                 answer.map(|body| SentBody::new(SentContent::Whole(body), busy)),
             ));

@@ -130,6 +130,7 @@ impl Site {
             settings,
             folder: None,
             traces: Default::default(),
+            origins: Default::default(),
         };
         Self::shown((store, operator, clock, closing), parts, spell)
     }
@@ -148,6 +149,7 @@ impl Site {
             settings: settings(),
             folder: None,
             traces: Default::default(),
+            origins: Default::default(),
         };
         let long: Renderer = |page, rest, out| {
             spell(page, rest, out)?;

@@ -113,7 +113,7 @@ impl SiteTopics {
             }
             Err(NoPlace::Foreign(problem)) => return Err(later(problem)),
         };
-        let served = room.directory.served(place.name, &audience).await;
+        let served = room.directory.served(&place.name, &audience).await;
         let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
         let wish = room.wish(place).map_err(later)?;
         Ok((record, wish))
@@ -121,9 +121,9 @@ impl SiteTopics {
 }
 
 /// What the address of a topic says.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct TopicAddress<'a> {
-    name: &'a str,
+    name: String,
     kind: ViewKind,
     query: Option<&'a str>,
 }
@@ -158,13 +158,18 @@ impl AppState {
                 });
             }
         };
-        let record = self.directory.served(place.name, &audience).await?;
+        let record = self.directory.served(&place.name, &audience).await?;
         let wish = self.wish(place)?;
         Ok((record, wish))
     }
 
     fn place<'a>(&self, topic: &'a str) -> Result<(Audience, TopicAddress<'a>), NoPlace> {
         let foreign = || NoPlace::Foreign(foreign());
+        if let Some(name) = self.site.places.load().feed_at(topic) {
+            let place =
+                TopicAddress { name: name.to_string(), kind: ViewKind::Reader, query: None };
+            return Ok((Audience::public(self), place));
+        }
         let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
         let (audience, path) = found.map_err(|Revoked| NoPlace::Revoked)?;
         let path = path.strip_prefix("/feeds/").ok_or_else(foreign)?;
@@ -178,7 +183,7 @@ impl AppState {
             Some((name, "complete")) => (name, ViewKind::Complete),
             Some(_) => return Err(foreign()),
         };
-        Ok((audience, TopicAddress { name, kind, query }))
+        Ok((audience, TopicAddress { name: name.to_owned(), kind, query }))
     }
 
     fn wish(&self, place: TopicAddress<'_>) -> Result<ViewRequest, Problem> {

@@ -30,7 +30,7 @@ enum PreviewKind {
 }
 
 impl AdminService {
-    fn services(&self) -> Services {
+    pub(super) fn services(&self) -> Services {
         self.services.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

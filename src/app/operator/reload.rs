@@ -107,7 +107,9 @@ impl AdminService {
 /// A configuration but for its feeds, of which there may be many, and which the store has.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
+    let Config {
+        server, store, polling, publish, sup, websub, traces, hosts, origins, allow, ..
+    } = config;
     Config {
         server: server.clone(),
         store: store.clone(),
@@ -121,6 +123,8 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         aggregates: Vec::new(),
         // The tokens that stand in the file are kept nowhere.
         readers: Vec::new(),
+        origins: origins.clone(),
+        allow: allow.clone(),
     }
 }
 

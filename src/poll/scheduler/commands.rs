@@ -21,6 +21,12 @@ impl PollScheduler {
     pub(super) fn obey(&mut self, command: PollCommand) {
         match command {
             PollCommand::Put(record, reply) => self.put(record, reply),
+            PollCommand::PutAndPoll(record, reply) => {
+                let name = record.name.clone();
+                let (put, _) = oneshot::channel();
+                self.put(record, put);
+                self.poll_now(&name, reply);
+            }
             PollCommand::Share(records) => self.share(records),
             PollCommand::Remove(name, reply) => self.depart(&name, Departure::Removed, reply),
             PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
@@ -133,7 +139,7 @@ impl PollScheduler {
     fn reconfigure(&mut self, settings: PollSettings, services: Services) {
         self.leave_hubs_beyond(&settings);
         self.settings = settings;
-        let Services { fetch, ask, call } = services;
+        let Services { fetch, ask, call, .. } = services;
         let allow_private = self.settings.allow_private.clone();
         self.bench = Arc::new(PollContext {
             fetch,

@@ -4,7 +4,7 @@ use super::double::*;
 use crate::clock::ManualClock;
 use crate::fetch::{
     AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched,
-    FetchedDocument, PageFetch, Services, Validators,
+    FetchedDocument, PageFetch, Passing, Services, Validators,
 };
 use crate::model::BodyPrints;
 use crate::poll::*;
@@ -61,7 +61,12 @@ impl Publisher {
         let ask = tower::service_fn(|request: AskRequest| async move {
             panic!("nobody is to ask for {}", request.url)
         });
-        Services { fetch: self.fetch(), ask: PageFetch::new(ask), call: no_calls() }
+        Services {
+            fetch: self.fetch(),
+            ask: PageFetch::new(ask),
+            call: no_calls(),
+            passing: Passing::default(),
+        }
     }
 
     pub fn fetch(self: &Arc<Self>) -> Fetch {

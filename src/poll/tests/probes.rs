@@ -6,7 +6,7 @@ use crate::clock::ManualClock;
 use crate::fetch::{
     AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
 };
-use crate::fetch::{Services, Validators};
+use crate::fetch::{Passing, Services, Validators};
 use crate::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
 use crate::store::{EmbeddedStore, Store};
 use std::fmt::Write as _;
@@ -126,6 +126,7 @@ impl Stage {
                 fetch: fetch(&whole, &fails),
                 ask: pages.service(),
                 call: no_calls(),
+                passing: Passing::default(),
             },
             load: Arc::default(),
             judge: Arc::new(ParseAndRecord::default()),

@@ -46,6 +46,7 @@ impl Gate {
             settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
             folder: folder.map(Path::to_path_buf),
             traces: Default::default(),
+            origins: Default::default(),
         };
         let room = AppState::new(parts, crate::render::write, CancellationToken::new());
         let router = routes(Arc::clone(&room), Listener::Everybody);

@@ -292,8 +292,8 @@ async fn a_new_upstream_address_shows_without_a_commit() {
 async fn the_list_of_feeds_is_read_again_when_it_is_old_or_known_to_have_changed() {
     let store = Arc::new(TestStore::with_news());
     let everybody = Audience::public(&Site::new().room);
-    let always = Directory::new(store.clone(), Duration::ZERO);
-    let never = Directory::new(store.clone(), Duration::MAX);
+    let always = Directory::new(store.clone(), Duration::ZERO, clock());
+    let never = Directory::new(store.clone(), Duration::MAX, clock());
     for directory in [&always, &never] {
         assert!(directory.served("news", &everybody).await.is_ok());
     }

@@ -237,6 +237,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
         settings,
         folder: None,
         traces: Default::default(),
+        origins: Default::default(),
     };
     let room = AppState::new(parts, spell, CancellationToken::new());
     let answer = routes(room, Listener::Everybody)

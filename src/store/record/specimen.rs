@@ -384,7 +384,12 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
         standing,
         placed,
     });
-    let kept = (any_enrolment(), any_access(), any::<[bool; 2]>(), of(list));
+    let on_demand = (text(), time(), any::<bool>()).prop_map(|(site, asked, is_let_go)| OnDemand {
+        site,
+        asked,
+        is_let_go,
+    });
+    let kept = (any_enrolment(), any_access(), any::<[bool; 2]>(), of(list), of(on_demand));
     (feed(), text(), source, standing, options, kept).prop_map(
         |(
             name,
@@ -392,7 +397,7 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
             source,
             standing,
             options,
-            (enrolment, access, [private, adds_feeds], list),
+            (enrolment, access, [private, adds_feeds], list, on_demand),
         )| FeedRecord {
             name,
             url,
@@ -404,6 +409,7 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
             private,
             adds_feeds,
             list,
+            on_demand,
         },
     )
 }

@@ -11,10 +11,11 @@ use crate::websub::Subscription;
 impl Record for Attempt {}
 impl Record for Event {}
 /// Version 2 says how the publisher is asked, of which nothing was said before; version 3 whether the feed
-/// is private, which none was; version 4 whether it is a list that adds feeds, and which list added it.
+/// is private, which none was; version 4 whether it is a list that adds feeds, and which list added it;
+/// version 5 whether a reader's request made it.
 impl Record for FeedRecord {
-    const VERSION: u8 = 4;
-    const ADDED: &[&[u8]] = &[&[0], &[0], &[0, 0]];
+    const VERSION: u8 = 5;
+    const ADDED: &[&[u8]] = &[&[0], &[0], &[0, 0], &[0]];
 }
 impl Record for LedgerEntry {}
 impl Record for Markup {}

@@ -226,5 +226,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
         },
         folder: None,
         traces: Default::default(),
+        origins: Default::default(),
     })
 }

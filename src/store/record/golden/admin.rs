@@ -181,6 +181,7 @@ pub(super) fn feed() -> FeedRecord {
             standing: MemberStanding::Dropped,
             placed: 0x5f0c_31ab_0000_0007,
         }),
+        on_demand: Some(OnDemand { site: URL.to_owned(), asked: at(40), is_let_go: true }),
     }
 }
 
@@ -261,10 +262,16 @@ fn poll_states_of_the_layouts_before_are_read() {
 
 #[test]
 fn feeds_of_the_layouts_before_are_read() {
-    let alone = FeedRecord { adds_feeds: false, list: None, ..feed() };
+    let fourth = FeedRecord { on_demand: None, ..feed() };
+    let alone = FeedRecord { adds_feeds: false, list: None, ..fourth.clone() };
     let public = FeedRecord { private: false, ..alone.clone() };
     let first = FeedRecord { access: None, ..public.clone() };
-    for (file, before) in [("feed-1.hex", first), ("feed-2.hex", public), ("feed-3.hex", alone)] {
+    for (file, before) in [
+        ("feed-1.hex", first),
+        ("feed-2.hex", public),
+        ("feed-3.hex", alone),
+        ("feed-4.hex", fourth),
+    ] {
         let stored = golden(file, &[]);
         assert_eq!(decode::<FeedRecord>(&stored).unwrap(), before);
         assert!(decode::<FeedRecord>(&stored[..stored.len() - 1]).is_err());

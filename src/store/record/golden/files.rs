@@ -375,7 +375,7 @@ specimens! {
     event_1: "event-1.hex", event(), Event;
     note_1: "note-1.hex", note(), VersionNote;
     poll_3: "poll-3.hex", poll(), PollState;
-    feed_4: "feed-4.hex", feed_record(), FeedRecord;
+    feed_5: "feed-5.hex", feed_record(), FeedRecord;
     subscription_1: "subscription-1.hex", subscription(), Subscription;
     log_1: "log-1.hex", log(), (Time, LoggedChange);
     order_1: "order-1.hex", vec![id("b"), id("a")], Vec<SyncId>;

@@ -1,0 +1,135 @@
+//! Sites that the gateway stands in front of: what serving is told of them, and feeds that are let go.
+
+use super::operator::AdminService;
+use crate::config::Config;
+use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
+use crate::origin::OriginSite;
+use crate::serve::{AskedFeeds, OperatorError, OriginService, OriginSettings};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// How far what is written down of when a feed was asked for may be behind.
+const NOTED_EVERY: Duration = Duration::from_secs(86_400);
+/// After how long a feed is let go whose site left the configuration.
+const IDLE: Duration = Duration::from_secs(30 * 86_400);
+
+/// What serving is told of the sites of a configuration.
+pub(super) fn settings(
+    config: &Config,
+    public_url: &str,
+    desk: &Arc<AdminService>,
+) -> OriginSettings {
+    let own = |feed: &crate::config::FeedConfig| Some((feed.name.clone(), feed.path.clone()?));
+    let paths = config.feeds.iter().filter_map(own).collect();
+    let asked = Arc::clone(desk.asked_feeds());
+    let none = OriginSettings { paths, asked, ..OriginSettings::default() };
+    let Ok(public) = Url::parse(public_url) else { return none };
+    if config.origins.is_empty() && config.allow.is_empty() {
+        return none;
+    }
+    let sites = config.origins.iter().map(|site| OriginSite::new(site.clone(), &public));
+    OriginSettings {
+        sites: sites.map(Arc::new).collect(),
+        allow: config.allow.clone(),
+        service: Some(Arc::clone(desk) as Arc<dyn OriginService>),
+        ..none
+    }
+}
+
+/// After how long feeds of each site are let go.
+pub(super) fn idle_times(config: &Config) -> HashMap<String, Duration> {
+    let origins = config.origins.iter().map(|site| (site.url.to_string(), site.idle));
+    let allowed = config.allow.iter().map(|site| (site.url.to_string(), site.idle));
+    // Where two admit the same, the longer time counts.
+    let mut all = HashMap::new();
+    for (url, idle) in origins.chain(allowed) {
+        let known = all.entry(url).or_insert(idle);
+        *known = idle.max(*known);
+    }
+    all
+}
+
+/// What becomes of a feed that a request made, by when it was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum OnDemandStep {
+    Nothing,
+    /// That it was asked for is written down.
+    Noted,
+    LetGo,
+}
+
+fn step(
+    record: &FeedRecord,
+    asked: Option<Time>,
+    idle: &HashMap<String, Duration>,
+    now: Time,
+) -> OnDemandStep {
+    let Some(made) = record.on_demand.as_ref() else { return OnDemandStep::Nothing };
+    if record.standing != FeedStanding::Active {
+        return OnDemandStep::Nothing;
+    }
+    let last = asked.map_or(made.asked, |asked| asked.max(made.asked));
+    let idle = idle.get(&made.site).copied().unwrap_or(IDLE);
+    if now.since(last) >= idle {
+        OnDemandStep::LetGo
+    } else if last.since(made.asked) >= NOTED_EVERY {
+        OnDemandStep::Noted
+    } else {
+        OnDemandStep::Nothing
+    }
+}
+
+/// Lets go of feeds that were not asked for any more, and writes down which were.
+pub(super) async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError> {
+    let idle = desk.idle_times();
+    let asked = desk.asked_feeds().all();
+    let is_followed = |name: &FeedName| desk.has_subscribers(name);
+    desk.change_on_demand(|record| {
+        // Who is told of changes asks for them.
+        let asked = match is_followed(&record.name) {
+            true => Some(now),
+            false => asked.get(&record.name).copied(),
+        };
+        match step(record, asked, &idle, now) {
+            OnDemandStep::Nothing => return false,
+            OnDemandStep::Noted => record.ask_for(asked.unwrap_or(now)),
+            OnDemandStep::LetGo => {
+                tracing::info!(feed = %record.name, "not asked for any more: not polled, and still served");
+                record.let_go();
+            }
+        }
+        true
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_is_let_go_when_nobody_asked_for_long() {
+        let at = Time::from_unix;
+        let day = 86_400;
+        let name = FeedName::new("a").unwrap();
+        let mut feed = FeedRecord::on_demand(name, "http://a/f", "http://a/", at(0));
+        let idle = HashMap::from([("http://a/".to_owned(), Duration::from_secs(10 * 86_400))]);
+        let step = |feed: &FeedRecord, asked: Option<i64>, now: i64| {
+            super::step(feed, asked.map(|d| at(d * day)), &idle, at(now * day))
+        };
+        assert_eq!(step(&feed, None, 9), OnDemandStep::Nothing);
+        assert_eq!(step(&feed, None, 10), OnDemandStep::LetGo);
+        assert_eq!(step(&feed, Some(5), 10), OnDemandStep::Noted);
+        assert_eq!(step(&feed, Some(5), 15), OnDemandStep::LetGo);
+        let elsewhere = HashMap::new();
+        assert_eq!(super::step(&feed, None, &elsewhere, at(29 * day)), OnDemandStep::Nothing);
+        assert_eq!(super::step(&feed, None, &elsewhere, at(30 * day)), OnDemandStep::LetGo);
+        feed.pause_by_hand();
+        assert_eq!(step(&feed, None, 99), OnDemandStep::Nothing);
+        feed.standing = FeedStanding::Active;
+        feed.on_demand = None;
+        assert_eq!(step(&feed, None, 99), OnDemandStep::Nothing);
+    }
+}

@@ -1,0 +1,149 @@
+//! Passes a request on to an origin and its answer back, both as streams (RFC 9110 section 7.6). One request,
+//! without following redirects; what of the headers is passed on is for the caller to say.
+//!
+//! The same guard as for feeds. Clients of their own, which add nothing to a request but `Host` and keep more
+//! connections to one host.
+
+use super::client::Core;
+use super::error::FetchError;
+use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// How long an origin may take nothing and send nothing.
+pub const PASS_IDLE: Duration = Duration::from_secs(60);
+
+impl Core {
+    pub(super) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
+        let PassRequest { method, url, headers, body } = request;
+        let by = self.client_for_passing(&url).await?;
+        let progress = Progress::new();
+        let mut call = by.client.request(method, url.clone()).headers(headers);
+        if let Some(body) = body {
+            let body = NotedBody { body, progress: progress.clone() };
+            call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
+        }
+        let sent = tokio::select! {
+            sent = call.send() => sent,
+            () = progress.stall() => {
+                return Err(FetchError::Timeout { what: "answer", limit: PASS_IDLE });
+            }
+        };
+        let answer = sent.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
+        let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
+        let body = TimedBody::new(body).map_err(BodyError::from).boxed_unsync();
+        Ok(PassAnswer { status: head.status, headers: head.headers, body })
+    }
+}
+
+/// When the origin last took something of a request's body.
+#[derive(Clone)]
+struct Progress(Arc<Mutex<Instant>>);
+
+impl Progress {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Comes when nothing went on for [`PASS_IDLE`].
+    async fn stall(&self) {
+        loop {
+            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + PASS_IDLE;
+            if Instant::now() >= until {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+/// The body of a request, whose progress is noted.
+struct NotedBody {
+    body: PassedBody,
+    progress: Progress,
+}
+
+impl Body for NotedBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.progress.note();
+        Poll::Ready(frame)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The body of an answer, which breaks off where nothing comes for [`PASS_IDLE`].
+struct TimedBody {
+    body: reqwest::Body,
+    idle: Pin<Box<Sleep>>,
+    is_waiting: bool,
+}
+
+impl TimedBody {
+    fn new(body: reqwest::Body) -> Self {
+        let idle = Box::pin(sleep_until(Instant::now() + PASS_IDLE));
+        Self { body, idle, is_waiting: false }
+    }
+}
+
+/// Why the body of an answer broke off.
+#[derive(Debug, thiserror::Error)]
+enum PassedBodyError {
+    #[error(transparent)]
+    Broken(#[from] reqwest::Error),
+    #[error("the origin sent nothing for {} s, which is the limit", PASS_IDLE.as_secs())]
+    Idle,
+}
+
+impl Body for TimedBody {
+    type Data = Bytes;
+    type Error = PassedBodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, PassedBodyError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
+            this.is_waiting = false;
+            return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::from)));
+        }
+        // The time counts from when the client waits: it may have been the client that took nothing.
+        if !this.is_waiting {
+            this.is_waiting = true;
+            this.idle.as_mut().reset(Instant::now() + PASS_IDLE);
+        }
+        ready!(this.idle.as_mut().poll(context));
+        Poll::Ready(Some(Err(PassedBodyError::Idle)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests;

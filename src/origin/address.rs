@@ -1,0 +1,147 @@
+//! The addresses of an origin, here and there.
+
+use crate::config::{OriginConfig, OriginPlace};
+use url::{Position, Url};
+
+/// The longest address that is passed on, in bytes.
+const ADDRESS_LIMIT: usize = 8192;
+
+/// An origin, and where it is reached at this gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginSite {
+    config: OriginConfig,
+    /// What its addresses here begin with, up to what comes before the rest of the path.
+    public: String,
+    /// The same without scheme and host, for redirects.
+    below: String,
+}
+
+/// Why a path is not passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressFault {
+    /// A step of it is `.` or `..`.
+    #[error("the path has a step . or .., which might lead out of the origin")]
+    Dots,
+    #[error("the path has a backslash or a control character")]
+    Character,
+    #[error("the address has more than {ADDRESS_LIMIT} bytes")]
+    TooLong,
+    /// It does not lead below the origin's address.
+    #[error("the address does not lead to the origin")]
+    Outside,
+}
+
+impl OriginSite {
+    /// An origin of a gateway that is reached at `public_url`.
+    pub fn new(config: OriginConfig, public_url: &Url) -> Self {
+        let public = public_url.as_str().trim_end_matches('/');
+        let (public, below) = match &config.place {
+            OriginPlace::At(at) => {
+                let path = public_url.path().trim_end_matches('/');
+                (format!("{public}{at}"), format!("{path}{at}"))
+            }
+            OriginPlace::Host(host) => {
+                let port = public_url.port().map(|port| format!(":{port}")).unwrap_or_default();
+                (format!("{}://{host}{port}/", public_url.scheme()), "/".to_owned())
+            }
+        };
+        Self { config, public, below }
+    }
+
+    /// What the configuration says of it.
+    pub const fn config(&self) -> &OriginConfig {
+        &self.config
+    }
+
+    /// The rest of a path that is this origin's at a host; `None` where it is not.
+    pub fn rest<'p>(&self, host: Option<&str>, path: &'p str) -> Option<&'p str> {
+        match &self.config.place {
+            OriginPlace::At(at) => path.strip_prefix(at.as_str()),
+            OriginPlace::Host(own) => {
+                let is_own = host.is_some_and(|host| without_port(host).eq_ignore_ascii_case(own));
+                is_own.then(|| path.strip_prefix('/').unwrap_or(path))
+            }
+        }
+    }
+
+    /// The address there of the rest of a path here, with a query.
+    pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
+        let base = self.config.url.as_str();
+        let length = base.len() + rest.len() + query.map_or(0, str::len);
+        if length > ADDRESS_LIMIT {
+            return Err(AddressFault::TooLong);
+        }
+        if rest.contains(|c: char| c == '\\' || c.is_control() || c == '#') {
+            return Err(AddressFault::Character);
+        }
+        if rest.split('/').any(is_dots) {
+            return Err(AddressFault::Dots);
+        }
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        let url = Url::parse(&format!("{base}{rest}{query}"));
+        url.ok().filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
+    }
+
+    /// Whether a path is that of its place without the slash at its end.
+    pub fn is_place_without_slash(&self, path: &str) -> bool {
+        matches!(&self.config.place, OriginPlace::At(at) if at.strip_suffix('/') == Some(path))
+    }
+
+    /// The address there of one of ours that is this origin's.
+    pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
+        let whole = &ours[..Position::AfterPath];
+        let rest = whole.strip_prefix(self.public.as_str())?;
+        self.upstream(rest, ours.query()).ok()
+    }
+
+    /// Whether an address is one of the origin.
+    pub fn holds(&self, url: &Url) -> bool {
+        is_below(url, &self.config.url)
+    }
+
+    /// The address here of one of the origin, absolute.
+    pub fn public_address(&self, url: &Url) -> Option<String> {
+        Some(format!("{}{}", self.public, self.rest_of(url)?))
+    }
+
+    /// Where a redirect of the origin leads here, without scheme and host; `None` where it leads elsewhere.
+    /// `asked`: the address whose answer it is.
+    pub fn redirected(&self, location: &str, asked: &Url) -> Option<String> {
+        let to = asked.join(location).ok()?;
+        let fragment = to.fragment().map(|part| format!("#{part}")).unwrap_or_default();
+        Some(format!("{}{}{fragment}", self.below, self.rest_of(&to)?))
+    }
+
+    /// What of an address comes after the origin's, with its query.
+    fn rest_of<'u>(&self, url: &'u Url) -> Option<&'u str> {
+        let whole = &url[Position::BeforePath..Position::AfterQuery];
+        self.holds(url).then(|| whole.strip_prefix(self.config.url.path())).flatten()
+    }
+}
+
+/// Whether an address is below another one, whose path ends with a slash.
+pub fn is_below(url: &Url, base: &Url) -> bool {
+    url.origin() == base.origin()
+        && url.path().starts_with(base.path())
+        && url.username().is_empty()
+        && url.password().is_none()
+}
+
+/// A host without its port.
+fn without_port(host: &str) -> &str {
+    // An address of IPv6 is no host name, and stands in brackets.
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// Whether a step of a path is `.` or `..`, in whatever spelling.
+fn is_dots(step: &str) -> bool {
+    let step = step.split(';').next().unwrap_or(step);
+    let plain = step.replace("%2e", ".").replace("%2E", ".");
+    plain == "." || plain == ".."
+}
+
+#[cfg(test)]
+mod tests;

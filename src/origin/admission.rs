@@ -1,0 +1,127 @@
+//! Which answers of an origin may become feeds. Only what everybody gets does: no answer to somebody who
+//! named himself, and none that says that it is for one client.
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, StatusCode};
+
+/// Headers of a request that say who asks.
+const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
+/// Headers of a request whose answer is not the whole document.
+const PARTIAL: [HeaderName; 7] = [
+    header::RANGE,
+    header::IF_RANGE,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_MATCH,
+    header::IF_UNMODIFIED_SINCE,
+    HeaderName::from_static("a-im"),
+];
+/// Media types of feeds, and of XML and JSON as they are served that nobody configured.
+const TYPES: [&str; 8] = [
+    "application/atom+xml",
+    "application/rss+xml",
+    "application/rdf+xml",
+    "application/feed+json",
+    "application/json",
+    "application/xml",
+    "text/xml",
+    "application/x-rss+xml",
+];
+const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
+
+/// Whether a request's answer may make a feed: one that everybody gets, whole.
+pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
+    let names = |all: &[HeaderName]| all.iter().any(|name| headers.contains_key(name));
+    *method == Method::GET && !names(&PERSONAL) && !names(&PARTIAL)
+}
+
+/// Whether an answer may become a feed, as far as status and headers tell; its document decides then. Every other
+/// is passed on and never stored.
+pub fn may_be_feed(status: StatusCode, headers: &HeaderMap) -> bool {
+    let directives = words(headers, header::CACHE_CONTROL);
+    let is_private = directives
+        .into_iter()
+        .any(|word| matches!(word.split('=').next(), Some("private" | "no-store")));
+    let varies = words(headers, header::VARY);
+    let is_personal =
+        varies.iter().any(|word| matches!(word.as_str(), "*" | "cookie" | "authorization"));
+    let is_open = !is_private && !is_personal && !headers.contains_key(header::SET_COOKIE);
+    status == StatusCode::OK && is_open && says_feed(headers)
+}
+
+/// Whether a media type may be a feed's.
+fn says_feed(headers: &HeaderMap) -> bool {
+    media_type(headers).is_some_and(|kind| TYPES.contains(&kind.as_str()))
+}
+
+/// Whether a media type is a page's.
+pub fn says_page(headers: &HeaderMap) -> bool {
+    media_type(headers).is_some_and(|kind| PAGES.contains(&kind.as_str()))
+}
+
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// The elements of a header that is a list, in lower case.
+fn words(headers: &HeaderMap, name: HeaderName) -> Vec<String> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn only_what_everybody_asks_may_make_a_feed() {
+        let may = |pairs: &[(&'static str, &str)]| may_make_feed(&Method::GET, &map(pairs));
+        assert!(may(&[]) && may(&[("accept", "*/*"), ("accept-encoding", "gzip")]));
+        for name in ["cookie", "authorization", "range", "if-none-match", "a-im"] {
+            assert!(!may(&[(name, "x")]), "{name}");
+        }
+        assert!(!may_make_feed(&Method::HEAD, &HeaderMap::new()));
+        assert!(!may_make_feed(&Method::POST, &HeaderMap::new()));
+    }
+
+    #[test]
+    fn only_what_everybody_gets_may_be_a_feed() {
+        let of = |pairs: &[(&'static str, &str)]| {
+            let mut all = map(pairs);
+            all.entry(header::CONTENT_TYPE)
+                .or_insert("application/rss+xml; charset=utf-8".parse().unwrap());
+            may_be_feed(StatusCode::OK, &all)
+        };
+        for open in [
+            &[][..],
+            &[("cache-control", "public, max-age=60")],
+            &[("vary", "Accept-Encoding")],
+            &[("content-type", "Text/XML")],
+        ] {
+            assert!(of(open), "{open:?}");
+        }
+        for closed in [
+            ("cache-control", "max-age=0, Private"),
+            ("cache-control", "private=\"x\""),
+            ("cache-control", "no-store"),
+            ("vary", "accept, Cookie"),
+            ("vary", "authorization"),
+            ("vary", "*"),
+            ("set-cookie", "a=b"),
+            ("content-type", "text/html"),
+        ] {
+            assert!(!of(&[closed]), "{closed:?}");
+        }
+        let rss = map(&[("content-type", "application/rss+xml")]);
+        assert!(!may_be_feed(StatusCode::NOT_FOUND, &rss));
+        assert!(!may_be_feed(StatusCode::OK, &HeaderMap::new()));
+    }
+}

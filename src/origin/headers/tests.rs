@@ -1,0 +1,105 @@
+use super::*;
+use crate::origin::Proto;
+
+const OURS: OwnCookie = OwnCookie("tidegate-session");
+
+fn map(pairs: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let name: HeaderName = name.parse().unwrap();
+        headers.append(name, value.parse().unwrap());
+    }
+    headers
+}
+
+fn list(headers: &HeaderMap) -> Vec<String> {
+    let mut all: Vec<String> = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
+    let peer = "192.0.2.1".parse().unwrap();
+    let forwarded =
+        ForwardedFor { peer, is_trusted, host: Some("gw.example".to_owned()), proto: Proto::Https };
+    list(&to_origin(&map(pairs), OURS, &forwarded))
+}
+
+const ADDED: [&str; 5] = [
+    "forwarded: for=192.0.2.1;host=gw.example;proto=https",
+    "via: 1.1 tidegate",
+    "x-forwarded-for: 192.0.2.1",
+    "x-forwarded-host: gw.example",
+    "x-forwarded-proto: https",
+];
+
+#[test]
+fn what_is_for_one_connection_is_not_passed_on() {
+    let hop = [
+        ("connection", "close, x-one"),
+        ("connection", "X-Two"),
+        ("x-one", "1"),
+        ("x-two", "2"),
+        ("keep-alive", "timeout=5"),
+        ("proxy-connection", "keep-alive"),
+        ("proxy-authorization", "Basic x"),
+        ("te", "trailers"),
+        ("trailer", "x-three"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "websocket"),
+        ("http2-settings", "AAA"),
+        ("host", "gw.example"),
+        ("expect", "100-continue"),
+    ];
+    assert_eq!(sent(&hop, false), ADDED);
+    let kept =
+        sent(&[("accept", "text/html"), ("range", "bytes=0-1"), ("content-length", "3")], false);
+    for name in ["accept: text/html", "range: bytes=0-1", "content-length: 3"] {
+        assert!(kept.iter().any(|line| line == name), "{kept:?}");
+    }
+    let answered =
+        map(&[("connection", "x-one"), ("x-one", "1"), ("alt-svc", "h3"), ("etag", "\"a\"")]);
+    assert_eq!(list(&to_client(&answered, OURS)), ["etag: \"a\"", "via: 1.1 tidegate"]);
+}
+
+#[test]
+fn nobody_else_says_for_whom_a_request_is() {
+    let spoofed = [
+        ("x-forwarded-for", "198.51.100.7"),
+        ("forwarded", "for=198.51.100.7"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-proto", "http"),
+    ];
+    assert_eq!(sent(&spoofed, false), ADDED);
+    // What a trusted proxy says goes before.
+    let told = sent(&spoofed, true);
+    for line in [
+        "x-forwarded-for: 198.51.100.7, 192.0.2.1",
+        "forwarded: for=198.51.100.7, for=192.0.2.1;host=gw.example;proto=https",
+        "x-forwarded-host: evil.example",
+        "x-forwarded-proto: http",
+    ] {
+        assert!(told.iter().any(|found| found == line), "{line}: {told:?}");
+    }
+}
+
+#[test]
+fn our_cookie_passes_in_no_direction() {
+    let cookies = sent(
+        &[("cookie", "a=1; tidegate-session=x; b=2"), ("cookie", "tidegate-session=y")],
+        false,
+    );
+    let cookies: Vec<_> = cookies.iter().filter(|line| line.starts_with("cookie")).collect();
+    assert_eq!(cookies, ["cookie: a=1; b=2"]);
+    let set = map(&[
+        ("set-cookie", "a=1; Path=/"),
+        ("set-cookie", "tidegate-session=z; Path=/"),
+        ("set-cookie", "b=2"),
+    ]);
+    let passed = to_client(&set, OURS);
+    let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
+    assert_eq!(passed, ["a=1; Path=/", "b=2"]);
+}

@@ -1,0 +1,329 @@
+//! Requests for the sites that the gateway stands in front of (`[[origin]]`), and for feeds at a path of their
+//! own: a feed is answered as its reader view, everything else is passed on or redirected.
+//!
+//! None of our own pages is below an origin's place, and no answer of an origin has our headers.
+
+mod first;
+mod pages;
+mod places;
+mod service;
+mod through;
+
+pub(super) use self::places::{PlaceRules, Places};
+pub use self::service::{
+    AdmittedSite, AskedFeeds, NotMade, OriginService, OriginSettings, PassError,
+};
+
+use self::first::{Looks, Turn};
+use self::pages::PagesSeen;
+use super::client::Peer;
+use super::problem::Problem;
+use super::reading::FETCH_DEST;
+use super::{Listener, SharedState, request_rules};
+use crate::config::{AllowConfig, PassMode};
+use crate::model::FeedName;
+use crate::origin::{OriginSite, may_make_feed};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use url::Url;
+
+/// How often a new feed is looked for while its first document is judged.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How soon to ask again for a feed whose first document is being judged.
+const FIRST_AGAIN: Duration = Duration::from_secs(5);
+
+/// The sites, and what is known of their answers.
+pub(super) struct Origins {
+    sites: Vec<Arc<OriginSite>>,
+    allow: Vec<AllowConfig>,
+    has_paths: bool,
+    service: Option<Arc<dyn OriginService>>,
+    looks: Looks,
+    pages: PagesSeen,
+}
+
+/// A request for an origin: which one, and what it asks for.
+#[derive(Clone)]
+struct OriginRequest {
+    site: Arc<OriginSite>,
+    /// The address there.
+    url: Url,
+}
+
+/// What a request asks for.
+enum OriginAsked {
+    Site(Arc<OriginSite>, String),
+    /// The place of an origin without the slash at its end.
+    WithoutSlash,
+}
+
+impl Origins {
+    pub(super) fn new(settings: &OriginSettings, has_paths: bool) -> Self {
+        Self {
+            sites: settings.sites.clone(),
+            allow: settings.allow.clone(),
+            has_paths,
+            service: settings.service.clone(),
+            looks: Looks::new(&settings.sites),
+            pages: PagesSeen::default(),
+        }
+    }
+
+    /// Whether there is anything that readers may subscribe to by `/subscribe`.
+    pub(super) fn admits_any(&self) -> bool {
+        self.service.is_some() && !(self.sites.is_empty() && self.allow.is_empty())
+    }
+
+    /// Whether a request may be one for an origin, so that no answer of our own is ready for it.
+    pub(super) fn may_be_for<B>(&self, request: &http::Request<B>) -> bool {
+        !self.sites.is_empty() && self.find(request).is_some()
+    }
+
+    fn find<B>(&self, request: &http::Request<B>) -> Option<OriginAsked> {
+        let path = request.uri().path();
+        let host = host(request);
+        for site in &self.sites {
+            if let Some(rest) = site.rest(host, path) {
+                return Some(OriginAsked::Site(Arc::clone(site), rest.to_owned()));
+            }
+            if site.is_place_without_slash(path) {
+                return Some(OriginAsked::WithoutSlash);
+            }
+        }
+        None
+    }
+
+    /// The site that admits an address, and the address there: one of an origin, or of the list of those that
+    /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
+    pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
+        for site in &self.sites {
+            let there = if site.holds(url) { Some(url.clone()) } else { site.upstream_of(url) };
+            if let Some(there) = there {
+                return Some((AdmittedSite::of_origin(site), there));
+            }
+        }
+        let allowed =
+            self.allow.iter().find(|allowed| crate::origin::is_below(url, &allowed.url))?;
+        Some((AdmittedSite::allowed(allowed), url.clone()))
+    }
+
+    /// The address here of one of an origin.
+    pub(super) fn place_of(&self, url: &Url) -> Option<String> {
+        self.sites.iter().find_map(|site| site.public_address(url))
+    }
+
+    /// What makes feeds and passes requests on.
+    pub(super) fn service(&self) -> Result<&Arc<dyn OriginService>, Problem> {
+        let none = || Problem::not_found("this gateway stands in front of no site");
+        self.service.as_ref().ok_or_else(none)
+    }
+
+    /// The turn to look at an address of an admitted site; see [`Looks::turn`].
+    pub(super) async fn turn(&self, site: &AdmittedSite) -> Result<Turn, Problem> {
+        self.looks.turn(site.url.as_str(), LOOK_WAIT).await
+    }
+}
+
+/// How long `/subscribe` waits for its turn.
+const LOOK_WAIT: Duration = Duration::from_secs(5);
+
+/// The host that a request names; that of its target goes before the header (RFC 9112 section 3.2.2).
+fn host<B>(request: &http::Request<B>) -> Option<&str> {
+    let target = request.uri().authority().map(http::uri::Authority::as_str);
+    let named = || request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    target.or_else(named)
+}
+
+/// Around everything else: what is an origin's is answered here.
+pub(super) async fn enter(
+    State((room, listener)): State<(SharedState, Listener)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if listener == Listener::Operators {
+        return next.run(request).await;
+    }
+    match room.origins.find(&request) {
+        None if room.origins.has_paths => at_path(&room, request, next).await,
+        None => next.run(request).await,
+        Some(asked) => {
+            let came = request.extensions().get::<Peer>().is_some();
+            if came && !request_rules::has_one_host(&request) {
+                return request_rules::not_one_host().into_response();
+            }
+            match asked {
+                OriginAsked::WithoutSlash => with_slash(request.uri()),
+                OriginAsked::Site(site, rest) => {
+                    let name = site.config().name.clone();
+                    let (answer, outcome) = answer(&room, (site, &rest), request, next).await;
+                    room.metrics.passed(&name, outcome);
+                    answer
+                }
+            }
+        }
+    }
+}
+
+/// A feed at a path of its own.
+async fn at_path(room: &SharedState, request: Request, next: Next) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let listing = match is_read {
+        true => room.directory.listing().await.ok(),
+        false => None,
+    };
+    let name = listing.and_then(|all| all.places().feed_at_path(request.uri().path()).cloned());
+    let Some(name) = name else { return next.run(request).await };
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    next.run(as_feed(request, &name, &query)).await
+}
+
+/// Where the place of an origin leads whose slash was left out.
+fn with_slash(uri: &Uri) -> Response {
+    let last = uri.path().rsplit('/').next().unwrap_or_default();
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    // Relative, so that it is right behind a proxy that cuts off a prefix too.
+    match HeaderValue::from_str(&format!("{last}/{query}")) {
+        Ok(to) => (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response(),
+        Err(_) => {
+            Problem::new(StatusCode::BAD_REQUEST, "the query is not of ASCII").into_response()
+        }
+    }
+}
+
+/// The same request, as one for the reader view of a feed, by whoever it is.
+fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
+    if let Ok(uri) = format!("/feeds/{name}{query}").parse() {
+        *request.uri_mut() = uri;
+    }
+    let headers = request.headers_mut();
+    // They are the origin's, and our page would not be at home there.
+    for name in [header::COOKIE, header::AUTHORIZATION, FETCH_DEST] {
+        headers.remove(name);
+    }
+    request
+}
+
+/// What became of a request for an origin, for its metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassOutcome {
+    Feed,
+    Passed,
+    Redirected,
+    Refused,
+    Failed,
+}
+
+impl PassOutcome {
+    /// The word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Feed => "feed",
+            Self::Passed => "passed",
+            Self::Redirected => "redirected",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+fn refused(problem: Problem) -> (Response, PassOutcome) {
+    (problem.into_response(), PassOutcome::Refused)
+}
+
+async fn answer(
+    room: &SharedState,
+    (site, rest): (Arc<OriginSite>, &str),
+    request: Request,
+    next: Next,
+) -> (Response, PassOutcome) {
+    let method = request.method();
+    if matches!(*method, Method::CONNECT | Method::TRACE) {
+        let said = format!("{method} is not passed on");
+        return refused(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
+    }
+    let url = match site.upstream(rest, request.uri().query()) {
+        Ok(url) => url,
+        Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
+    };
+    let asked = OriginRequest { site, url };
+    let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if is_read {
+        match known_feed(room, &asked.url).await {
+            Ok(Some(name)) => return feed(room, &asked, &name, request, next).await,
+            Ok(None) => {}
+            Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+        }
+    }
+    let has_query = asked.url.query().is_some();
+    let is_candidate = may_make_feed(method, request.headers())
+        && (!has_query || room.origins.pages.is_announced(&asked.url))
+        && !room.origins.looks.is_no_feed(&asked.url);
+    if !is_candidate {
+        return match asked.site.config().passes {
+            PassMode::Through => through::pass(room, &asked, request).await,
+            PassMode::Redirect => through::redirect(&asked.url),
+        };
+    }
+    let made = match room.origins.looks.begin(&asked.url) {
+        first::Look::First(look) => return through::look(room, &asked, look, request, next).await,
+        first::Look::Another(look) => look.made(asked.site.config().first_wait).await,
+    };
+    match made {
+        first::LookResult::Feed(name) => feed(room, &asked, &name, request, next).await,
+        first::LookResult::NoFeed => match asked.site.config().passes {
+            PassMode::Through => through::pass(room, &asked, request).await,
+            PassMode::Redirect => through::redirect(&asked.url),
+        },
+        first::LookResult::Later(why) => later(why),
+    }
+}
+
+fn later(why: impl Into<String>) -> (Response, PassOutcome) {
+    (Problem::later(why, FIRST_AGAIN).into_response(), PassOutcome::Failed)
+}
+
+/// The feed that is at an address of an origin.
+async fn known_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, Problem> {
+    let listing = room.directory.listing().await?;
+    Ok(listing.places().feed_of(url).cloned())
+}
+
+/// The reader view of a feed at its publisher's address. One that was not asked for any more is resumed; one whose
+/// first document is not judged yet is waited for.
+async fn feed(
+    room: &SharedState,
+    asked: &OriginRequest,
+    name: &FeedName,
+    request: Request,
+    next: Next,
+) -> (Response, PassOutcome) {
+    let listing = room.directory.newest().await.ok();
+    let is_let_go = listing.as_ref().and_then(|all| all.get(name)).is_some_and(|it| it.is_let_go());
+    if is_let_go
+        && let Ok(service) = room.origins.service()
+        && let Err(error) = service.resume(name).await
+    {
+        tracing::warn!(feed = %name, %error, "it was asked for again and could not be resumed");
+    }
+    let until = Instant::now() + asked.site.config().first_wait;
+    loop {
+        match room.store.state(name).await {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() >= until => {
+                return later("the feed is new, and its first document is being judged");
+            }
+            Ok(None) => tokio::time::sleep(LOOK_EVERY).await,
+            // The answer may be kept; where it is not, it says so.
+            Err(_) => break,
+        }
+    }
+    (next.run(as_feed(request, name, "")).await, PassOutcome::Feed)
+}
+
+#[cfg(test)]
+mod tests;

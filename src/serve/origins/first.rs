@@ -1,0 +1,188 @@
+//! The first request for an address of an origin: one looks whether a feed is there, the others wait for it.
+
+use super::super::problem::Problem;
+use super::FIRST_AGAIN;
+use crate::model::FeedName;
+use crate::origin::OriginSite;
+use moka::sync::Cache;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+use url::Url;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Requests of ours to one site at the same time, to see what is there.
+const LOOKS_AT_ONCE: usize = 8;
+/// For how many addresses it is remembered that no feed is there, and for how long.
+const NO_FEEDS: u64 = 100_000;
+const NO_FEED_AGE: Duration = Duration::from_secs(600);
+
+/// Leave to ask a site something.
+pub(in crate::serve) type Turn = OwnedSemaphorePermit;
+
+/// What a look found.
+#[derive(Debug, Clone)]
+pub(super) enum LookResult {
+    Feed(FeedName),
+    NoFeed,
+    /// It cannot be said yet; why.
+    Later(String),
+}
+
+type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
+
+/// Looks that are being made, and what is known of those that were.
+pub(super) struct Looks {
+    running: Results,
+    no_feeds: Cache<u64, ()>,
+    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+/// Somebody's part in a look.
+pub(super) enum Look {
+    First(FirstLook),
+    Another(OtherLook),
+}
+
+/// The look of who asked first. Where it is dropped, the others are told that nothing is known.
+pub(super) struct FirstLook {
+    key: u64,
+    running: Results,
+    result: watch::Sender<Option<LookResult>>,
+    no_feeds: Cache<u64, ()>,
+}
+
+/// The look that somebody else makes.
+pub(super) struct OtherLook(watch::Receiver<Option<LookResult>>);
+
+fn key(url: &Url) -> u64 {
+    xxh3_64(url.as_str().as_bytes())
+}
+
+impl Looks {
+    pub(super) fn new(sites: &[Arc<OriginSite>]) -> Self {
+        let turns = sites.iter().map(|site| {
+            let url = site.config().url.to_string();
+            (url, Arc::new(Semaphore::new(LOOKS_AT_ONCE)))
+        });
+        let no_feeds = Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build();
+        Self { running: Results::default(), no_feeds, turns: Mutex::new(turns.collect()) }
+    }
+
+    /// Whether it is remembered that no feed is at an address.
+    pub(super) fn is_no_feed(&self, url: &Url) -> bool {
+        self.no_feeds.contains_key(&key(url))
+    }
+
+    /// Begins to look at an address, or waits for who does.
+    pub(super) fn begin(&self, url: &Url) -> Look {
+        let key = key(url);
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(result) = running.get(&key) {
+            return Look::Another(OtherLook(result.clone()));
+        }
+        let (result, others) = watch::channel(None);
+        running.insert(key, others);
+        let (running, no_feeds) = (Arc::clone(&self.running), self.no_feeds.clone());
+        Look::First(FirstLook { key, running, result, no_feeds })
+    }
+
+    /// Waits for leave to ask a site, at most so long.
+    pub(super) async fn turn(&self, site: &str, wait: Duration) -> Result<Turn, Problem> {
+        let turns = {
+            let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            // As many as the configuration has sites.
+            let new = || Arc::new(Semaphore::new(LOOKS_AT_ONCE));
+            Arc::clone(all.entry(site.to_owned()).or_insert_with(new))
+        };
+        match timeout(wait, turns.acquire_owned()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => {
+                let said = "too many new addresses of this site are asked for at once";
+                Err(Problem::later(said, FIRST_AGAIN))
+            }
+        }
+    }
+}
+
+impl FirstLook {
+    /// Says what was found.
+    pub(super) fn tell(&self, result: LookResult) {
+        if matches!(result, LookResult::NoFeed) {
+            self.no_feeds.insert(self.key, ());
+        }
+        self.result.send_replace(Some(result));
+    }
+}
+
+impl Drop for FirstLook {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+impl OtherLook {
+    /// What is found, where that is known in time.
+    pub(super) async fn made(mut self, wait: Duration) -> LookResult {
+        let later = |why: &str| LookResult::Later(why.to_owned());
+        match timeout(wait, self.0.wait_for(Option::is_some)).await {
+            Ok(Ok(result)) => {
+                result.clone().unwrap_or_else(|| later("it is not known what is at this address"))
+            }
+            Ok(Err(_)) => later("the site was asked and did not answer; ask again"),
+            Err(_) => later("this address is new, and what is there is being looked at"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    const WAIT: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn one_looks_and_the_others_learn_what_it_found() {
+        let looks = Looks::new(&[]);
+        let at = url("http://a/feed");
+        let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
+        let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
+        let waiting = tokio::spawn(other.made(WAIT));
+        let name = FeedName::new("a").unwrap();
+        first.tell(LookResult::Feed(name.clone()));
+        drop(first);
+        assert!(matches!(waiting.await.unwrap(), LookResult::Feed(found) if found == name));
+        assert!(!looks.is_no_feed(&at));
+
+        let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
+        let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
+        // Whoever was first went away.
+        drop(first);
+        assert!(matches!(other.made(WAIT).await, LookResult::Later(_)));
+
+        let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
+        let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
+        assert!(matches!(other.made(WAIT).await, LookResult::Later(_)), "it waited for ever");
+        first.tell(LookResult::NoFeed);
+        assert!(looks.is_no_feed(&at) && !looks.is_no_feed(&url("http://a/other")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_site_is_asked_a_few_things_at_once() {
+        let looks = Looks::new(&[]);
+        let mut turns = Vec::new();
+        for _ in 0..LOOKS_AT_ONCE {
+            turns.push(looks.turn("http://a/", WAIT).await.unwrap());
+        }
+        assert!(looks.turn("http://a/", WAIT).await.is_err());
+        assert!(looks.turn("http://b/", WAIT).await.is_ok());
+        turns.pop();
+        assert!(looks.turn("http://a/", WAIT).await.is_ok());
+    }
+}

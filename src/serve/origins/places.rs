@@ -1,0 +1,97 @@
+//! At which addresses feeds are beside `/feeds/NAME`: at their publisher's path below an origin, or at a path of
+//! their own.
+
+use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::origin::OriginSite;
+use crate::store::FeedList;
+use std::collections::HashMap;
+use std::sync::Arc;
+use url::Url;
+
+/// What says where feeds are.
+#[derive(Debug, Clone, Default)]
+pub(in crate::serve) struct PlaceRules {
+    pub(in crate::serve) sites: Vec<Arc<OriginSite>>,
+    pub(in crate::serve) paths: HashMap<FeedName, String>,
+    /// The address of this gateway, without a slash at its end.
+    pub(in crate::serve) base: String,
+}
+
+/// Feeds with an address of their own.
+#[derive(Debug, Default)]
+pub(in crate::serve) struct Places {
+    by_path: HashMap<String, FeedName>,
+    by_upstream: HashMap<String, FeedName>,
+    by_address: HashMap<String, FeedName>,
+    addresses: HashMap<FeedName, String>,
+}
+
+impl Places {
+    /// Of these feeds; none of a private one, which is nowhere but where its readers find it.
+    pub(in crate::serve) fn new(
+        rules: &PlaceRules,
+        feeds: &FeedList,
+        is_private: impl Fn(&FeedName) -> bool,
+    ) -> Self {
+        let mut places = Self::default();
+        if rules.sites.is_empty() && rules.paths.is_empty() {
+            return places;
+        }
+        for record in feeds.values().filter(|record| !is_private(&record.name)) {
+            if let Some(path) = rules.paths.get(&record.name) {
+                places.by_path.insert(path.clone(), record.name.clone());
+                places.add(record, format!("{}{path}", rules.base));
+            }
+            places.add_upstream(rules, feeds, record);
+        }
+        places
+    }
+
+    fn add(&mut self, record: &FeedRecord, address: String) {
+        self.by_address.insert(address.clone(), record.name.clone());
+        self.addresses.insert(record.name.clone(), address);
+    }
+
+    /// A feed whose upstream is below an origin. Of several with one upstream, one that is not deleted and that
+    /// the operator made goes before.
+    fn add_upstream(&mut self, rules: &PlaceRules, feeds: &FeedList, record: &FeedRecord) {
+        if rules.sites.is_empty() || !record.has_upstream() || record.options.sharing.local {
+            return;
+        }
+        let Ok(url) = Url::parse(&record.url) else { return };
+        let address = rules.sites.iter().find_map(|site| site.public_address(&url));
+        let Some(address) = address else { return };
+        let rank = |it: &FeedRecord| (it.standing == FeedStanding::Gone, it.on_demand.is_some());
+        let before = self.by_upstream.get(&record.url).and_then(|name| feeds.get(name));
+        if let Some(before) = before {
+            if rank(before) <= rank(record) {
+                return;
+            }
+            self.addresses.remove(&before.name);
+        }
+        self.by_upstream.insert(record.url.clone(), record.name.clone());
+        if !self.addresses.contains_key(&record.name) {
+            self.add(record, address);
+        }
+    }
+
+    /// The feed at a path of its own.
+    pub(in crate::serve) fn feed_at_path(&self, path: &str) -> Option<&FeedName> {
+        self.by_path.get(path)
+    }
+
+    /// The feed whose upstream is at an address.
+    pub(in crate::serve) fn feed_of(&self, upstream: &Url) -> Option<&FeedName> {
+        self.by_upstream.get(upstream.as_str())
+    }
+
+    /// The feed whose address here is this one.
+    pub(in crate::serve) fn feed_at(&self, address: &str) -> Option<&FeedName> {
+        self.by_address.get(address)
+    }
+
+    /// The address of a feed, where it has one of its own.
+    pub(in crate::serve) fn address(&self, feed: &FeedName) -> Option<&str> {
+        self.addresses.get(feed).map(String::as_str)
+    }
+}

@@ -1,0 +1,112 @@
+//! The seam to what sends requests and makes feeds.
+
+use crate::config::AllowConfig;
+use crate::model::{FeedName, Time};
+use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
+use crate::serve::OperatorError;
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use url::Url;
+
+/// A site that the configuration admits, and how many feeds it may get by requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmittedSite {
+    pub url: Url,
+    pub feeds: u32,
+}
+
+impl AdmittedSite {
+    pub(super) fn of_origin(site: &OriginSite) -> Self {
+        Self { url: site.config().url.clone(), feeds: site.config().feeds }
+    }
+
+    pub(super) fn allowed(allowed: &AllowConfig) -> Self {
+        Self { url: allowed.url.clone(), feeds: allowed.feeds }
+    }
+}
+
+/// Why a request could not be passed on. What is said names no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PassError {
+    #[error("the site did not answer in time")]
+    TimedOut,
+    /// It cannot be reached, or broke off.
+    #[error("the site cannot be reached")]
+    Unreachable,
+    /// The gateway may not, or cannot, ask it.
+    #[error("the gateway may not ask the site; its log says why")]
+    Refused,
+}
+
+/// Why a document made no feed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotMade {
+    #[error("the document is no feed")]
+    NoFeed,
+    /// The site has as many feeds as it may get by requests.
+    #[error("this site has as many feeds as it may get by requests ({limit})")]
+    Full { limit: u32 },
+    /// It cannot be made just now.
+    #[error("{why}")]
+    Later {
+        why: String,
+        /// Whether the document itself may be passed on meanwhile, since it would be published with the same
+        /// ids.
+        keeps_ids: bool,
+    },
+}
+
+/// What sends requests to origins and makes feeds of what they answer.
+#[async_trait]
+pub trait OriginService: Send + Sync + 'static {
+    /// Passes a request on.
+    async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError>;
+
+    /// Makes a feed of what an address of an admitted site answered; where nothing was asked yet, its first
+    /// poll asks. On return the feed is durable and, where that went well, its first document judged.
+    async fn make_feed(
+        &self,
+        site: &AdmittedSite,
+        url: &Url,
+        answer: Option<WholeAnswer>,
+    ) -> Result<FeedName, NotMade>;
+
+    /// The feeds that a page names; none where it cannot be read.
+    async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url>;
+
+    /// Polls a feed again that was let go because it was not asked for. Durable on return.
+    async fn resume(&self, feed: &FeedName) -> Result<(), OperatorError>;
+}
+
+/// When feeds that requests made were last asked for.
+#[derive(Debug, Default)]
+pub struct AskedFeeds(Mutex<HashMap<FeedName, Time>>);
+
+impl AskedFeeds {
+    /// Notes that a feed was asked for or announced.
+    pub fn note(&self, feed: &FeedName, now: Time) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get_mut(feed) {
+            Some(at) => *at = now.max(*at),
+            None => drop(all.insert(feed.clone(), now)),
+        }
+    }
+
+    /// When each was, since the start.
+    pub fn all(&self) -> HashMap<FeedName, Time> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The sites that the gateway stands in front of, and what serves them.
+#[derive(Clone, Default)]
+pub struct OriginSettings {
+    pub sites: Vec<Arc<OriginSite>>,
+    pub allow: Vec<AllowConfig>,
+    /// Feeds with a path of their own.
+    pub paths: HashMap<FeedName, String>,
+    /// `None`: there are no sites.
+    pub service: Option<Arc<dyn OriginService>>,
+    pub asked: Arc<AskedFeeds>,
+}

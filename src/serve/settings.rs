@@ -1,0 +1,48 @@
+//! What the configuration says of how the gateway shows itself.
+
+use super::auth::AdminToken;
+use super::delta::DeltaViews;
+use super::keeping::Keeping;
+use super::readers::ReaderAccess;
+use crate::render::{Dialect, LinkForms};
+use ipnet::IpNet;
+use std::time::Duration;
+
+/// How this gateway shows itself.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    /// The address under which readers reach it, absolute; a slash at the end makes no difference.
+    pub public_url: String,
+    /// Whose word is taken for who the client is (`server.trusted_proxies`).
+    pub trusted_proxies: Vec<IpNet>,
+    /// What administration must bring along.
+    pub admin_token: AdminToken,
+    /// The dialect of sync markup when nobody asks for another (`publish.dialect`).
+    pub dialect: Dialect,
+    /// How long changes stay in the sync view (`publish.window`); `expires` follows from it.
+    pub window: Duration,
+    /// Which forms of links lead to archives (`publish.history_links`).
+    pub history: LinkForms,
+    /// Whether reader views write relative references as absolute addresses.
+    pub absolute_urls: bool,
+    /// Which views are answered with deltas (`publish.deltas`).
+    pub deltas: DeltaViews,
+    /// The periods of the SUP documents, in seconds (`sup.periods`); where there are none, no
+    /// document leads to them.
+    pub periods: Vec<u32>,
+    /// Whether documents lead to the WebSub hub.
+    pub hub: bool,
+    /// Whether documents of RSS lead to the cloud, which needs a hub.
+    pub cloud: bool,
+    /// How much is kept of every feed; to be shown.
+    pub keeping: Keeping,
+    /// Who may read private feeds.
+    pub readers: Vec<ReaderAccess>,
+    /// Whether a feed that is not there is answered with 401, so that readers send their tokens
+    /// (`server.challenge`).
+    pub challenge: bool,
+    /// Whether pages are for operators alone (`server.pages`).
+    pub pages_are_closed: bool,
+    /// Whether administration has a listener of its own (`server.admin_listen`).
+    pub operators_apart: bool,
+}
