@@ -3,9 +3,10 @@
 use super::AdminService;
 use crate::app::tls::Certificate;
 use crate::app::{AppError, feeds, token, translate};
-use crate::config::{AdminTokenSetting, Config};
+use crate::config::{AdminTokenSetting, Config, FeedConfig};
 use crate::fetch::FetchSettings;
 use crate::hub::HubSettings;
+use crate::model::FeedOptions;
 use crate::poll::{PollError, PollSettings};
 use crate::serve::{Keeping, ReloadableSettings, SiteControl};
 use crate::store::{FreeSpace, SpaceLimits};
@@ -104,10 +105,12 @@ impl AdminService {
     }
 }
 
-/// A configuration but for its feeds, of which there may be many, and which the store has.
+/// A configuration but for its feeds, of which there may be many, and which the store has; of those with a path,
+/// which needs a restart, name and path are left.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
     let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
+    let Config { origins, allow, .. } = config;
     Config {
         server: server.clone(),
         store: store.clone(),
@@ -117,10 +120,27 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         websub: websub.clone(),
         traces: traces.clone(),
         hosts: hosts.clone(),
-        feeds: Vec::new(),
+        feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).map(path_alone).collect(),
         aggregates: Vec::new(),
         // The tokens that stand in the file are kept nowhere.
         readers: Vec::new(),
+        origins: origins.clone(),
+        allow: allow.clone(),
+    }
+}
+
+/// A feed with its name and its path, and nothing else.
+fn path_alone(feed: &FeedConfig) -> FeedConfig {
+    FeedConfig {
+        name: feed.name.clone(),
+        url: None,
+        options: FeedOptions::default(),
+        source: feed.source,
+        access: None,
+        webhook: None,
+        private: feed.private,
+        adds_feeds: false,
+        path: feed.path.clone(),
     }
 }
 
