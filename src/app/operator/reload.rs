@@ -3,10 +3,9 @@
 use super::AdminService;
 use crate::app::tls::Certificate;
 use crate::app::{AppError, feeds, token, translate};
-use crate::config::{AdminTokenSetting, Config, FeedConfig};
+use crate::config::{AdminTokenSetting, Config};
 use crate::fetch::FetchSettings;
 use crate::hub::HubSettings;
-use crate::model::FeedOptions;
 use crate::poll::{PollError, PollSettings};
 use crate::serve::{Keeping, ReloadableSettings, SiteControl};
 use crate::store::{FreeSpace, SpaceLimits};
@@ -105,8 +104,8 @@ impl AdminService {
     }
 }
 
-/// A configuration but for its feeds, of which there may be many, and which the store has; of those with a path,
-/// which needs a restart, name and path are left.
+/// A configuration but for its feeds, of which there may be many, and which the store has. Those with a path are
+/// left, since the store does not have it.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
     let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
@@ -120,27 +119,12 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         websub: websub.clone(),
         traces: traces.clone(),
         hosts: hosts.clone(),
-        feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).map(path_alone).collect(),
+        feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).cloned().collect(),
         aggregates: Vec::new(),
         // The tokens that stand in the file are kept nowhere.
         readers: Vec::new(),
         origins: origins.clone(),
         allow: allow.clone(),
-    }
-}
-
-/// A feed with its name and its path, and nothing else.
-fn path_alone(feed: &FeedConfig) -> FeedConfig {
-    FeedConfig {
-        name: feed.name.clone(),
-        url: None,
-        options: FeedOptions::default(),
-        source: feed.source,
-        access: None,
-        webhook: None,
-        private: feed.private,
-        adds_feeds: false,
-        path: feed.path.clone(),
     }
 }
 
