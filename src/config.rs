@@ -10,6 +10,7 @@ mod duration;
 mod external;
 mod fault;
 mod feed_config;
+mod feed_paths;
 mod feeds;
 mod hosts;
 mod ignore;
@@ -43,7 +44,9 @@ pub use feed_config::{Aggregate, FeedConfig};
 pub use feeds::{AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, feed_settings};
 pub use hosts::{HOST_LIMIT, HostPace};
 pub use naming::{feed_name, is_named_after};
-pub use origins::{AllowConfig, OriginConfig, OriginPlace, PassMode};
+pub use origins::{
+    ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS, OriginConfig, OriginPlace, PassMode,
+};
 pub use overrides::Overrides;
 pub use polling::{AllowPrivateSetting, HostPort, PRIVATE_LIMIT, Polling};
 pub use publish::{Deltas, HistoryLinks, Publish, SyncDialect};
@@ -133,6 +136,17 @@ impl Config {
         sup::KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
         websub::KEYS.keep("websub", &in_force.websub, &mut self.websub, &mut kept);
         traces::KEYS.keep("traces", &in_force.traces, &mut self.traces, &mut kept);
+        if self.origins != in_force.origins {
+            self.origins.clone_from(&in_force.origins);
+            kept.push(origins::ORIGINS.to_owned());
+        }
+        if self.allow != in_force.allow {
+            self.allow.clone_from(&in_force.allow);
+            kept.push(origins::ALLOWED.to_owned());
+        }
+        if feed_paths::keep_paths(&in_force.feeds, &mut self.feeds) {
+            kept.push(feed_paths::PATHS.to_owned());
+        }
         kept
     }
 }
@@ -218,7 +232,9 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
     let websub = top.table("websub", &websub::KEYS, websub::check);
     let traces = top.table("traces", &traces::KEYS, traces::check);
     let hosts = hosts::read(&mut top);
-    let feeds = feeds::read(&mut top, &polling, &websub);
+    let origins = origins::read(&mut top, &server);
+    let allow = origins::read_allowed(&mut top);
+    let feeds = feeds::read(&mut top, &polling, &websub, &origins);
     let feeds::Feeds { checked: feeds, aggregates, names, .. } = feeds;
     let readers = readers::read(&mut top, &names);
     Config {
@@ -233,8 +249,8 @@ fn read_config(sheet: &mut Sheet<'_>, root: &[TableEntry<'_>]) -> Config {
         feeds,
         aggregates,
         readers,
-        origins: Vec::new(),
-        allow: Vec::new(),
+        origins,
+        allow,
     }
 }
 
@@ -250,13 +266,18 @@ const SINGLE_TABLES: [(&str, &[KeyRow]); 7] = [
 ];
 
 /// The tables of the file, with their keys.
-const TABLES: [(&str, &[KeyRow]); 11] = {
+const TABLES: [(&str, &[KeyRow]); 13] = {
     let [server, store, polling, publish, sup, websub, traces] = SINGLE_TABLES;
     let host = ("host", hosts::KEYS.rows);
     let feed = ("feed", feeds::FEED_KEYS.rows);
     let aggregate = ("aggregate", feeds::AGGREGATE_KEYS.rows);
     let reader = ("reader", readers::KEYS.rows);
-    [server, store, polling, publish, sup, websub, traces, host, feed, aggregate, reader]
+    let origin = ("origin", origins::ORIGIN_KEYS.rows);
+    let allow = ("allow", origins::ALLOW_KEYS.rows);
+    [
+        server, store, polling, publish, sup, websub, traces, host, feed, aggregate, reader,
+        origin, allow,
+    ]
 };
 
 /// The keys of the tables that stand once, and whether each needs a restart.

@@ -9,14 +9,13 @@ use crate::serve::{TlsIdentity, TlsKeys};
 use crate::store::make_data_folder;
 use async_trait::async_trait;
 use std::fs::OpenOptions;
-use std::io::{Seek as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The folder of the account and the certificate, in the data folder.
@@ -81,28 +80,22 @@ impl CertificateKeeper {
     /// `None` where the configuration asks for no certificate. One that was got before is shown. Blocks.
     pub(super) fn new(config: &Config) -> Result<Option<Self>, AppError> {
         let server = &config.server;
-        if server.acme_names.is_empty() {
+        let Some(url) = server.acme_directory.as_ref().filter(|_| !server.acme_names.is_empty())
+        else {
             return Ok(None);
-        }
-        let url = Url::parse(&server.acme_directory);
-        let url = url.map_err(|error| AppError::run("acme_directory is no address", error))?;
-        let authority = Authority::new(&url, config.polling.ca_file.clone())
+        };
+        let authority = Authority::new(url, config.polling.ca_file.clone())
             .map_err(|error| AppError::run("no authority can be asked for certificates", error))?;
         // Another authority has other files, so that a certificate for trials is never taken for a real one.
         let folder = config.store.path.join(FOLDER);
-        let of = xxh3_64(server.acme_directory.as_bytes());
+        let of = xxh3_64(url.as_str().as_bytes());
         let source = AcmeOrders {
             authority,
             contact: server.acme_contact.clone(),
             account: folder.join(format!("account-{of:016x}.json")),
         };
         let file = folder.join(format!("certificate-{of:016x}.pem"));
-        Self::open(
-            Box::new(source),
-            server.acme_names.clone(),
-            (server.acme_directory.clone(), file),
-        )
-        .map(Some)
+        Self::open(Box::new(source), server.acme_names.clone(), (url.to_string(), file)).map(Some)
     }
 
     fn open(
@@ -404,14 +397,13 @@ async fn off_thread(
 }
 
 /// Opens the file beside another one that only its owner reads and writes, and that takes its place when it is whole.
-fn open_beside(file: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
+fn open_beside(file: &Path) -> std::io::Result<std::fs::File> {
     if let Some(folder) = file.parent() {
         make_data_folder(folder)?;
     }
-    let new = file.with_extension(NEW);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    Ok((options.open(&new)?, new))
+    options.open(file.with_extension(NEW))
 }
 
 fn unwritten(file: &Path) -> impl FnOnce(std::io::Error) -> AppError {
@@ -421,7 +413,7 @@ fn unwritten(file: &Path) -> impl FnOnce(std::io::Error) -> AppError {
 
 /// Takes the room that a file needs; an error where there is none.
 fn take_room(file: &Path) -> Result<(), AppError> {
-    let taken = open_beside(file).and_then(|(mut new, _)| {
+    let taken = open_beside(file).and_then(|mut new| {
         new.write_all(&[0; ROOM])?;
         new.sync_all()
     });
@@ -435,9 +427,8 @@ fn keep(file: &Path, secret: &str) -> Result<(), AppError> {
         // In the room that was taken, where there is some.
         let mut to = match OpenOptions::new().write(true).open(&new) {
             Ok(to) => to,
-            Err(_) => open_beside(file)?.0,
+            Err(_) => open_beside(file)?,
         };
-        to.rewind()?;
         to.write_all(secret.as_bytes())?;
         to.set_len(u64::try_from(secret.len()).unwrap_or(u64::MAX))?;
         to.sync_all()?;

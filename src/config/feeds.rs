@@ -2,6 +2,7 @@
 
 use super::access::{self, BasicLogin, Headers, Proxy, SecretValue};
 use super::feed_config::{Aggregate, FeedConfig};
+use super::feed_paths::{FeedPaths, feed_path};
 use super::ignore::Ignores;
 use super::keys::{
     KeyTable,
@@ -9,6 +10,7 @@ use super::keys::{
     keys,
 };
 use super::kinds::{Flag, FlagOr, Lasting, List, Mapped, Maybe, Mistakes, Number, OneOf, Parsed};
+use super::origins::OriginConfig;
 use super::polling::{INTERVALS, Polling, in_order, user_agent};
 use super::publish::ITEMS;
 use super::section::Section;
@@ -46,6 +48,8 @@ pub struct FeedSettings {
     pub private: Option<bool>,
     /// Whether it is a list whose feeds are added.
     pub adds_feeds: bool,
+    /// The path of its reader view beside `/feeds/NAME`; the API has none.
+    path: Option<String>,
     basic: Option<UserPassword>,
     bearer: Option<SecretSource>,
     webhook: Option<WebhookConfig>,
@@ -184,6 +188,11 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     /// deletes is paused once the deletion is confirmed. Feeds of this file, and those that were added or
     /// changed by hand, stay as they are. The feeds of a private list are private.
     add_feeds => adds_feeds: Flag, Preset("false");
+    /// A further address of its reader view here, beside `/feeds/NAME`: a path.
+    ///
+    /// A proxy in front may then send just that path to the gateway. It is not below an address of the gateway.
+    path => path: Maybe(Parsed("a path like `/atom.xml`", feed_path)),
+        Words("none", "\"/atom.xml\""), at restart;
 };
 
 pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
@@ -215,8 +224,8 @@ pub fn feed_settings(
 ) -> Result<FeedSettings, (String, String)> {
     let mut table = FeedSettings::default();
     for (written, value) in settings {
-        // The webhook has an address of its own.
-        let has = |key: &str| !["name", "webhook"].contains(&key);
+        // The webhook has an address of its own; a path stands in the file alone.
+        let has = |key: &str| !["name", "webhook", "path"].contains(&key);
         let Some((_, read)) = FEED_KEYS.find(written).filter(|(key, _)| has(key)) else {
             let key: String = written.chars().take(64).collect();
             let message = format!("the key {key:?} is unknown");
@@ -274,7 +283,12 @@ impl Refers {
     }
 }
 
-pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &Websub) -> Feeds {
+pub(super) fn read(
+    top: &mut Section<'_, '_, '_>,
+    polling: &Polling,
+    websub: &Websub,
+    origins: &[OriginConfig],
+) -> Feeds {
     let mut feeds = Feeds {
         checked: Vec::new(),
         aggregates: Vec::new(),
@@ -282,6 +296,7 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
         places: BTreeMap::new(),
     };
     let mut refers = Vec::new();
+    let mut paths = FeedPaths::new(origins);
     top.tables("feed", &FEED_KEYS, FEED_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);
         let local = table.options.sharing.local;
@@ -303,7 +318,9 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
         refers.push(Refers::new(section, &table));
         read_access(section, &mut table);
         read_webhook(section, table.webhook.as_ref(), websub);
-        let FeedSettings { name, url, options, access, private, adds_feeds, webhook, .. } = table;
+        paths.check(section, table.path.as_deref());
+        let FeedSettings { name, url, options, access, private, adds_feeds, webhook, path, .. } =
+            table;
         let (Some(name), true) = (name, local || url.is_some()) else { return };
         let (source, access) = (FeedSource::File, access.or_none());
         let private = private.unwrap_or_default();
@@ -316,9 +333,10 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, polling: &Polling, websub: &We
             webhook,
             private,
             adds_feeds,
-            path: None,
+            path,
         });
     });
+    paths.note(top);
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         new_name(section, &mut table.name, &mut feeds.names);
         if !section.has("sources") {
@@ -414,7 +432,8 @@ fn private_names(feeds: &Feeds) -> BTreeSet<FeedName> {
 
 /// Names what does nothing in a feed that has no upstream: what is not also said of aggregates.
 fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
-    let counts = |key| ["url", "local"].contains(&key) || AGGREGATE_KEYS.find(key).is_some();
+    let counts =
+        |key| ["url", "local", "path"].contains(&key) || AGGREGATE_KEYS.find(key).is_some();
     for row in FEED_KEYS.rows.iter().filter(|row| !counts(row.name)) {
         if section.has(row.name) {
             let said = "does nothing: a feed with local = true and no url has no upstream to poll";

@@ -121,6 +121,31 @@ impl<T: Copy> Kind for FlagOr<T> {
     }
 }
 
+/// `true`, or a word, and what both of them mean.
+pub(super) struct TrueOr<T: 'static>(pub(super) &'static str, pub(super) [T; 2]);
+
+impl<T: Copy> Kind for TrueOr<T> {
+    type Out = T;
+
+    fn read(&self, node: &ConfigNode<'_>, mistakes: &mut Mistakes) -> Option<T> {
+        let Self(word, [on, other]) = self;
+        match &node.value {
+            Value::Boolean(true) => Some(*on),
+            Value::Text(text) if text == word => Some(*other),
+            Value::Text(_) | Value::Boolean(false) => {
+                mistakes
+                    .push((node.at, format!("{} is unknown; write true or {word:?}", node.value)));
+                None
+            }
+            _ => refuse(node, &format!("true or {word:?}"), mistakes),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        format!("`{}`, `true`", self.0)
+    }
+}
+
 /// A whole number within bounds.
 pub(super) struct Number(pub(super) RangeInclusive<u32>);
 

@@ -232,6 +232,21 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         matches!(self.value(key), Some(ConfigNode { value: Value::List(list), .. }) if list.is_empty())
     }
 
+    /// Notes that tables need a restart, at the first of them.
+    pub(super) fn note_tables(&mut self, name: &'static str) {
+        let first = match self.value(name) {
+            Some(ConfigNode { value: Value::List(nodes), .. }) => nodes.first().map(|node| node.at),
+            _ => None,
+        };
+        self.note_restart(first, name);
+    }
+
+    /// Notes that something needs a restart which is written `at` a place first, if at all.
+    pub(super) fn note_restart(&mut self, at: Option<usize>, key: &str) {
+        let value = at.map_or("none", |_| "what was written");
+        self.sheet.note_value(Ok(at.unwrap_or_default()), key.to_owned(), value.to_owned());
+    }
+
     /// The texts of a list, with their places.
     pub(super) fn texts(&self, key: &str) -> Vec<(usize, &'d str)> {
         let Some(ConfigNode { value: Value::List(nodes), .. }) = self.value(key) else {

@@ -8,7 +8,7 @@ use super::keys::{
 use super::kinds::{Flag, Hidden, List, Mapped, Maybe, OneOf, Parsed};
 use super::section::Section;
 use super::store::StoreKind;
-use super::web::{feed_address, public_address};
+use super::web::{bare_address, public_address};
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -109,7 +109,7 @@ section! {
         ///
         /// Its host may be private, and is reached without polling.proxy; polling.ca_file is believed as it was at
         /// the start.
-        acme_directory => acme_directory: Parsed("a web address", acme_directory),
+        acme_directory => acme_directory: Maybe(Parsed("a web address", acme_directory)),
             Preset("\"https://acme-v02.api.letsencrypt.org/directory\""), at restart;
     }
     fields {
@@ -123,8 +123,8 @@ section! {
         acme_agreed: bool = false;
         /// Where the authority may write to.
         acme_contact: Option<String> = None;
-        /// The authority's directory.
-        acme_directory: String = String::new();
+        /// The authority's directory; `None` only before the default is read.
+        acme_directory: Option<Url> = None;
     }
 }
 
@@ -213,13 +213,10 @@ fn acme_name(text: &str) -> Result<String, String> {
     }
 }
 
-fn acme_directory(text: &str) -> Result<String, String> {
-    let url = feed_address(text).map_err(|error| error.to_string())?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("it has credentials in it, which no authority takes".to_owned());
-    }
+fn acme_directory(text: &str) -> Result<Url, String> {
+    let url = bare_address(text).map_err(|error| error.to_string())?;
     match url.scheme() {
-        "https" => Ok(url.into()),
+        "https" => Ok(url),
         _ => Err("an authority is asked by https alone".to_owned()),
     }
 }
@@ -376,7 +373,12 @@ mod tests {
             ("acme_names = [\"192.0.2.1\"]".to_owned(), "is no name of a host"),
             ("acme_names = [\"localhost\"]".to_owned(), "is no name of a host"),
             ("acme_directory = \"http://ca.example/\"".to_owned(), "by https alone"),
-            ("acme_directory = \"https://u:p@ca.example/\"".to_owned(), "has credentials in it"),
+            (
+                "acme_directory = \"https://u:p@ca.example/\"".to_owned(),
+                "the address has credentials",
+            ),
+            ("acme_directory = \"https://ca.example/?a\"".to_owned(), "the address has a query"),
+            ("acme_directory = \"https://ca.example/#a\"".to_owned(), "the address has a fragment"),
             ("acme_contact = \"nobody\"".to_owned(), "is no address of mail"),
         ] {
             let said = said(&written);

@@ -58,6 +58,8 @@ pub fn configuration(
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),
         readers: Vec::new(),
+        origins: Vec::new(),
+        allow: Vec::new(),
     }
 }
 

@@ -34,6 +34,7 @@ mod low_space;
 mod moved_kill;
 mod operation;
 mod opml_corpus;
+mod origins;
 mod parse_corpus;
 mod parse_formats;
 mod parse_hostile;

@@ -233,7 +233,8 @@ fn each_authority_has_files_of_its_own() {
     config.server.acme_names = vec!["a.example".to_owned()];
     let file = |config: &Config| CertificateKeeper::new(config).unwrap().unwrap().0.file.clone();
     let one = file(&config);
-    config.server.acme_directory = "https://acme-staging-v02.example/directory".to_owned();
+    config.server.acme_directory =
+        Some("https://acme-staging-v02.example/directory".parse().unwrap());
     assert_ne!(one, file(&config));
     config.server.acme_names.clear();
     assert!(CertificateKeeper::new(&config).unwrap().is_none());

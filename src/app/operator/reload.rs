@@ -104,12 +104,12 @@ impl AdminService {
     }
 }
 
-/// A configuration but for its feeds, of which there may be many, and which the store has.
+/// A configuration but for its feeds, of which there may be many, and which the store has. Those with a path are
+/// left, since the store does not have it.
 pub(super) fn without_feeds(config: &Config) -> Config {
     // Named one by one, so that no list of feeds is copied.
-    let Config {
-        server, store, polling, publish, sup, websub, traces, hosts, origins, allow, ..
-    } = config;
+    let Config { server, store, polling, publish, sup, websub, traces, hosts, .. } = config;
+    let Config { origins, allow, .. } = config;
     Config {
         server: server.clone(),
         store: store.clone(),
@@ -119,7 +119,7 @@ pub(super) fn without_feeds(config: &Config) -> Config {
         websub: websub.clone(),
         traces: traces.clone(),
         hosts: hosts.clone(),
-        feeds: Vec::new(),
+        feeds: config.feeds.iter().filter(|feed| feed.path.is_some()).cloned().collect(),
         aggregates: Vec::new(),
         // The tokens that stand in the file are kept nowhere.
         readers: Vec::new(),

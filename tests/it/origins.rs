@@ -1,0 +1,379 @@
+//! A gateway in front of a whole site: its feeds become feeds at their first request, everything else is passed
+//! on or redirected.
+
+use crate::support::{self, post};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use reqwest::{Client, StatusCode, header};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate::app::{Gateway, Outside};
+use tidegate::config;
+
+type Handler = dyn Fn(&Request) -> Response + Send + Sync;
+
+/// A site: what it answers, and what it was asked.
+struct Site {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+const ATOM: &str = "application/atom+xml";
+const HTML: &str = "text/html; charset=utf-8";
+
+fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE.as_str(), kind)], body.into()).into_response()
+}
+
+fn atom(base: &str) -> String {
+    support::atom(base, &(1..=3).map(post).collect::<Vec<_>>())
+}
+
+fn with(mut response: Response, name: &'static str, value: &'static str) -> Response {
+    response.headers_mut().append(name, value.parse().unwrap());
+    response
+}
+
+fn answer(base: &str, request: &Request) -> Response {
+    let path = request.uri().path();
+    let target = request.uri().path_and_query().map_or(path, |it| it.as_str());
+    match target {
+        "/atom.xml" | "/slow.xml" | "/feed?id=1" | "/feed?id=2" => typed(ATOM, atom(base)),
+        "/private.xml" => with(typed(ATOM, atom(base)), "cache-control", "private"),
+        "/cookie.xml" => with(typed(ATOM, atom(base)), "set-cookie", "a=b"),
+        "/vary.xml" => with(typed(ATOM, atom(base)), "vary", "Cookie"),
+        "/no-ids.xml" => {
+            let items = "<item><title>One</title></item><item><title>Two</title></item>";
+            let head = "<title>t</title><link>http://x.example/</link><description/>";
+            typed("application/rss+xml", format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>"))
+        }
+        "/sitemap.xml" => typed("text/xml", "<urlset/>"),
+        "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
+        "/echo" => {
+            let mut lines: Vec<String> = request
+                .headers()
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+                .collect();
+            lines.push(format!("{} {target}", request.method()));
+            lines.sort();
+            typed("text/plain", lines.join("\n"))
+        }
+        "/moved" => {
+            let to = format!("{base}new?x#y");
+            (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+        }
+        "/cookies" => {
+            let answer = with(typed("text/plain", "c"), "set-cookie", "a=1");
+            let answer = with(answer, "set-cookie", "tidegate-session=evil");
+            with(with(answer, "connection", "x-hop"), "x-hop", "1")
+        }
+        _ => (StatusCode::NOT_FOUND, "nothing").into_response(),
+    }
+}
+
+impl Site {
+    async fn start() -> Self {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+        let (base, log) = (url.clone(), Arc::clone(&asked));
+        let handler: Arc<Handler> = Arc::new(move |request: &Request| answer(&base, request));
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let target = request.uri().path_and_query().unwrap().to_string();
+            log.lock().unwrap().push(target.clone());
+            let handler = Arc::clone(&handler);
+            async move {
+                if target == "/slow.xml" {
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                }
+                if request.uri().path() == "/upload" {
+                    let size = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
+                    return size.len().to_string().into_response();
+                }
+                handler(&request)
+            }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { url, asked }
+    }
+
+    fn count(&self, target: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| *asked == target).count()
+    }
+}
+
+/// A gateway in front of it, and a client that follows nothing.
+struct Front {
+    gateway: Gateway,
+    client: Client,
+    /// What requests for the origin begin with, and the host that they name.
+    base: String,
+    host: Option<&'static str>,
+}
+
+const HOST: &str = "blog.gw.example";
+const TOKEN: &str = "a-token-for-tests";
+
+impl Front {
+    async fn start(origin: &str, host: Option<&'static str>) -> Self {
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\npublic_url = \"http://gw.example\"\n\
+             [store]\nkind = \"memory\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n{origin}"
+        );
+        let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}"));
+        let gateway = Gateway::start(&config.config, Outside::default()).await.unwrap();
+        let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let path = if host.is_some() { "" } else { "/blog" };
+        let base = format!("http://{}{path}", gateway.address());
+        Self { gateway, client, base, host }
+    }
+
+    /// With an origin at a host of its own, through which everything is passed.
+    async fn through(site: &Site) -> Self {
+        let origin = format!(
+            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = true\n",
+            site.url
+        );
+        Self::start(&origin, Some(HOST)).await
+    }
+
+    /// With an origin below a path, where only feeds are.
+    async fn redirecting(site: &Site) -> Self {
+        let origin =
+            format!("[[origin]]\nname = \"blog\"\nurl = \"{}\"\nat = \"/blog/\"\n", site.url);
+        Self::start(&origin, None).await
+    }
+
+    fn ask(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.base));
+        match self.host {
+            Some(host) => request.header(header::HOST, host),
+            None => request,
+        }
+    }
+
+    fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        self.ask(reqwest::Method::GET, path)
+    }
+
+    async fn text(&self, path: &str) -> String {
+        let answer = self.get(path).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        answer.text().await.unwrap()
+    }
+
+    /// The addresses of the gateway's feeds, by name.
+    async fn feeds(&self) -> HashMap<String, String> {
+        let url = format!("http://{}/api/v1/feeds", self.gateway.address());
+        let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
+        let all: serde_json::Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        let feeds = all["feeds"].as_array().unwrap().iter();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        feeds.map(|feed| (text(&feed["url"]), text(&feed["name"]))).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_is_enriched_from_its_first_request_on() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let first = front.get("/atom.xml").send().await.unwrap();
+    assert_eq!(first.status(), StatusCode::OK);
+    let link = first.headers()["link"].to_str().unwrap().to_owned();
+    let etag = first.headers()["etag"].clone();
+    let text = first.text().await.unwrap();
+    assert!(text.contains("sx:sync"), "{text}");
+    assert!(text.contains("href=\"http://blog.gw.example/atom.xml\" rel=\"self\"") || text.contains("rel=\"self\""), "{text}");
+    assert!(link.contains("<http://blog.gw.example/atom.xml>; rel=\"self\""), "{link}");
+    assert!(link.contains("http://gw.example/feeds/"), "{link}");
+    assert_eq!(site.count("/atom.xml"), 1, "the first poll took what answered the request");
+    let again = front.get("/atom.xml").header(header::IF_NONE_MATCH, etag).send().await.unwrap();
+    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+    assert_eq!(front.text("/atom.xml").await, text);
+    let feeds = front.feeds().await;
+    let name = &feeds[&format!("{}atom.xml", site.url)];
+    // Its other views are where those of every feed are.
+    let sync = format!("http://{}/feeds/{name}/sync", front.gateway.address());
+    assert_eq!(front.client.get(sync).send().await.unwrap().status(), StatusCode::OK);
+    // None of our own pages is below the origin's host.
+    for path in ["/feeds/x", "/api/v1/feeds", "/healthz", "/session", &format!("/feeds/{name}")] {
+        assert_eq!(front.get(path).send().await.unwrap().status(), StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(site.count(path), 1, "{path}");
+    }
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_first_requests_make_one_feed_with_one_request() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let asked = (0..20).map(|_| front.get("/slow.xml").send());
+    let answers = futures_util::future::join_all(asked).await;
+    let mut texts = Vec::new();
+    for answer in answers {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        texts.push(answer.text().await.unwrap());
+    }
+    texts.dedup();
+    assert_eq!((texts.len(), site.count("/slow.xml")), (1, 1));
+    assert_eq!(front.feeds().await.len(), 1);
+    // Entries without ids have the same from the first answer on.
+    let first = front.text("/no-ids.xml").await;
+    assert!(first.contains("<guid"), "{first}");
+    assert_eq!(front.text("/no-ids.xml").await, first);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_for_everybody_makes_no_feed() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    for path in ["/private.xml", "/cookie.xml", "/vary.xml", "/sitemap.xml", "/feed?id=1", "/feed?id=2"] {
+        for _ in 0..2 {
+            assert!(!front.text(path).await.contains("sx:sync"), "{path}");
+        }
+        assert_eq!(site.count(path), 2, "{path}");
+    }
+    for name in [header::COOKIE, header::AUTHORIZATION] {
+        let answer = front.get("/atom.xml").header(&name, "a=b").send().await.unwrap();
+        assert!(!answer.text().await.unwrap().contains("sx:sync"), "{name}");
+    }
+    assert!(front.feeds().await.is_empty());
+    // A page announces one of the addresses with a query.
+    front.text("/").await;
+    for _ in 0..100 {
+        if front.text("/feed?id=1").await.contains("sx:sync") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    front.text("/feed?id=2").await;
+    let feeds = front.feeds().await;
+    assert_eq!(feeds.keys().collect::<Vec<_>>(), [&format!("{}feed?id=1", site.url)]);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_else_is_passed_on() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let echoed = front
+        .get("/echo")
+        .header("cookie", "a=1; tidegate-session=x")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("connection", "x-hop")
+        .header("x-hop", "1")
+        .header("x-forwarded-for", "198.51.100.1")
+        .send()
+        .await
+        .unwrap();
+    let text = echoed.text().await.unwrap();
+    let host = site.url.trim_start_matches("http://").trim_end_matches('/');
+    for line in [
+        "GET /echo",
+        "cookie: a=1",
+        &format!("host: {host}"),
+        "x-forwarded-for: 127.0.0.1",
+        "x-forwarded-host: blog.gw.example",
+        "x-forwarded-proto: http",
+        "via: 1.1 tidegate",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}:\n{text}");
+    }
+    for absent in ["x-hop", TOKEN, "user-agent: Tidegate", "accept-encoding"] {
+        assert!(!text.contains(absent), "{absent}:\n{text}");
+    }
+    let moved = front.get("/moved").send().await.unwrap();
+    assert_eq!((moved.status(), &moved.headers()["location"]), (StatusCode::FOUND, &"/new?x#y".parse().unwrap()));
+    let cookies = front.get("/cookies").send().await.unwrap();
+    let set: Vec<_> = cookies.headers().get_all("set-cookie").iter().collect();
+    assert_eq!(set, ["a=1"]);
+    assert!(!cookies.headers().contains_key("x-hop"));
+    assert!(!cookies.headers().contains_key("content-security-policy"));
+    let body = vec![b'x'; 3_000_000];
+    let sent = front.ask(reqwest::Method::POST, "/upload").body(body).send().await.unwrap();
+    assert_eq!(sent.text().await.unwrap(), "3000000");
+    for path in ["/a/%2e%2e/b", "/a%5c..", "/%2e/"] {
+        let url = format!("{}{path}", front.base);
+        let refused = front.client.get(url).header(header::HOST, HOST).send().await.unwrap();
+        // The client may have taken the dots away.
+        assert_ne!(refused.status(), StatusCode::OK, "{path}");
+    }
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_feeds_are_answered_where_nothing_is_passed_on() {
+    let site = Site::start().await;
+    let front = Front::redirecting(&site).await;
+    assert!(front.text("/atom.xml").await.contains("http://gw.example/blog/atom.xml"));
+    for path in ["/", "/echo", "/private.xml", "/nothing"] {
+        for _ in 0..2 {
+            let answer = front.get(path).send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::TEMPORARY_REDIRECT, "{path}");
+            let to = format!("{}{}", site.url, path.trim_start_matches('/'));
+            assert_eq!(answer.headers()["location"], to.as_str());
+        }
+        assert_eq!(site.count(path), 1, "it was looked at once: {path}");
+    }
+    let posted = front.ask(reqwest::Method::POST, "/echo").body("x").send().await.unwrap();
+    assert_eq!(posted.status(), StatusCode::TEMPORARY_REDIRECT);
+    let bare = front.client.get(front.base.clone()).send().await.unwrap();
+    assert_eq!((bare.status(), &bare.headers()["location"]), (StatusCode::PERMANENT_REDIRECT, &"blog/".parse().unwrap()));
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_subscribe_by_address_where_the_site_is_admitted() {
+    let site = Site::start().await;
+    let other = Site::start().await;
+    let front = Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
+    let at = format!("http://{}/subscribe", front.gateway.address());
+    let look = |url: String| front.client.get(&at).query(&[("url", url)]).send();
+    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    let refused = look(other.url.clone()).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert!(other.asked.lock().unwrap().is_empty(), "nothing was asked");
+    let feed = format!("{}atom.xml", site.url);
+    let found = json(&look(feed.clone()).await.unwrap().bytes().await.unwrap());
+    assert_eq!(found["feeds"][0]["url"], feed.as_str());
+    assert_eq!(found["feeds"][0]["address"], serde_json::Value::Null);
+    assert!(front.feeds().await.is_empty(), "looking makes no feed");
+    let body = format!("url={feed}");
+    let form = "application/x-www-form-urlencoded";
+    let made = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::OK);
+    let made = json(&made.bytes().await.unwrap());
+    let address = made["feeds"][0]["address"].as_str().unwrap().to_owned();
+    assert!(address.starts_with("http://gw.example/feeds/"), "{address}");
+    let here = address.replace("http://gw.example", &format!("http://{}", front.gateway.address()));
+    assert!(front.client.get(here).send().await.unwrap().text().await.unwrap().contains("sx:sync"));
+    // One is all that the site may get.
+    let body = format!("url={}no-ids.xml", site.url);
+    let full = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
+    assert_eq!(full.status(), StatusCode::CONFLICT);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_has_a_path_of_its_own() {
+    let site = Site::start().await;
+    let feed = format!("[[feed]]\nname = \"news\"\nurl = \"{}atom.xml\"\npath = \"/atom.xml\"\n", site.url);
+    let front = Front::start(&feed, None).await;
+    let name = tidegate::model::FeedName::new("news").unwrap();
+    front.gateway.operator().poll_now(&name).await.unwrap();
+    let at = |path: &str| format!("http://{}{path}", front.gateway.address());
+    let text = |path: &str| {
+        let asked = front.client.get(at(path)).send();
+        async move { asked.await.unwrap().text().await.unwrap() }
+    };
+    let own = text("/atom.xml").await;
+    assert_eq!(own, text("/feeds/news").await);
+    assert!(own.contains("\"http://gw.example/atom.xml\""), "{own}");
+    assert!(text("/atom.xml?as=rss").await.contains("<rss"));
+    front.gateway.stop().await.unwrap();
+}
