@@ -4,7 +4,7 @@ use super::operator::AdminService;
 use crate::config::Config;
 use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
 use crate::origin::OriginSite;
-use crate::serve::{AskedFeeds, OperatorError, OriginService, OriginSettings};
+use crate::serve::{OperatorError, OriginService, OriginSettings};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -53,8 +53,6 @@ pub fn configuration(
         websub: Websub::default(),
         traces: TracesConfig::default(),
         hosts: std::collections::BTreeMap::new(),
-        origins: Vec::new(),
-        allow: Vec::new(),
         feeds: FEEDS.iter().filter_map(|(name, path)| feed(publisher, name, path)).collect(),
         aggregates: Vec::new(),
         readers: Vec::new(),

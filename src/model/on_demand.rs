@@ -38,7 +38,7 @@ impl FeedRecord {
         if self.is_let_go() {
             self.standing = FeedStanding::Active;
         }
-        for made in &mut self.on_demand {
+        if let Some(made) = &mut self.on_demand {
             made.asked = made.asked.max(now);
             made.is_let_go = false;
         }

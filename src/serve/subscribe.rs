@@ -9,6 +9,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{REQUEST_BODY_LIMIT, SharedState, html};
 use crate::model::FeedName;
+use crate::render::ViewKind;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -110,8 +111,8 @@ async fn offered(room: &SharedState, typed: &str) -> Result<Vec<OfferedFeed>, Pr
         listing.keys().find(open).cloned()
     };
     let address = |url: &str| {
-        let here = known(url)
-            .map(|name| room.site.view(&name, super::ViewKind::Reader, room.site.dialect));
+        let here =
+            known(url).map(|name| room.site.view(&name, ViewKind::Reader, room.site.dialect));
         here.or_else(|| room.origins.place_of(&Url::parse(url).ok()?))
     };
     if let Some(name) = known(url.as_str()) {
@@ -154,7 +155,7 @@ async fn made(room: &SharedState, typed: &str) -> Result<OfferedFeed, Problem> {
     })?;
     room.directory.changed();
     room.directory.listing().await?;
-    feed.address = Some(room.site.view(&name, super::ViewKind::Reader, room.site.dialect));
+    feed.address = Some(room.site.view(&name, ViewKind::Reader, room.site.dialect));
     Ok(feed)
 }
 

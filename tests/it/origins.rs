@@ -47,7 +47,10 @@ fn answer(base: &str, request: &Request) -> Response {
         "/no-ids.xml" => {
             let items = "<item><title>One</title></item><item><title>Two</title></item>";
             let head = "<title>t</title><link>http://x.example/</link><description/>";
-            typed("application/rss+xml", format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>"))
+            typed(
+                "application/rss+xml",
+                format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>"),
+            )
         }
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
@@ -169,7 +172,8 @@ impl Front {
     async fn feeds(&self) -> HashMap<String, String> {
         let url = format!("http://{}/api/v1/feeds", self.gateway.address());
         let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
-        let all: serde_json::Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        let all: serde_json::Value =
+            serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
         let feeds = all["feeds"].as_array().unwrap().iter();
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         feeds.map(|feed| (text(&feed["url"]), text(&feed["name"]))).collect()
@@ -186,7 +190,11 @@ async fn a_feed_is_enriched_from_its_first_request_on() {
     let etag = first.headers()["etag"].clone();
     let text = first.text().await.unwrap();
     assert!(text.contains("sx:sync"), "{text}");
-    assert!(text.contains("href=\"http://blog.gw.example/atom.xml\" rel=\"self\"") || text.contains("rel=\"self\""), "{text}");
+    assert!(
+        text.contains("href=\"http://blog.gw.example/atom.xml\" rel=\"self\"")
+            || text.contains("rel=\"self\""),
+        "{text}"
+    );
     assert!(link.contains("<http://blog.gw.example/atom.xml>; rel=\"self\""), "{link}");
     assert!(link.contains("http://gw.example/feeds/"), "{link}");
     assert_eq!(site.count("/atom.xml"), 1, "the first poll took what answered the request");
@@ -232,7 +240,9 @@ async fn many_first_requests_make_one_feed_with_one_request() {
 async fn what_is_not_for_everybody_makes_no_feed() {
     let site = Site::start().await;
     let front = Front::through(&site).await;
-    for path in ["/private.xml", "/cookie.xml", "/vary.xml", "/sitemap.xml", "/feed?id=1", "/feed?id=2"] {
+    for path in
+        ["/private.xml", "/cookie.xml", "/vary.xml", "/sitemap.xml", "/feed?id=1", "/feed?id=2"]
+    {
         for _ in 0..2 {
             assert!(!front.text(path).await.contains("sx:sync"), "{path}");
         }
@@ -288,7 +298,10 @@ async fn everything_else_is_passed_on() {
         assert!(!text.contains(absent), "{absent}:\n{text}");
     }
     let moved = front.get("/moved").send().await.unwrap();
-    assert_eq!((moved.status(), &moved.headers()["location"]), (StatusCode::FOUND, &"/new?x#y".parse().unwrap()));
+    assert_eq!(
+        (moved.status(), &moved.headers()["location"]),
+        (StatusCode::FOUND, &"/new?x#y".parse().unwrap())
+    );
     let cookies = front.get("/cookies").send().await.unwrap();
     let set: Vec<_> = cookies.headers().get_all("set-cookie").iter().collect();
     assert_eq!(set, ["a=1"]);
@@ -323,7 +336,10 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
     let posted = front.ask(reqwest::Method::POST, "/echo").body("x").send().await.unwrap();
     assert_eq!(posted.status(), StatusCode::TEMPORARY_REDIRECT);
     let bare = front.client.get(front.base.clone()).send().await.unwrap();
-    assert_eq!((bare.status(), &bare.headers()["location"]), (StatusCode::PERMANENT_REDIRECT, &"blog/".parse().unwrap()));
+    assert_eq!(
+        (bare.status(), &bare.headers()["location"]),
+        (StatusCode::PERMANENT_REDIRECT, &"blog/".parse().unwrap())
+    );
     front.gateway.stop().await.unwrap();
 }
 
@@ -331,7 +347,8 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
 async fn readers_subscribe_by_address_where_the_site_is_admitted() {
     let site = Site::start().await;
     let other = Site::start().await;
-    let front = Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
+    let front =
+        Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
     let at = format!("http://{}/subscribe", front.gateway.address());
     let look = |url: String| front.client.get(&at).query(&[("url", url)]).send();
     let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
@@ -362,7 +379,10 @@ async fn readers_subscribe_by_address_where_the_site_is_admitted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_has_a_path_of_its_own() {
     let site = Site::start().await;
-    let feed = format!("[[feed]]\nname = \"news\"\nurl = \"{}atom.xml\"\npath = \"/atom.xml\"\n", site.url);
+    let feed = format!(
+        "[[feed]]\nname = \"news\"\nurl = \"{}atom.xml\"\npath = \"/atom.xml\"\n",
+        site.url
+    );
     let front = Front::start(&feed, None).await;
     let name = tidegate::model::FeedName::new("news").unwrap();
     front.gateway.operator().poll_now(&name).await.unwrap();
