@@ -143,6 +143,19 @@ pub(super) async fn find(
     Ok(names)
 }
 
+/// A link that is kept as a bookmark: it opens the page to subscribe for the site that one is looking at.
+fn bookmarklet(page: &str) -> Markup {
+    let quoted = serde_json::Value::from(page).to_string();
+    let script = format!("javascript:location.href={quoted}+'?url='+encodeURIComponent(location.href)");
+    html! {
+        p.quiet {
+            "Keep this link as a bookmark to subscribe to the site that you are looking at: "
+            a href=(script) { "Subscribe here" } "; or "
+            a href="/subscribe" { "type an address" } "."
+        }
+    }
+}
+
 async fn made(
     room: &AppState,
     audience: &Audience,
@@ -170,6 +183,7 @@ async fn made(
     let content = html! {
         @if !ahead.is_empty() { p.bad { (ahead) "." } }
         (table::content(&page, room.operator.ready()))
+        @if room.origins.admits_any() { (bookmarklet(&room.site.at("/subscribe"))) }
     };
     Ok(content.into_string())
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 /// What the description leaves to others: pages for people, what pages are made of, and what specifications
 /// of their own say.
-const LEFT_OUT: [&str; 17] = [
+const LEFT_OUT: [&str; 18] = [
     "/",
     "/recent",
+    "/subscribe",
     "/add",
     "/add/list",
     "/feeds/{name}/edit",
