@@ -51,7 +51,6 @@ pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
 };
-pub use pass::PASS_IDLE;
 pub use redirect::MAX_REDIRECTS;
 pub use resolver::MAX_ADDRESSES;
 
@@ -128,6 +127,8 @@ pub struct FetchLimits {
     pub calls_at_once: usize,
     /// Requests that are passed on at the same time, until their answers begin.
     pub passes_at_once: usize,
+    /// How long an origin may take nothing of such a request, and send nothing of its answer.
+    pub pass_idle: Duration,
 }
 
 impl FetchLimits {
@@ -144,6 +145,7 @@ impl FetchLimits {
         call: Duration::from_secs(15),
         calls_at_once: 128,
         passes_at_once: 512,
+        pass_idle: Duration::from_secs(60),
     };
 }
 

@@ -16,13 +16,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long an origin may take nothing and send nothing.
-pub const PASS_IDLE: Duration = Duration::from_secs(60);
-
 impl Core {
     pub(super) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
         let PassRequest { method, url, headers, body } = request;
         let by = self.client_for_passing(&url).await?;
+        let limit = self.limits.pass_idle;
         let progress = Progress::new();
         let mut call = by.client.request(method, url.clone()).headers(headers);
         if let Some(body) = body {
@@ -31,13 +29,13 @@ impl Core {
         }
         let sent = tokio::select! {
             sent = call.send() => sent,
-            () = progress.stall() => {
-                return Err(FetchError::Timeout { what: "answer", limit: PASS_IDLE });
+            () = progress.stall(limit) => {
+                return Err(FetchError::Timeout { what: "answer", limit });
             }
         };
         let answer = sent.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
         let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
-        let body = TimedBody::new(body).map_err(BodyError::from).boxed_unsync();
+        let body = TimedBody::new(body, limit).map_err(BodyError::from).boxed_unsync();
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }
 }
@@ -55,10 +53,10 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Comes when nothing went on for [`PASS_IDLE`].
-    async fn stall(&self) {
+    /// Comes when nothing went on for so long.
+    async fn stall(&self, limit: Duration) {
         loop {
-            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + PASS_IDLE;
+            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + limit;
             if Instant::now() >= until {
                 return;
             }
@@ -91,17 +89,18 @@ impl Body for NotedBody {
     }
 }
 
-/// The body of an answer, which breaks off where nothing comes for [`PASS_IDLE`].
+/// The body of an answer, which breaks off where nothing comes for so long.
 struct TimedBody {
     body: reqwest::Body,
+    limit: Duration,
     idle: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
 impl TimedBody {
-    fn new(body: reqwest::Body) -> Self {
-        let idle = Box::pin(sleep_until(Instant::now() + PASS_IDLE));
-        Self { body, idle, is_waiting: false }
+    fn new(body: reqwest::Body, limit: Duration) -> Self {
+        let idle = Box::pin(sleep_until(Instant::now() + limit));
+        Self { body, limit, idle, is_waiting: false }
     }
 }
 
@@ -110,8 +109,8 @@ impl TimedBody {
 enum PassedBodyError {
     #[error(transparent)]
     Broken(#[from] reqwest::Error),
-    #[error("the origin sent nothing for {} s, which is the limit", PASS_IDLE.as_secs())]
-    Idle,
+    #[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
+    Idle { limit: Duration },
 }
 
 impl Body for TimedBody {
@@ -130,10 +129,10 @@ impl Body for TimedBody {
         // The time counts from when the client waits: it may have been the client that took nothing.
         if !this.is_waiting {
             this.is_waiting = true;
-            this.idle.as_mut().reset(Instant::now() + PASS_IDLE);
+            this.idle.as_mut().reset(Instant::now() + this.limit);
         }
         ready!(this.idle.as_mut().poll(context));
-        Poll::Ready(Some(Err(PassedBodyError::Idle)))
+        Poll::Ready(Some(Err(PassedBodyError::Idle { limit: this.limit })))
     }
 
     fn is_end_stream(&self) -> bool {

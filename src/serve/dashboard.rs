@@ -146,7 +146,8 @@ pub(super) async fn find(
 /// A link that is kept as a bookmark: it opens the page to subscribe for the site that one is looking at.
 fn bookmarklet(page: &str) -> Markup {
     let quoted = serde_json::Value::from(page).to_string();
-    let script = format!("javascript:location.href={quoted}+'?url='+encodeURIComponent(location.href)");
+    let script =
+        format!("javascript:location.href={quoted}+'?url='+encodeURIComponent(location.href)");
     html! {
         p.quiet {
             "Keep this link as a bookmark to subscribe to the site that you are looking at: "

@@ -1,1 +1,106 @@
+use super::super::publisher::{Publisher, response};
+use super::super::{
+    AllowPrivate, FetchAnswer, FetchLimits, FetchRequest, FetchSettings, Services, services,
+};
+use super::*;
+use crate::model::Time;
+use crate::origin::WholeAnswer;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::Full;
+use tower::ServiceExt as _;
+use url::Url;
 
+fn all(allow_private: AllowPrivate) -> Services {
+    let limits = FetchLimits { pass_idle: Duration::from_millis(300), ..FetchLimits::STANDARD };
+    services(FetchSettings { allow_private, limits, ..FetchSettings::default() }).unwrap()
+}
+
+fn request(url: &str) -> PassRequest {
+    let url = Url::parse(url).unwrap();
+    PassRequest { method: Method::GET, url, headers: HeaderMap::new(), body: None }
+}
+
+async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {
+    all(AllowPrivate::All).passing.pass.oneshot(request).await
+}
+
+#[tokio::test]
+async fn a_request_and_its_answer_are_passed_on_as_they_are() {
+    let publisher = Publisher::start(|_| {
+        response("404 Not Here", "x-a: 1\r\nx-a: 2\r\ncontent-encoding: gzip\r\n", b"no gzip")
+    })
+    .await;
+    let mut asked = request(&publisher.url("/a%20b?c=%2F"));
+    asked.headers.insert("x-mine", "7".parse().unwrap());
+    let answer = pass(asked).await.unwrap();
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let twice: Vec<_> = answer.headers.get_all("x-a").iter().collect();
+    assert_eq!(twice, ["1", "2"]);
+    assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "no gzip");
+    let head = publisher.heads().remove(0);
+    assert!(head.starts_with("get /a%20b?c=%2f http/1.1\r\n"), "{head}");
+    for absent in ["user-agent", "accept-encoding", "application/atom"] {
+        assert!(!head.contains(absent), "{head}");
+    }
+    assert!(head.contains("x-mine: 7"), "{head}");
+
+    let mut posted = request(&publisher.url("/"));
+    posted.method = Method::POST;
+    posted.headers.insert("content-length", "4".parse().unwrap());
+    posted.body =
+        Some(Full::new(Bytes::from_static(b"abcd")).map_err(|e| match e {}).boxed_unsync());
+    pass(posted).await.unwrap();
+    let head = publisher.heads().remove(1);
+    assert!(head.contains("content-length: 4\r\n") && !head.contains("chunked"), "{head}");
+}
+
+#[tokio::test]
+async fn the_guard_checks_every_address() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
+    let refused = all(AllowPrivate::No).passing.pass.oneshot(request(&publisher.url("/"))).await;
+    assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+    assert!(publisher.heads().is_empty());
+}
+
+#[tokio::test]
+async fn an_origin_that_stalls_is_given_up() {
+    let publisher = Publisher::start(|head| match head {
+        head if head.contains("/body") => {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nSTALL".to_vec()
+        }
+        _ => Vec::new(),
+    })
+    .await;
+    let never = pass(request(&publisher.url("/"))).await;
+    assert!(matches!(never, Err(FetchError::Timeout { .. })), "{never:?}");
+    let broken = pass(request(&publisher.url("/body"))).await.unwrap();
+    let error = broken.body.collect().await.unwrap_err();
+    assert!(error.to_string().contains("sent nothing"), "{error}");
+}
+
+#[tokio::test]
+async fn a_first_poll_takes_what_was_handed_over() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"<asked/>")).await;
+    let services = all(AllowPrivate::All);
+    let url = publisher.url("/feed");
+    let mut headers = HeaderMap::new();
+    headers.insert("etag", "\"7\"".parse().unwrap());
+    let answer = WholeAnswer { headers, body: Bytes::from_static(b"<handed/>") };
+    services.passing.handover.give(&url, answer.clone());
+    let fetch = |request: FetchRequest| services.fetch.clone().oneshot(request);
+    let text = |answer: &FetchAnswer| match answer {
+        FetchAnswer::Document(document) => document.bytes.clone(),
+        other => panic!("no document: {other:?}"),
+    };
+    // One who knows an earlier document asks.
+    let known = FetchRequest {
+        known_wire: Some(1),
+        ..FetchRequest::whole(url.clone(), Time::from_unix(0))
+    };
+    assert_eq!(text(&fetch(known).await.unwrap().answer), "<asked/>");
+    let first = fetch(FetchRequest::whole(url.clone(), Time::from_unix(0))).await.unwrap();
+    assert_eq!(text(&first.answer), "<handed/>");
+    assert_eq!(first.validators.etag.as_deref(), Some("\"7\""));
+    let next = fetch(FetchRequest::whole(url, Time::from_unix(0))).await.unwrap();
+    assert_eq!(text(&next.answer), "<asked/>");
+}
