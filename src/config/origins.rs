@@ -248,7 +248,8 @@ fn check_place(
     } else if !section.has("host") {
         section.demand("at", "each [[origin]] has a path, at = \"/…/\", or a host of its own");
     }
-    if host.is_some() && host == public.and_then(Url::host_str) {
+    let own = public.and_then(Url::host_str).map(|own| own.trim_end_matches('.'));
+    if host.is_some() && host == own {
         let message =
             "is the host of server.public_url, where the gateway's own pages are; write another";
         section.fault("host", message.to_owned());

@@ -1,3 +1,4 @@
+mod local;
 mod reference;
 
 use super::*;
@@ -118,6 +119,11 @@ fn the_annotated_file_shows_every_key() {
         "sources =",
         "spacing =",
         "parallel =",
+        "path =",
+        "at =",
+        "pass =",
+        "first_wait =",
+        "idle =",
     ];
     let in_force: Vec<&str> = annotated
         .lines()
@@ -128,6 +134,8 @@ fn the_annotated_file_shows_every_key() {
         .collect();
     let config = good(&in_force.join("\n"));
     assert_eq!((config.aggregates.len(), config.hosts.len()), (1, 1));
+    assert_eq!((config.origins.len(), config.allow.len()), (1, 1));
+    assert_eq!(config.feeds[0].path.as_deref(), Some("/atom.xml"));
     assert_eq!(config.readers[0].feeds, [FeedName::new("news").unwrap()]);
     let options = &config.feeds[0].options;
     assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
@@ -197,6 +205,8 @@ fn presets_are_values() {
     reads(&feeds::FEED_KEYS);
     reads(&feeds::AGGREGATE_KEYS);
     reads(&readers::KEYS);
+    reads(&origins::ORIGIN_KEYS);
+    reads(&origins::ALLOW_KEYS);
     let mut preset = FeedSettings::default();
     feeds::FEED_KEYS.preset(&mut preset);
     assert_eq!(preset.options, FeedOptions::default());
@@ -370,58 +380,6 @@ fn mistakes_in_json_say_where() {
 }
 
 #[test]
-fn local_feeds_and_aggregates_say_how_they_share() {
-    let text = "[[feed]]\nname=\"notes\"\nlocal=true\ntitle=\"Our notes\"\n\
-                shares_with=[\"news\"]\nconflicts=\"prefer:gate.example\"\n\
-                [[feed]]\nname=\"news\"\nurl=\"http://a\"\nconflicts=\"winner\"\n\
-                [[aggregate]]\nname=\"inner\"\nsources=[\"news\"]\n\
-                [[aggregate]]\nname=\"all\"\nsources=[\"notes\",\"inner\"]\ntitle=\"All\"";
-    let config = good(text);
-    let (notes, news) = (config.feeds[0].record(), config.feeds[1].record());
-    assert!(!notes.has_upstream() && notes.options.sharing.local);
-    assert_eq!(notes.options.sharing.title.as_deref(), Some("Our notes"));
-    assert_eq!(notes.options.sharing.shares_with, std::slice::from_ref(&news.name));
-    assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
-    assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
-    let all = config.aggregates[1].record();
-    assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
-    assert_eq!(all.options.sharing.sources.len(), 2);
-    for (text, said) in [
-        ("[[feed]]\nname=\"a\"\nlocal=false", "f:1: feed.url: is missing"),
-        ("[[feed]]\nname=\"a\"\nlocal=1", "f:3: feed.local: is a number"),
-        ("[[feed]]\nname=\"a\"\nlocal=true\ntitle=\"\"", "f:4: feed.title: a title is"),
-        ("[[feed]]\nname=\"a\"\nlocal=true\nconflicts=\"loser\"", "f:4: feed.conflicts: \"loser\""),
-        (
-            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"b\"]",
-            "f:4: feed.shares_with: there is no",
-        ),
-        (
-            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"a\"]",
-            "f:4: feed.shares_with: \"a\" is this table itself; name others",
-        ),
-        (
-            "[[feed]]\nname=\"a\"",
-            "f:1: feed.url: is missing; each [[feed]] has its own url, or local",
-        ),
-        ("[[aggregate]]\nname=\"a\"", "f:1: aggregate.sources: is missing"),
-        ("[[aggregate]]\nname=\"a\"\nsources=[]", "f:3: aggregate.sources: is empty"),
-        (
-            "[[aggregate]]\nname=\"a\"\nsources=[\"a\"]",
-            "f:3: aggregate.sources: an aggregate cannot gather itself: a > a",
-        ),
-        (
-            "[[aggregate]]\nname=\"a\"\nsources=[\"b\"]\n[[aggregate]]\nname=\"b\"\nsources=[\"c\"]\n\
-          [[aggregate]]\nname=\"c\"\nsources=[\"b\"]",
-            "f:6: aggregate.sources: an aggregate cannot gather itself: b > c > b",
-        ),
-    ] {
-        let found = check("f", text).map_or_else(|faults| faults.to_string(), |_| String::new());
-        assert!(found.starts_with(said), "{text}: {found}");
-        assert_eq!(found.lines().count(), 1, "{found}");
-    }
-}
-
-#[test]
 fn warnings_do_not_stop_anything() {
     let text = "[server]\nadmin_token = \"short\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
@@ -429,19 +387,6 @@ fn warnings_do_not_stop_anything() {
     assert_eq!(config.aggregates[0].sharing.sources, [FeedName::new("a").unwrap()]);
     let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
     assert_eq!(said, ["f:2: server.admin_token: is shorter than 16 characters and may be guessed"]);
-}
-
-#[test]
-fn what_a_feed_without_an_upstream_does_not_do_is_named() {
-    let text = "[[feed]]\nname=\"own\"\nlocal=true\ndeletions=\"eager\"\nmin_interval=\"1h\"\n\
-                [[feed]]\nname=\"both\"\nlocal=true\nurl=\"http://a\"\nmin_interval=\"1h\"";
-    let Checked { config, warnings, .. } = check("f", text).unwrap();
-    assert_eq!(config.feeds.len(), 2);
-    let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    let words = "does nothing: a feed with local = true and no url has no upstream to poll";
-    let expected =
-        [format!("f:4: feed.deletions: {words}"), format!("f:5: feed.min_interval: {words}")];
-    assert_eq!(said, expected);
 }
 
 #[test]
@@ -491,7 +436,8 @@ proptest! {
     #[test]
     fn unknown_keys_are_refused(key in "[a-z]{1,12}_x", table in 0..TABLES.len()) {
         let (name, _) = TABLES[table];
-        let head = if matches!(name, "feed" | "aggregate" | "host" | "reader") { format!("[[{name}]]") } else { format!("[{name}]") };
+        let is_single = SINGLE_TABLES.iter().any(|(single, _)| *single == name);
+        let head = if is_single { format!("[{name}]") } else { format!("[[{name}]]") };
         let said = faults(&format!("{head}\n{key} = 1\n"));
         let place = format!("tidegate.toml:2: {name}.{key}: unknown key");
         prop_assert!(said.contains(&place), "{}", said);

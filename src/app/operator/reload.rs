@@ -258,6 +258,76 @@ mod tests {
     }
 
     #[test]
+    fn origins_and_the_paths_of_feeds_need_a_restart() {
+        let origin =
+            "[[origin]]\nname = \"blog\"\nurl = \"https://blog.example/\"\nat = \"/blog/\"\n";
+        let allow = "[[allow]]\nurl = \"https://example.org/\"\n";
+        let feed =
+            |name: &str| format!("[[feed]]\nname = {name:?}\nurl = \"https://{name}.example/\"\n");
+        let path = "path = \"/atom.xml\"\n";
+        let started = format!("{origin}{allow}{}{path}{}", feed("a"), feed("b"));
+        let tried = [
+            (started.clone(), None),
+            (started.replace("/blog/", "/docs/"), Some("t.toml:1: origin")),
+            (started.replace(origin, ""), Some("t.toml:1: origin")),
+            (
+                started.clone()
+                    + "[[origin]]\nname = \"two\"\nurl = \"https://two.example/\"\nhost = \"two\"\n",
+                Some("t.toml:1: origin"),
+            ),
+            (
+                started.replace(allow, "[[allow]]\nurl = \"https://example.org/blog\"\n"),
+                Some("t.toml:5: allow"),
+            ),
+            (started.replace(allow, ""), Some("t.toml:1: allow")),
+            (started.replace("atom", "rss"), Some("t.toml:10: feed.path")),
+            (started.replace(path, ""), Some("t.toml:1: feed.path")),
+            (started.clone() + "path = \"/b.xml\"\n", Some("t.toml:10: feed.path")),
+            (started.clone() + &feed("c") + "path = \"/c.xml\"\n", Some("t.toml:10: feed.path")),
+            // It has gone with its feed.
+            (started.replace(&(feed("a") + path), ""), None),
+        ];
+        let started = checked(&started);
+        let in_force = without_feeds(&started.config);
+        for (text, place) in tried {
+            let again = checked(&text);
+            let mut config = again.config.clone();
+            let kept = config.keep(&in_force);
+            let warnings = again.restart_warnings(&kept, &started);
+            let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            let expected = place.map(|place| {
+                format!("{place}: was changed and needs a restart; until then what was written stays in force")
+            });
+            assert_eq!(said, expected.into_iter().collect::<Vec<_>>(), "{text}");
+            assert_eq!(
+                kept.first().map(String::as_str),
+                place.map(|place| place.split(' ').nth(1).unwrap())
+            );
+            assert_eq!(
+                (&config.origins, &config.allow),
+                (&started.config.origins, &started.config.allow)
+            );
+            for feed in &config.feeds {
+                let before = started.config.feeds.iter().find(|one| one.name == feed.name);
+                assert_eq!(
+                    feed.path.as_ref(),
+                    before.and_then(|before| before.path.as_ref()),
+                    "{text}"
+                );
+            }
+        }
+        let again = checked("[[allow]]\nurl = \"https://example.org/\"\n");
+        let kept = again.config.clone().keep(&Config::default());
+        let said = again.restart_warnings(&kept, &checked(""))[0].to_string();
+        assert!(
+            said.ends_with(
+                "allow: was changed and needs a restart; until then none stays in force"
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn what_stays_in_force_is_said_where_a_key_is_taken_out() {
         let started = checked("[publish]\nwindow = \"7d\"\n[websub]\nhub = false\n");
         let again = checked("# nothing\n\n[publish]\n");

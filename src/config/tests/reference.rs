@@ -17,7 +17,7 @@ const HEAD: &str = "\
 ";
 
 /// What stands over the tables that may be repeated, which are commented out.
-const REPEATED: [(&str, &str); 4] = [
+const REPEATED: [(&str, &str); 6] = [
     (
         "host",
         "A pace for a host and the names below it, instead of polling.host_spacing and one request \
@@ -27,6 +27,12 @@ const REPEATED: [(&str, &str); 4] = [
     ("feed", "One table for each feed; name and url are the two keys without a default."),
     ("aggregate", "Several feeds as one."),
     ("reader", "One table for each person or program that may read private feeds."),
+    (
+        "origin",
+        "One table for each site that the gateway stands in front of. What answers there as a feed becomes a feed \
+         of\nthe gateway when somebody asks for it.",
+    ),
+    ("allow", "One table for each site whose feeds readers may subscribe to, by /subscribe."),
 ];
 
 /// The annotated file, `config/tidegate.toml`: every key with its words and its default.

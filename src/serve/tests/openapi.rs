@@ -106,6 +106,27 @@ async fn every_route_is_described_and_nothing_else() {
     assert_eq!(all, routed);
 }
 
+/// No origin and no path of a feed takes requests away from a route.
+#[tokio::test]
+async fn the_configuration_gives_away_no_path_of_a_route() {
+    let routed = routed(&Site::new()).await;
+    let paths = routed.iter().filter_map(|route| route.split_once(' ')).map(|(_, path)| path);
+    let paths = paths.chain([super::super::audience::TOKEN_PATH]);
+    let first = |path: &'_ str| path.split('/').nth(1).unwrap_or_default().to_owned();
+    let mut first: BTreeSet<String> = paths.map(first).collect();
+    // The overview is at a path that none can have.
+    first.remove("");
+    let own: BTreeSet<String> =
+        crate::config::OWN_STEPS.iter().map(|step| (*step).to_owned()).collect();
+    assert!(first.is_subset(&own), "add to OWN_STEPS: {:?}", first.difference(&own));
+    // Kept for what may come to stand there.
+    let free: Vec<&String> = own.difference(&first).collect();
+    assert!(
+        free.iter().all(|step| ["openapi.json", "subscribe"].contains(&step.as_str())),
+        "{free:?}"
+    );
+}
+
 #[tokio::test]
 async fn anybody_may_read_which_version_answers_and_where() {
     let site = Site::new();
