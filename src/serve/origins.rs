@@ -14,7 +14,7 @@ pub use self::service::{
     AdmittedSite, AskedFeeds, NotMade, OriginService, OriginSettings, PassError,
 };
 
-use self::first::{Looks, Turn};
+use self::first::{Look, LookResult, Looks, Turn};
 use self::pages::PagesSeen;
 use super::client::Peer;
 use super::problem::Problem;
@@ -26,7 +26,7 @@ use crate::origin::{OriginSite, may_make_feed};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Origins {
 
     fn find<B>(&self, request: &http::Request<B>) -> Option<OriginAsked> {
         let path = request.uri().path();
-        let host = host(request);
+        let host = host(request.uri(), request.headers());
         for site in &self.sites {
             if let Some(rest) = site.rest(host, path) {
                 return Some(OriginAsked::Site(Arc::clone(site), rest.to_owned()));
@@ -133,9 +133,9 @@ impl Origins {
 const LOOK_WAIT: Duration = Duration::from_secs(5);
 
 /// The host that a request names; that of its target goes before the header (RFC 9112 section 3.2.2).
-fn host<B>(request: &http::Request<B>) -> Option<&str> {
-    let target = request.uri().authority().map(http::uri::Authority::as_str);
-    let named = || request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    let target = uri.authority().map(http::uri::Authority::as_str);
+    let named = || headers.get(header::HOST).and_then(|host| host.to_str().ok());
     target.or_else(named)
 }
 
@@ -259,27 +259,46 @@ async fn answer(
             Err(problem) => return (problem.into_response(), PassOutcome::Failed),
         }
     }
-    let has_query = asked.url.query().is_some();
-    let is_candidate = may_make_feed(method, request.headers())
-        && (!has_query || room.origins.pages.is_announced(&asked.url))
-        && !room.origins.looks.is_no_feed(&asked.url);
-    if !is_candidate {
-        return match asked.site.config().passes {
-            PassMode::Through => through::pass(room, &asked, request).await,
-            PassMode::Redirect => through::redirect(&asked.url),
+    let seen = room.origins.looks.no_feed(&asked.url);
+    let is_through = asked.site.config().passes == PassMode::Through;
+    if !may_make(room, &asked, method, request.headers()) || seen.is_some() {
+        return match is_through {
+            true => through::pass(room, &asked, request, next).await,
+            false => through::redirect(&asked.url),
         };
     }
-    let made = match room.origins.looks.begin(&asked.url) {
-        first::Look::First(look) => return through::look(room, &asked, look, request, next).await,
-        first::Look::Another(look) => look.made(asked.site.config().first_wait).await,
-    };
-    match made {
-        first::LookResult::Feed(name) => feed(room, &asked, &name, request, next).await,
-        first::LookResult::NoFeed => match asked.site.config().passes {
-            PassMode::Through => through::pass(room, &asked, request).await,
-            PassMode::Redirect => through::redirect(&asked.url),
-        },
-        first::LookResult::Later(why) => later(why),
+    match room.origins.looks.begin(&asked.url) {
+        Look::First(look) => through::look(room, &asked, look, request, next).await,
+        Look::Another(look) => found(room, &asked, look, request, next).await,
+    }
+}
+
+/// Whether the answer to a request may make a feed.
+fn may_make(
+    room: &SharedState,
+    asked: &OriginRequest,
+    method: &Method,
+    headers: &HeaderMap,
+) -> bool {
+    let is_announced = || room.origins.pages.is_announced(&asked.url);
+    may_make_feed(method, headers) && (asked.url.query().is_none() || is_announced())
+}
+
+/// What somebody else's look finds.
+async fn found(
+    room: &SharedState,
+    asked: &OriginRequest,
+    look: first::OtherLook,
+    request: Request,
+    next: Next,
+) -> (Response, PassOutcome) {
+    match look.made(asked.site.config().first_wait).await {
+        LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
+        LookResult::NoFeed(_) if asked.site.config().passes == PassMode::Through => {
+            through::pass(room, asked, request, next).await
+        }
+        LookResult::NoFeed(_) => through::redirect(&asked.url),
+        LookResult::Later(why) => later(why),
     }
 }
 
@@ -302,7 +321,7 @@ async fn feed(
     request: Request,
     next: Next,
 ) -> (Response, PassOutcome) {
-    let listing = room.directory.newest().await.ok();
+    let listing = room.directory.listing().await.ok();
     let is_let_go = listing.as_ref().and_then(|all| all.get(name)).is_some_and(|it| it.is_let_go());
     if is_let_go
         && let Ok(service) = room.origins.service()

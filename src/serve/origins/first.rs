@@ -15,6 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Requests of ours to one site at the same time, to see what is there.
 const LOOKS_AT_ONCE: usize = 8;
+/// Documents that may become feeds and are held in memory at the same time, of all sites.
+const DOCUMENTS_AT_ONCE: usize = 16;
 /// For how many addresses it is remembered that no feed is there, and for how long.
 const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
@@ -22,11 +24,20 @@ const NO_FEED_AGE: Duration = Duration::from_secs(600);
 /// Leave to ask a site something.
 pub(in crate::serve) type Turn = OwnedSemaphorePermit;
 
+/// How it is known that an address has no feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoFeedKind {
+    /// Its answer is of a kind that no feed has, which each answer tells anew.
+    Headers,
+    /// Its document was read.
+    Document,
+}
+
 /// What a look found.
 #[derive(Debug, Clone)]
 pub(super) enum LookResult {
     Feed(FeedName),
-    NoFeed,
+    NoFeed(NoFeedKind),
     /// It cannot be said yet; why.
     Later(String),
 }
@@ -36,8 +47,9 @@ type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 /// Looks that are being made, and what is known of those that were.
 pub(super) struct Looks {
     running: Results,
-    no_feeds: Cache<u64, ()>,
+    no_feeds: Cache<u64, NoFeedKind>,
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
+    documents: Arc<Semaphore>,
 }
 
 /// Somebody's part in a look.
@@ -51,7 +63,7 @@ pub(super) struct FirstLook {
     key: u64,
     running: Results,
     result: watch::Sender<Option<LookResult>>,
-    no_feeds: Cache<u64, ()>,
+    no_feeds: Cache<u64, NoFeedKind>,
 }
 
 /// The look that somebody else makes.
@@ -68,12 +80,17 @@ impl Looks {
             (url, Arc::new(Semaphore::new(LOOKS_AT_ONCE)))
         });
         let no_feeds = Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build();
-        Self { running: Results::default(), no_feeds, turns: Mutex::new(turns.collect()) }
+        Self {
+            running: Results::default(),
+            no_feeds,
+            turns: Mutex::new(turns.collect()),
+            documents: Arc::new(Semaphore::new(DOCUMENTS_AT_ONCE)),
+        }
     }
 
-    /// Whether it is remembered that no feed is at an address.
-    pub(super) fn is_no_feed(&self, url: &Url) -> bool {
-        self.no_feeds.contains_key(&key(url))
+    /// What is remembered of an address where no feed is.
+    pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
+        self.no_feeds.get(&key(url))
     }
 
     /// Begins to look at an address, or waits for who does.
@@ -97,12 +114,21 @@ impl Looks {
             let new = || Arc::new(Semaphore::new(LOOKS_AT_ONCE));
             Arc::clone(all.entry(site.to_owned()).or_insert_with(new))
         };
-        match timeout(wait, turns.acquire_owned()).await {
-            Ok(Ok(turn)) => Ok(turn),
-            _ => {
-                let said = "too many new addresses of this site are asked for at once";
-                Err(Problem::later(said, FIRST_AGAIN))
-            }
+        acquire(turns, wait).await
+    }
+
+    /// Waits for leave to hold a document that may become a feed, at most so long.
+    pub(super) async fn document(&self, wait: Duration) -> Result<Turn, Problem> {
+        acquire(Arc::clone(&self.documents), wait).await
+    }
+}
+
+async fn acquire(turns: Arc<Semaphore>, wait: Duration) -> Result<Turn, Problem> {
+    match timeout(wait, turns.acquire_owned()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        _ => {
+            let said = "too many new addresses are asked for at once";
+            Err(Problem::later(said, FIRST_AGAIN))
         }
     }
 }
@@ -110,8 +136,8 @@ impl Looks {
 impl FirstLook {
     /// Says what was found.
     pub(super) fn tell(&self, result: LookResult) {
-        if matches!(result, LookResult::NoFeed) {
-            self.no_feeds.insert(self.key, ());
+        if let LookResult::NoFeed(kind) = result {
+            self.no_feeds.insert(self.key, kind);
         }
         self.result.send_replace(Some(result));
     }
@@ -158,7 +184,7 @@ mod tests {
         first.tell(LookResult::Feed(name.clone()));
         drop(first);
         assert!(matches!(waiting.await.unwrap(), LookResult::Feed(found) if found == name));
-        assert!(!looks.is_no_feed(&at));
+        assert_eq!(looks.no_feed(&at), None);
 
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
@@ -169,8 +195,9 @@ mod tests {
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
         assert!(matches!(other.made(WAIT).await, LookResult::Later(_)), "it waited for ever");
-        first.tell(LookResult::NoFeed);
-        assert!(looks.is_no_feed(&at) && !looks.is_no_feed(&url("http://a/other")));
+        first.tell(LookResult::NoFeed(NoFeedKind::Document));
+        assert_eq!(looks.no_feed(&at), Some(NoFeedKind::Document));
+        assert_eq!(looks.no_feed(&url("http://a/other")), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use super::super::client::Peer;
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
 use super::super::{SharedState, auth};
-use super::first::{FirstLook, LookResult};
+use super::first::{FirstLook, Look, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, NotMade, PassError};
 use super::{OriginRequest, PassOutcome, feed, host, later, pages};
 use crate::config::PassMode;
@@ -17,6 +17,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
@@ -48,36 +49,51 @@ pub(super) fn redirect(url: &Url) -> (Response, PassOutcome) {
     ((StatusCode::TEMPORARY_REDIRECT, headers).into_response(), PassOutcome::Redirected)
 }
 
-/// Passes a request on, and its answer back.
+/// Passes a request on, and its answer back. Where the answer may be a feed, it is looked at.
 pub(super) async fn pass(
     room: &SharedState,
     asked: &OriginRequest,
     request: Request,
+    next: Next,
 ) -> (Response, PassOutcome) {
-    let is_get = *request.method() == Method::GET;
-    match send(room, asked, request).await {
-        Ok(answer) if is_get => passed(asked, pages::noticing(room, asked, answer)),
-        Ok(answer) => passed(asked, answer),
-        Err(problem) => (problem.into_response(), PassOutcome::Failed),
+    let (parts, body) = request.into_parts();
+    let answer = match send(room, asked, &parts, body).await {
+        Ok(answer) => answer,
+        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+    };
+    let is_known = room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
+    if !is_known
+        && super::may_make(room, asked, &parts.method, &parts.headers)
+        && may_be(room, asked, &answer)
+    {
+        let again = Request::from_parts(parts, Body::empty());
+        return match room.origins.looks.begin(&asked.url) {
+            Look::First(look) => Box::pin(document(room, asked, (look, answer), again, next)).await,
+            Look::Another(look) => Box::pin(super::found(room, asked, look, again, next)).await,
+        };
+    }
+    match parts.method {
+        Method::GET => passed(asked, pages::noticing(room, asked, answer)),
+        _ => passed(asked, answer),
     }
 }
 
 async fn send(
     room: &SharedState,
     asked: &OriginRequest,
-    request: Request,
+    parts: &Parts,
+    body: Body,
 ) -> Result<PassAnswer, Problem> {
     let service = room.origins.service()?;
-    let forwarded = forwarded(room, &request);
-    let (parts, body) = request.into_parts();
-    let mut headers = to_origin(&parts.headers, OURS, &forwarded);
+    let mut headers = to_origin(&parts.headers, OURS, &forwarded(room, parts));
     if is_our_authorization(room, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
-    let body = (!body.is_end_stream())
-        .then(|| body.map_err(|error| BodyError::from(error)).boxed_unsync());
-    let request = PassRequest { method: parts.method, url: asked.url.clone(), headers, body };
-    service.pass(request).await.map_err(|error| {
+    let has_body = !body.is_end_stream();
+    let body = has_body.then(|| body.map_err(BodyError::from).boxed_unsync());
+    let (method, url) = (parts.method.clone(), asked.url.clone());
+    let passing = service.pass(PassRequest { method, url, headers, body });
+    passing.await.map_err(|error| {
         let status = match error {
             PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
@@ -86,20 +102,27 @@ async fn send(
     })
 }
 
+/// Whether an answer may be a feed. Most JSON is none, so that it has to be announced as one.
+fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> bool {
+    let is_json = answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
+    may_be_feed(answer.status, &answer.headers)
+        && (!is_json || room.origins.pages.is_announced(&asked.url))
+}
+
 /// Whether credentials are for this gateway, which no origin is to see.
 fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
     room.settings.load().admin_token.admits(headers)
         || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
 }
 
-fn forwarded(room: &SharedState, request: &Request) -> ForwardedFor {
-    let peer: Option<Peer> = request.extensions().get().copied();
+fn forwarded(room: &SharedState, parts: &Parts) -> ForwardedFor {
+    let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let is_https = room.site.at("").starts_with("https:");
     ForwardedFor {
         peer,
         is_trusted: room.settings.load().proxies.are_trusted(peer),
-        host: host(request).map(str::to_owned),
+        host: host(&parts.uri, &parts.headers).map(str::to_owned),
         proto: if is_https { Proto::Https } else { Proto::Http },
     }
 }
@@ -129,45 +152,62 @@ pub(super) async fn look(
     next: Next,
 ) -> (Response, PassOutcome) {
     let config = asked.site.config();
-    let turn = match room.origins.looks.turn(config.url.as_str(), config.first_wait).await {
-        Ok(turn) => turn,
-        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+    // What is passed on is no request of ours.
+    let turn = match config.passes {
+        PassMode::Through => None,
+        PassMode::Redirect => {
+            match room.origins.looks.turn(config.url.as_str(), config.first_wait).await {
+                Ok(turn) => Some(turn),
+                Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+            }
+        }
     };
-    // What is needed if it is a feed; the body of a GET is not.
-    let mut again = Request::new(Body::empty());
-    *again.method_mut() = request.method().clone();
-    *again.headers_mut() = request.headers().clone();
-    *again.extensions_mut() = request.extensions().clone();
-    let answer = match send(room, asked, request).await {
+    let (parts, body) = request.into_parts();
+    let answer = match send(room, asked, &parts, body).await {
         Ok(answer) => answer,
         Err(problem) => return (problem.into_response(), PassOutcome::Failed),
     };
-    let is_json = answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
-    let may_be = may_be_feed(answer.status, &answer.headers)
-        && (!is_json || room.origins.pages.is_announced(&asked.url));
-    if !may_be {
-        // A failure says nothing of what is there at other times.
-        if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND {
-            look.tell(LookResult::NoFeed);
-        }
-        return no_feed(room, asked, answer).await;
+    if may_be(room, asked, &answer) {
+        let again = Request::from_parts(parts, Body::empty());
+        let made = document(room, asked, (look, answer), again, next).await;
+        drop(turn);
+        return made;
     }
+    // A failure says nothing of what is there at other times.
+    if !answer.status.is_server_error() && answer.status != StatusCode::TOO_MANY_REQUESTS {
+        look.tell(LookResult::NoFeed(NoFeedKind::Headers));
+    }
+    no_feed(room, asked, answer).await
+}
+
+/// Reads what may be a feed, and makes one of it.
+async fn document(
+    room: &SharedState,
+    asked: &OriginRequest,
+    (look, answer): (FirstLook, PassAnswer),
+    again: Request,
+    next: Next,
+) -> (Response, PassOutcome) {
+    let wait = asked.site.config().first_wait;
+    let _turn = match room.origins.looks.document(wait).await {
+        Ok(turn) => turn,
+        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+    };
     let PassAnswer { status, headers, body } = answer;
-    let bytes = match timeout(DOCUMENT_TIME, collect(body)).await {
-        Ok(Ok(Collected::Whole(bytes))) => bytes,
+    match timeout(DOCUMENT_TIME, collect(body)).await {
+        Ok(Ok(Collected::Whole(body))) => {
+            made(room, asked, (look, WholeAnswer { headers, body }), again, next).await
+        }
         Ok(Ok(Collected::Part(body))) => {
-            look.tell(LookResult::NoFeed);
-            return no_feed(room, asked, PassAnswer { status, headers, body }).await;
+            look.tell(LookResult::NoFeed(NoFeedKind::Document));
+            no_feed(room, asked, PassAnswer { status, headers, body }).await
         }
         Ok(Err(_)) | Err(_) => {
             let said = "the site broke off before the whole document had arrived";
             let problem = Problem::new(StatusCode::BAD_GATEWAY, said);
-            return (problem.into_response(), PassOutcome::Failed);
+            (problem.into_response(), PassOutcome::Failed)
         }
-    };
-    drop(turn);
-    let whole = WholeAnswer { headers, body: bytes };
-    made(room, asked, (look, whole), again, next).await
+    }
 }
 
 /// Makes a feed of a document, which goes on where the client leaves or the time is over.
@@ -191,7 +231,7 @@ async fn made(
         directory.changed();
         look.tell(match &made {
             Ok(name) => LookResult::Feed(name.clone()),
-            Err(NotMade::NoFeed | NotMade::Full { .. }) => LookResult::NoFeed,
+            Err(NotMade::NoFeed | NotMade::Full { .. }) => LookResult::NoFeed(NoFeedKind::Document),
             Err(NotMade::Later { why, .. }) => LookResult::Later(why.clone()),
         });
         made
