@@ -98,6 +98,12 @@ fn acting(
                 p.quiet { "Added by the list "
                     a href={ "/feeds/" (member.list) "/about" } { (member.list) } "." }
             }
+            @if let Some(made) = &record.on_demand {
+                p.quiet { "Made by a request for the site " (text(&made.site)) ", and last asked for on "
+                    (made.asked.to_string()) " or later"
+                    @if made.is_let_go { "; not polled until it is asked for again" }
+                    "." }
+            }
             (actions::buttons(record, state))
         } @else {
             p.quiet {

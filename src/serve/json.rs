@@ -78,6 +78,9 @@ pub(super) fn feed(
         "options": feed_options(status),
         "backfill": walk.map(|walk| backfill(walk, status.options.secret)),
         "listed": record.map(listed),
+        "on_demand": record.and_then(|record| record.on_demand.as_ref()).map(|made| {
+            json!({ "site": made.site, "asked": made.asked, "let_go": made.is_let_go })
+        }),
         "state": state.map(|state| feed_state(state, status.pending_absences)),
         "conflicts": contested,
         "failing_since": status.polling.failing_since(),

@@ -350,7 +350,10 @@ async fn readers_subscribe_by_address_where_the_site_is_admitted() {
     let front =
         Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
     let at = format!("http://{}/subscribe", front.gateway.address());
-    let look = |url: String| front.client.get(&at).query(&[("url", url)]).send();
+    let look = |url: String| {
+        let address = reqwest::Url::parse_with_params(&at, [("url", url)]).unwrap();
+        front.client.get(address).send()
+    };
     let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
     let refused = look(other.url.clone()).await.unwrap();
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
