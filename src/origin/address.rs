@@ -104,12 +104,19 @@ impl OriginSite {
         Some(format!("{}{}", self.public, self.rest_of(url)?))
     }
 
-    /// Where a redirect of the origin leads here, without scheme and host; `None` where it leads elsewhere.
-    /// `asked`: the address whose answer it is.
+    /// Where a redirect of the origin leads here: without scheme and host where that is below the origin; `None`
+    /// where it stays as it is. `asked`: the address whose answer it is.
     pub fn redirected(&self, location: &str, asked: &Url) -> Option<String> {
         let to = asked.join(location).ok()?;
         let fragment = to.fragment().map(|part| format!("#{part}")).unwrap_or_default();
-        Some(format!("{}{}{fragment}", self.below, self.rest_of(&to)?))
+        let Some(rest) = self.rest_of(&to) else {
+            // What names no host would lead to ours.
+            let is_relative = Url::parse(location).is_err() && !location.starts_with("//");
+            return is_relative.then(|| to.to_string());
+        };
+        let here = format!("{}{rest}{fragment}", self.below);
+        // Two slashes would name a host.
+        Some(if here.starts_with("//") { format!("/.{here}") } else { here })
     }
 
     /// What of an address comes after the origin's, with its query.

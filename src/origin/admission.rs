@@ -38,6 +38,11 @@ pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
 /// Whether an answer may become a feed, as far as status and headers tell; its document decides then. Every other
 /// is passed on and never stored.
 pub fn may_be_feed(status: StatusCode, headers: &HeaderMap) -> bool {
+    status == StatusCode::OK && is_for_everybody(headers) && says_feed(headers)
+}
+
+/// Whether an answer may be read by everybody, as far as its headers tell.
+pub fn is_for_everybody(headers: &HeaderMap) -> bool {
     let directives = words(headers, header::CACHE_CONTROL);
     let is_private = directives
         .into_iter()
@@ -45,8 +50,7 @@ pub fn may_be_feed(status: StatusCode, headers: &HeaderMap) -> bool {
     let varies = words(headers, header::VARY);
     let is_personal =
         varies.iter().any(|word| matches!(word.as_str(), "*" | "cookie" | "authorization"));
-    let is_open = !is_private && !is_personal && !headers.contains_key(header::SET_COOKIE);
-    status == StatusCode::OK && is_open && says_feed(headers)
+    !is_private && !is_personal && !headers.contains_key(header::SET_COOKIE)
 }
 
 /// Whether a media type may be a feed's.

@@ -4,6 +4,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
@@ -40,6 +41,15 @@ impl ForwardedFor {
     /// says is replaced.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         let peer = self.peer.to_canonical();
+        if !self.is_trusted {
+            let is_of_proxy = |name: &&HeaderName| {
+                name.as_str().starts_with("x-forwarded-") || **name == X_REAL_IP
+            };
+            let told: Vec<_> = headers.keys().filter(is_of_proxy).cloned().collect();
+            for name in told {
+                headers.remove(name);
+            }
+        }
         self.append(headers, X_FORWARDED_FOR, peer.to_string());
         self.append(headers, header::FORWARDED, self.element(peer));
         let host = self.host.clone().unwrap_or_default();

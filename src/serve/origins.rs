@@ -269,7 +269,7 @@ async fn answer(
     }
     match room.origins.looks.begin(&asked.url) {
         Look::First(look) => through::look(room, &asked, look, request, next).await,
-        Look::Another(look) => found(room, &asked, look, request, next).await,
+        Look::Another(look) => found(room, &asked, (look, Again::No), request, next).await,
     }
 }
 
@@ -284,20 +284,30 @@ fn may_make(
     may_make_feed(method, headers) && (asked.url.query().is_none() || is_announced())
 }
 
+/// Whether somebody who waited for another's look did so before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    Yes,
+}
+
 /// What somebody else's look finds.
 async fn found(
     room: &SharedState,
     asked: &OriginRequest,
-    look: first::OtherLook,
+    (look, again): (first::OtherLook, Again),
     request: Request,
     next: Next,
 ) -> (Response, PassOutcome) {
+    let is_through = asked.site.config().passes == PassMode::Through;
     match look.made(asked.site.config().first_wait).await {
         LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
-        LookResult::NoFeed(_) if asked.site.config().passes == PassMode::Through => {
-            through::pass(room, asked, request, next).await
+        // Nothing is known where who looked left, or the origin is slow: the answer will tell.
+        LookResult::NoFeed(_) | LookResult::Unknown if is_through && again == Again::No => {
+            Box::pin(through::pass(room, asked, request, next)).await
         }
         LookResult::NoFeed(_) => through::redirect(&asked.url),
+        LookResult::Unknown => later("this address is new, and what is there is being looked at"),
         LookResult::Later(why) => later(why),
     }
 }

@@ -90,7 +90,16 @@ fn addresses_and_redirects_of_the_origin_have_one_here() {
     assert_eq!(leads("/site/c?d#e").as_deref(), Some("/tide/blog/c?d#e"));
     assert_eq!(leads("../c").as_deref(), Some("/tide/blog/c"));
     assert_eq!(leads("https://blog.example/site/").as_deref(), Some("/tide/blog/"));
-    for elsewhere in ["/", "https://other.example/site/", "//other.example/", "mailto:a@b"] {
+    assert_eq!(leads("/").as_deref(), Some("https://blog.example/"));
+    assert_eq!(leads("/other?x").as_deref(), Some("https://blog.example/other?x"));
+    let evil = hosted()
+        .redirected("http://127.0.0.1:9000//evil.example/x", &url("http://127.0.0.1:9000/"));
+    let base = url("https://blog.gw.example/");
+    assert_eq!(
+        base.join(&evil.unwrap()).unwrap().as_str(),
+        "https://blog.gw.example//evil.example/x"
+    );
+    for elsewhere in ["https://other.example/site/", "//other.example/", "mailto:a@b"] {
         assert_eq!(leads(elsewhere), None, "{elsewhere}");
     }
     assert_eq!(

@@ -72,6 +72,8 @@ fn nobody_else_says_for_whom_a_request_is() {
         ("forwarded", "for=198.51.100.7"),
         ("x-forwarded-host", "evil.example"),
         ("x-forwarded-proto", "http"),
+        ("x-forwarded-port", "1"),
+        ("x-real-ip", "198.51.100.7"),
     ];
     assert_eq!(sent(&spoofed, false), ADDED);
     // What a trusted proxy says goes before.

@@ -38,8 +38,10 @@ pub(super) enum NoFeedKind {
 pub(super) enum LookResult {
     Feed(FeedName),
     NoFeed(NoFeedKind),
-    /// It cannot be said yet; why.
+    /// A feed cannot be made of it yet; why.
     Later(String),
+    /// Who looked has not said in time, or never will.
+    Unknown,
 }
 
 type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
@@ -152,13 +154,9 @@ impl Drop for FirstLook {
 impl OtherLook {
     /// What is found, where that is known in time.
     pub(super) async fn made(mut self, wait: Duration) -> LookResult {
-        let later = |why: &str| LookResult::Later(why.to_owned());
         match timeout(wait, self.0.wait_for(Option::is_some)).await {
-            Ok(Ok(result)) => {
-                result.clone().unwrap_or_else(|| later("it is not known what is at this address"))
-            }
-            Ok(Err(_)) => later("the site was asked and did not answer; ask again"),
-            Err(_) => later("this address is new, and what is there is being looked at"),
+            Ok(Ok(result)) => result.clone().unwrap_or(LookResult::Unknown),
+            Ok(Err(_)) | Err(_) => LookResult::Unknown,
         }
     }
 }
@@ -190,11 +188,11 @@ mod tests {
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
         // Whoever was first went away.
         drop(first);
-        assert!(matches!(other.made(WAIT).await, LookResult::Later(_)));
+        assert!(matches!(other.made(WAIT).await, LookResult::Unknown));
 
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
-        assert!(matches!(other.made(WAIT).await, LookResult::Later(_)), "it waited for ever");
+        assert!(matches!(other.made(WAIT).await, LookResult::Unknown), "it waited for ever");
         first.tell(LookResult::NoFeed(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&at), Some(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&url("http://a/other")), None);

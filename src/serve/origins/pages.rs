@@ -3,7 +3,7 @@
 
 use super::super::SharedState;
 use super::OriginRequest;
-use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, says_page};
+use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -52,7 +52,7 @@ impl PagesSeen {
 
     /// Whether an answer is a page that is to be read; from now on it is not for a while.
     fn is_new_page(&self, url: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
-        let is_page = status == StatusCode::OK && says_page(headers);
+        let is_page = status == StatusCode::OK && says_page(headers) && is_for_everybody(headers);
         if !is_page || self.read.contains_key(&key(url)) {
             return false;
         }

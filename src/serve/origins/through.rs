@@ -6,11 +6,11 @@ use super::super::session::COOKIE;
 use super::super::{SharedState, auth};
 use super::first::{FirstLook, Look, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, NotMade, PassError};
-use super::{OriginRequest, PassOutcome, feed, host, later, pages};
+use super::{Again, OriginRequest, PassOutcome, feed, host, later, pages};
 use crate::config::PassMode;
 use crate::origin::{
     BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PassedBody, Proto, WholeAnswer,
-    may_be_feed, says_page, to_client, to_origin,
+    is_for_everybody, may_be_feed, may_make_feed, says_page, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
@@ -18,7 +18,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
@@ -69,12 +69,15 @@ pub(super) async fn pass(
         let again = Request::from_parts(parts, Body::empty());
         return match room.origins.looks.begin(&asked.url) {
             Look::First(look) => Box::pin(document(room, asked, (look, answer), again, next)).await,
-            Look::Another(look) => Box::pin(super::found(room, asked, look, again, next)).await,
+            Look::Another(look) => {
+                Box::pin(super::found(room, asked, (look, Again::Yes), again, next)).await
+            }
         };
     }
-    match parts.method {
-        Method::GET => passed(asked, pages::noticing(room, asked, answer)),
-        _ => passed(asked, answer),
+    // What a page announces to one client is for that client.
+    match may_make_feed(&parts.method, &parts.headers) {
+        true => passed(asked, pages::noticing(room, asked, answer)),
+        false => passed(asked, answer),
     }
 }
 
@@ -266,7 +269,8 @@ async fn no_feed(
     if here.is_some() && answer.status.is_redirection() {
         return passed(asked, answer);
     }
-    if answer.status == StatusCode::OK && says_page(&answer.headers) {
+    let is_page = says_page(&answer.headers) && is_for_everybody(&answer.headers);
+    if answer.status == StatusCode::OK && is_page {
         let (room, asked, headers) = (Arc::clone(room), asked.clone(), answer.headers.clone());
         tokio::spawn(async move {
             let read = timeout(DOCUMENT_TIME, pages::whole(answer.body)).await;
