@@ -99,7 +99,8 @@ impl Nothing for RareState {
 }
 
 impl KeptState {
-    /// Takes what was written down, and the schedule out of it. `refreshed`: see there.
+    /// Takes what was written down, and the schedule out of it. `refreshed`: when the validators are taken
+    /// to have been dropped last.
     pub fn unpack(poll: PollState, refreshed: Time) -> (Self, Option<Box<PollSchedule>>) {
         let PollState { feed: _, url, body, etag, last_modified, answered_by, .. } = poll;
         let mut kept = Self {
