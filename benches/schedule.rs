@@ -4,8 +4,10 @@
 //! Time goes on when nothing is left to do, so that an hour takes as long as its work. What is measured:
 //! how long the start takes, the memory of a feed (in polling, and in the store, which is in memory here
 //! and holds what else is on disk), and the processor time of a poll, nearly all of them answered 304.
+//! Memory is resident memory once polling keeps as many polls of each feed as it ever does. With two
+//! numbers of feeds, each of them in a process of its own, it is also the growth from one to the other.
 //!
-//!     cargo bench --bench schedule -- 1000000
+//!     cargo bench --bench schedule -- 500000 1000000
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -32,8 +34,13 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const START: Time = Time::from_unix(1_795_191_605);
 const INTERVAL: Duration = Duration::from_secs(600);
-/// How long polling is looked at once every feed was read.
-const SPAN: Duration = Duration::from_secs(1800);
+/// How many feeds are read at the same time while the store is filled: what polling frees of them is hardly
+/// more than nothing, and not taken for what the store needs.
+const BATCH: u64 = 1_000;
+/// For how long what polling remembers is gathered at most before it is written.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(15);
+/// How long memory that was freed may take to go back to the system, in real time.
+const FREED_WITHIN: Duration = Duration::from_secs(12);
 /// One poll in so many finds another document.
 const CHANGES: u64 = 1000;
 const DOCUMENT: Bytes = Bytes::from_static(b"<feed/>");
@@ -188,46 +195,54 @@ async fn until(poller: &Poller, polls: u64) {
     }
 }
 
-async fn simulate(feeds: u64) {
+/// Reads every feed once, so that the store knows it, with nothing left in polling.
+async fn fill(store: &Arc<dyn Store>, clock: &Arc<CompressedClock>, feeds: u64) {
+    let (poller, cancel, task) = polling(store, clock).await;
+    for first in (0..feeds).step_by(BATCH as usize) {
+        let names = (first..feeds.min(first + BATCH))
+            .map(|n| (FeedName::new(&format!("feed-of-some-name-{n}")).unwrap(), n));
+        for (name, n) in names.clone() {
+            let address = format!("https://host{n}.example/blog/feed.xml");
+            let record = FeedRecord::new(name, address, FeedSource::File);
+            store.put_feed(&record).await.unwrap();
+            poller.put(record).await.unwrap();
+        }
+        until(&poller, feeds.min(first + BATCH)).await;
+        tokio::time::sleep(WRITTEN_WITHIN).await;
+        for (name, _) in names {
+            poller.remove(&name).await.unwrap();
+        }
+    }
+    cancel.cancel();
+    task.await.unwrap();
+}
+
+/// Prints what so many feeds need; how many bytes of it are in polling.
+async fn simulate(feeds: u64) -> u64 {
     let clock = Arc::new(CompressedClock(Instant::now()));
     let endpoint = EndpointId::own("gate").unwrap();
     let store = EmbeddedStore::in_memory(Some(endpoint), Arc::clone(&clock) as Arc<dyn Clock>);
     let store: Arc<dyn Store> = Arc::new(store.unwrap());
     let empty = resident();
-    for n in 0..feeds {
-        let record = FeedRecord::new(
-            FeedName::new(&format!("feed-of-some-name-{n}")).unwrap(),
-            format!("https://host{n}.example/blog/feed.xml"),
-            FeedSource::File,
-        );
-        store.put_feed(&record).await.unwrap();
-    }
-    let (poller, cancel, task) = polling(&store, &clock).await;
-    until(&poller, feeds).await;
-    cancel.cancel();
-    task.await.unwrap();
-    drop(poller);
-    // What was freed goes back to the system.
-    std::thread::sleep(Duration::from_secs(12));
+    fill(&store, &clock, feeds).await;
+    std::thread::sleep(FREED_WITHIN);
     let stored = resident();
     let began = processor();
     let (poller, cancel, task) = polling(&store, &clock).await;
     let start = processor() - began;
-    until(&poller, feeds * 2).await;
+    until(&poller, feeds).await;
     let (before, begun, at) = (poller.totals(), processor(), clock.running());
-    let goal = at + SPAN;
-    while clock.running() < goal {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    let kept = u64::try_from(tidegate::status::POLLS_KEPT).unwrap();
+    until(&poller, feeds * (kept + 1)).await;
     let (after, used, took) = (poller.totals(), processor() - begun, clock.running() - at);
-    std::thread::sleep(Duration::from_secs(12));
-    let polled = resident();
+    std::thread::sleep(FREED_WITHIN);
+    let polled = resident().saturating_sub(stored);
     let polls = after.polls() - before.polls();
     let each = |bytes: u64| bytes as f64 / feeds as f64;
     println!("{feeds} feeds, one poll in {CHANGES} finds a change");
     println!("start: {:.1} s of processor time", start.as_secs_f64());
     println!("memory a feed: {:.0} B in the store (in memory)", each(stored - empty));
-    println!("               {:.0} B in polling", each(polled.saturating_sub(stored)));
+    println!("               {:.0} B in polling", each(polled));
     println!(
         "{polls} polls in {:.0} s: {:.1} a second",
         took.as_secs_f64(),
@@ -241,11 +256,31 @@ async fn simulate(feeds: u64) {
     println!("changed {}, failed {}", after.changed - before.changed, after.failed - before.failed);
     cancel.cancel();
     task.await.unwrap();
+    polled
 }
 
+/// Simulates so many feeds in a process of its own; how many bytes are in polling.
+fn simulate_apart(feeds: u64) -> u64 {
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(program).arg(feeds.to_string()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    print!("{text}");
+    text.lines().last().and_then(|line| line.strip_prefix(TOTAL)).unwrap().parse().unwrap()
+}
+
+/// What stands before the number of bytes in polling.
+const TOTAL: &str = "bytes in polling: ";
+
 fn main() {
-    let feeds = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let numbers = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
+    let numbers: Vec<u64> = numbers.collect();
+    if let [few, many] = numbers[..] {
+        let grown = simulate_apart(many) as f64 - simulate_apart(few) as f64;
+        println!("growth: {:.0} B a feed in polling", grown / (many - few) as f64);
+        return;
+    }
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(simulate(feeds.unwrap_or(20_000)));
+    let polled = runtime.block_on(simulate(numbers.first().copied().unwrap_or(20_000)));
+    println!("{TOTAL}{polled}");
 }

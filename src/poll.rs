@@ -27,6 +27,7 @@ mod reason;
 mod resume;
 mod schedule;
 mod scheduler;
+mod seldom;
 mod sharing;
 mod skip;
 mod subscribe;
@@ -51,7 +52,7 @@ pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
 pub use poller::{MAX_COMMANDS, Poller, PollerConfig};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
-pub use reason::{IntervalReason, PlannedPoll, PollReason};
+pub use reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason};
 pub use resume::NOTE_EVERY;
 pub use schedule::{
     BUSY_PAUSE, Bounds, FLOOR, FeedSchedule, LOOK_AGAIN_FLOOR, LastResult, POLLS_PER_CHANGE,

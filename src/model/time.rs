@@ -2,20 +2,34 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// The first second that has a fixed-width RFC 3339 form: `0000-01-01T00:00:00Z`.
 const FIRST: i64 = -62_167_219_200;
+/// The second before it, from which times are counted.
+const BEFORE_FIRST: i64 = FIRST - 1;
 /// The last one that a date-time with any offset can name: `9999-12-30T22:00:00Z`.
 const LAST: i64 = 253_402_207_200;
 
 /// A point in time: whole seconds of UTC, of the years 0000 to 9999.
 ///
 /// Prints at fixed width (`2026-11-20T16:20:05Z`), so that the order of texts is the order of times.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(from = "i64")]
-pub struct Time(i64);
+pub struct Time(
+    /// Seconds since [`BEFORE_FIRST`]: never 0, so that an `Option<Time>` has 8 bytes.
+    NonZeroU64,
+);
+
+impl Hash for Time {
+    /// As its seconds since 1970.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.unix().hash(state);
+    }
+}
 
 impl From<i64> for Time {
     fn from(seconds: i64) -> Self {
@@ -26,7 +40,7 @@ impl From<i64> for Time {
 impl Serialize for Time {
     /// The text where people read it, the seconds elsewhere.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if to.is_human_readable() { to.collect_str(self) } else { to.serialize_i64(self.0) }
+        if to.is_human_readable() { to.collect_str(self) } else { to.serialize_i64(self.unix()) }
     }
 }
 
@@ -40,24 +54,28 @@ pub struct TimeError {
 
 impl Time {
     /// The earliest representable time.
-    pub const MIN: Self = Self(FIRST);
+    pub const MIN: Self = Self::from_unix(FIRST);
     /// The latest representable time.
-    pub const MAX: Self = Self(LAST);
+    pub const MAX: Self = Self::from_unix(LAST);
 
     /// From seconds since 1970-01-01T00:00:00Z, held within the representable years.
     pub const fn from_unix(seconds: i64) -> Self {
-        if seconds < FIRST {
-            Self(FIRST)
+        let held = if seconds < FIRST {
+            FIRST
         } else if seconds > LAST {
-            Self(LAST)
+            LAST
         } else {
-            Self(seconds)
+            seconds
+        };
+        match NonZeroU64::new(held.abs_diff(BEFORE_FIRST)) {
+            Some(since) => Self(since),
+            None => Self(NonZeroU64::MIN),
         }
     }
 
     /// Seconds since 1970-01-01T00:00:00Z.
     pub const fn unix(self) -> i64 {
-        self.0
+        BEFORE_FIRST.saturating_add_unsigned(self.0.get())
     }
 
     /// Reads an RFC 3339 date-time with any offset; a fraction of a second is cut off
@@ -67,7 +85,7 @@ impl Time {
         let timestamp: jiff::Timestamp = text.trim().parse().map_err(|_| wrong())?;
         let whole = timestamp.as_nanosecond().div_euclid(1_000_000_000);
         let seconds = i64::try_from(whole).map_err(|_| wrong())?;
-        if (FIRST..=LAST).contains(&seconds) { Ok(Self(seconds)) } else { Err(wrong()) }
+        if (FIRST..=LAST).contains(&seconds) { Ok(Self::from_unix(seconds)) } else { Err(wrong()) }
     }
 
     /// Reads a date-time of RFC 2822, which obsoletes RFC 822; its weekday is often wrong and not
@@ -81,18 +99,18 @@ impl Time {
     /// This time and `later`, held within the representable years.
     pub fn plus(self, later: Duration) -> Self {
         let seconds = i64::try_from(later.as_secs()).unwrap_or(i64::MAX);
-        Self::from_unix(self.0.saturating_add(seconds))
+        Self::from_unix(self.unix().saturating_add(seconds))
     }
 
     /// This time less `earlier`, held within the representable years.
     pub fn minus(self, earlier: Duration) -> Self {
         let seconds = i64::try_from(earlier.as_secs()).unwrap_or(i64::MAX);
-        Self::from_unix(self.0.saturating_sub(seconds))
+        Self::from_unix(self.unix().saturating_sub(seconds))
     }
 
     /// How long after `earlier` this is; zero where it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
-        Duration::from_secs(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+        Duration::from_secs(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     /// This time of one clock by another one, while the one shows `here` and the other `there`.
@@ -108,7 +126,7 @@ impl Time {
 
     /// The same for the calendar. Every time is within the years that it knows.
     fn timestamp(self) -> jiff::Timestamp {
-        jiff::Timestamp::from_second(self.0).unwrap_or_default()
+        jiff::Timestamp::from_second(self.unix()).unwrap_or_default()
     }
 }
 
@@ -182,6 +200,14 @@ impl FromStr for Tick {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_may_not_be_there_takes_no_more() {
+        assert_eq!(size_of::<Option<Time>>(), size_of::<Time>());
+        let ends = [i64::MIN, FIRST - 1, FIRST, 0, LAST, LAST + 1, i64::MAX];
+        let held = ends.map(|seconds| Time::from_unix(seconds).unix());
+        assert_eq!(held, [FIRST, FIRST, FIRST, 0, LAST, LAST, LAST]);
+    }
 
     #[test]
     fn prints_at_fixed_width_and_reads_back() {

@@ -5,6 +5,7 @@ mod log;
 
 use self::log::PollLog;
 use super::reason::{PlannedPoll, whole_seconds};
+use super::seldom::{Nothing, Seldom};
 use crate::model::{Backfill, FeedName, HubTrust, Interruptions, Time};
 use crate::status::{
     FeedSummary, FinishedPoll, FinishedProbe, HubReport, PROBES_KEPT, ParsedNote, PollEnding,
@@ -42,24 +43,30 @@ pub(super) struct BoardEntry {
     /// Whether missing items are asked for, or wait to be.
     pub(super) probing: bool,
     pub(super) next: Option<PlannedPoll>,
+    pub(super) rare: Seldom<RareStatus>,
     /// Since when it is polled.
     since: Option<Time>,
     /// The interval, in seconds, that it had when it was last read.
     interval: u32,
-    /// The last failure, if the last poll failed.
-    failure: Option<Box<PollFailure>>,
-    /// Where permanent redirects lead.
-    pub(super) moved_to: Option<String>,
-    /// Where items may have been missed.
-    pub(super) gaps: PollGaps,
     /// When it did not go on as usual.
     pub(super) interruptions: Interruptions,
-    /// Why a document is held back, if one is.
-    pub(super) held: Option<String>,
     /// When something that is pending can be decided.
     pub(super) look_again: Option<Time>,
     last_read: Option<Time>,
     last_change: Option<Time>,
+}
+
+/// What most feeds have nothing of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RareStatus {
+    /// The last failure, if the last poll failed.
+    failure: Option<PollFailure>,
+    /// Where permanent redirects lead.
+    pub(super) moved_to: Option<String>,
+    /// Where items may have been missed.
+    pub(super) gaps: PollGaps,
+    /// Why a document is held back, if one is.
+    pub(super) held: Option<String>,
     /// The walk through its publisher's older documents.
     pub(super) backfill: Option<Box<Backfill>>,
     /// The last rounds of asking, newest first.
@@ -68,19 +75,36 @@ pub(super) struct BoardEntry {
     pub(super) hub: Option<Box<HubReport>>,
 }
 
+impl Nothing for RareStatus {
+    const NOTHING: Self = Self {
+        failure: None,
+        moved_to: None,
+        gaps: PollGaps { count: 0, last: None },
+        held: None,
+        backfill: None,
+        probes: VecDeque::new(),
+        hub: None,
+    };
+    const SHARED: &'static Self = &Self::NOTHING;
+}
+
 impl BoardEntry {
     /// Takes in a round of asking for missing items.
     pub(super) fn add_probe(&mut self, note: FinishedProbe) {
         if note.counts.values().any(|count| *count > 0) {
             self.last_change = Some(note.at);
         }
-        self.probes.truncate(PROBES_KEPT - 1);
-        self.probes.push_front(note);
+        self.rare.change(|rare| {
+            rare.probes.truncate(PROBES_KEPT - 1);
+            rare.probes.push_front(note);
+        });
     }
 
     /// Takes in a poll, and the document that it looked at.
     fn add(&mut self, note: FinishedPoll, document: Option<ParsedNote>) {
-        self.failure = note.failure.clone().map(Box::new);
+        if self.rare.failure != note.failure {
+            self.rare.change(|rare| rare.failure.clone_from(&note.failure));
+        }
         if note.failure.is_none() {
             self.last_read = Some(note.at);
         }
@@ -102,7 +126,8 @@ impl BoardEntry {
     /// It is not polled for the time being.
     pub(super) fn pause(&mut self) {
         (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
-        (self.failure, self.hub, self.look_again) = (None, None, None);
+        self.look_again = None;
+        self.rare.change(|rare| (rare.failure, rare.hub) = (None, None));
     }
 
     /// Whether it is not polled for the time being.
@@ -129,16 +154,16 @@ impl BoardEntry {
 
     /// That it failed, though nothing was asked.
     pub(super) fn fail(&mut self, failure: PollFailure) {
-        self.failure = Some(Box::new(failure));
+        self.rare.change(|rare| rare.failure = Some(failure));
     }
 
     /// The last failure, if the last poll failed.
     pub(super) fn failure(&self) -> Option<&PollFailure> {
-        self.failure.as_deref()
+        self.rare.failure.as_ref()
     }
 
     fn is_hub_distrusted(&self) -> bool {
-        let trust = self.hub.as_ref().map(|hub| hub.subscription.trust);
+        let trust = self.rare.hub.as_ref().map(|hub| hub.subscription.trust);
         trust == Some(HubTrust::Distrusted)
     }
 
@@ -153,8 +178,8 @@ impl BoardEntry {
             stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
             failures: self.failures,
             error: self.failure().map(|failure| failure.error.clone()),
-            gaps: self.gaps,
-            moved_to: self.moved_to.clone(),
+            gaps: self.rare.gaps,
+            moved_to: self.rare.moved_to.clone(),
             is_hub_distrusted: self.is_hub_distrusted(),
             gathered: None,
         }
@@ -169,18 +194,18 @@ impl BoardEntry {
             in_flight: self.in_flight,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failures: self.failures,
-            failure: self.failure.as_deref().cloned(),
-            moved_to: self.moved_to.clone(),
-            gaps: self.gaps,
+            failure: self.rare.failure.clone(),
+            moved_to: self.rare.moved_to.clone(),
+            gaps: self.rare.gaps,
             interruptions: self.interruptions.clone(),
-            held: self.held.clone(),
+            held: self.rare.held.clone(),
             look_again: self.look_again,
             last_read: self.last_read,
             last_change: self.last_change,
-            backfill: self.backfill.as_deref().cloned(),
+            backfill: self.rare.backfill.as_deref().cloned(),
             probing: self.probing,
-            probes: self.probes.clone(),
-            hub: self.hub.as_deref().cloned(),
+            probes: self.rare.probes.clone(),
+            hub: self.rare.hub.as_deref().cloned(),
         }
     }
 }
@@ -293,6 +318,13 @@ mod tests {
     fn stands(entry: &BoardEntry) -> (Option<Time>, Option<Time>) {
         let summary = entry.summarize();
         (summary.read, summary.stale_after)
+    }
+
+    /// There may be a million.
+    #[test]
+    fn a_feed_takes_few_bytes() {
+        let sizes = [size_of::<BoardEntry>(), size_of::<PlannedPoll>()];
+        assert!(sizes[0] <= 192 && sizes[1] <= 32, "{sizes:?}");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! What polling remembers of one feed, and which of it must outlive a restart. Pure.
 
+mod kept;
 mod written;
 
+use self::kept::AnsweredBy;
+pub use self::kept::KeptState;
 use self::written::Written;
 use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
@@ -53,7 +56,7 @@ impl UnchangedCount {
 #[derive(Debug, Clone)]
 pub struct Memory {
     /// What may be written down, but for the schedule.
-    pub poll: PollState,
+    pub poll: KeptState,
     written: Written,
     /// When the last poll ended.
     polled: Option<Time>,
@@ -63,8 +66,6 @@ pub struct Memory {
     hints: Option<Box<UpdateHints>>,
     /// How long the last answer stays fresh.
     freshness: Option<Duration>,
-    /// When it is tried again, and why then, where the last poll failed.
-    retry: Option<Box<(Time, String)>>,
     last: Option<Last>,
     /// Full observations of the same document since the commit that made `same_since`.
     same: u32,
@@ -72,10 +73,6 @@ pub struct Memory {
     /// Whether the last request of this process found where the feed is now, so that the next one
     /// may begin there.
     settled: bool,
-    /// When a refresh was begun that has not succeeded yet.
-    refreshing: Option<Time>,
-    /// Whom the validators were given to; 0: who has no credentials.
-    given_to: u64,
 }
 
 impl Memory {
@@ -106,14 +103,13 @@ impl Memory {
 
     /// The memory of a feed after a restart.
     pub fn from_saved(poll: PollState, now: Time) -> Self {
-        let mut poll = poll;
-        let schedule = poll.schedule.take();
-        let written = Written::new(&poll, schedule.as_ref().map(|kept| kept.polled));
         // The time of the last refresh is not written down by itself. So that not all feeds are
         // read anew after a restart, each goes on at a place of its own within the interval.
         let known = poll.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
         let place = Duration::from_secs(phase(&poll.feed) % REFRESH_EVERY.as_secs());
-        poll.refreshed = Some(known.unwrap_or_else(|| now.minus(place)));
+        let refreshed = known.unwrap_or_else(|| now.minus(place));
+        let (poll, schedule) = KeptState::unpack(poll, refreshed);
+        let written = Written::new(&poll, schedule.as_ref().map(|kept| kept.polled));
         let mut memory = Self {
             poll,
             written,
@@ -121,21 +117,22 @@ impl Memory {
             rhythm: None,
             hints: None,
             freshness: None,
-            retry: None,
             last: None,
             same: 0,
             same_since: Revision::default(),
             settled: false,
-            refreshing: None,
-            given_to: 0,
         };
         if let Some(kept) = schedule {
-            memory.written.part(kept.as_ref().clone());
-            memory.polled = Some(kept.polled);
-            memory.rhythm = Some(UpdateRate::from_last_change(kept.last_change, kept.gap, now));
-            memory.hints = boxed(kept.hints);
-            memory.freshness = kept.freshness;
-            memory.retry = kept.retry.map(Box::new);
+            // A change that has still to come is taken for one of now; the rest is followed as it is.
+            if kept.last_change > now {
+                memory.written.part(kept.as_ref().clone());
+            }
+            let PollSchedule { polled, last_change, gap, hints, freshness, retry, .. } = *kept;
+            memory.polled = Some(polled);
+            memory.rhythm = Some(UpdateRate::from_last_change(last_change, gap, now));
+            memory.hints = boxed(hints);
+            memory.freshness = freshness;
+            memory.poll.rare.change(|rare| rare.retry = retry);
         }
         memory
     }
@@ -156,7 +153,7 @@ impl Memory {
             freshness: self.freshness,
             last_change,
             gap,
-            retry: self.retry.as_deref().cloned(),
+            retry: self.poll.rare.retry.clone(),
         })
     }
 
@@ -197,23 +194,24 @@ impl Memory {
         asked_for: bool,
         now: Time,
     ) -> FetchRequest {
-        let due = self.poll.refreshed.is_none_or(|at| at > now || now.since(at) >= REFRESH_EVERY);
-        self.refreshing = due.then_some(now);
+        let refreshed = self.poll.refreshed;
+        let due = refreshed > now || now.since(refreshed) >= REFRESH_EVERY;
+        self.poll.rare.change(|rare| rare.refreshing = due.then_some(now));
         let validators = Validators {
-            etag: self.poll.etag.clone(),
-            last_modified: self.poll.last_modified.clone(),
-            answered_by: self.poll.answered_by.clone(),
-            given_to: self.given_to,
+            etag: self.poll.etag.as_deref().map(str::to_owned),
+            last_modified: self.poll.last_modified.as_deref().map(str::to_owned),
+            answered_by: self.poll.answered_by.address(&feed.url).map(str::to_owned),
+            given_to: self.poll.rare.given_to,
         };
         let begin_there = self.settled && !due && !asked_for;
         // A held document is judged again at each poll, or its hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
-        let known = self.prints(state).filter(|_| !held);
+        let known = self.prints(&feed.url, state).filter(|_| !held);
         // A 304 means nothing where it is not about what is known.
         let they_hold = known.is_some_and(|known| self.poll.body == Some(known.body));
         FetchRequest {
             url: feed.url.clone(),
-            start: self.poll.moved_to.clone().filter(|_| begin_there),
+            start: self.poll.rare.moved_to.clone().filter(|_| begin_there),
             validators: if they_hold && !due { validators } else { Validators::default() },
             deltas: false,
             known_wire: known.map(|prints| prints.wire),
@@ -230,10 +228,11 @@ impl Memory {
         self.polled.is_some_and(|polled| polled <= now && now.since(polled) < KEPT_IDLE)
     }
 
-    /// The fingerprints that an unchanged document has; `None` where every document is judged.
-    pub fn prints(&self, state: Option<&FeedState>) -> Option<BodyPrints> {
+    /// The fingerprints that an unchanged document has, of the feed with this address; `None` where every
+    /// document is judged.
+    pub fn prints(&self, url: &str, state: Option<&FeedState>) -> Option<BodyPrints> {
         // What another address sent last is no reason not to judge what this one sends.
-        let state = state.filter(|state| !has_moved(state, &self.poll.url))?;
+        let state = state.filter(|state| !has_moved(state, url))?;
         match self.last {
             Some(last) if last.revision == state.revision => Some(last.prints),
             _ => Some(stored(state)).filter(|prints| *prints != NO_PRINTS),
@@ -312,22 +311,28 @@ impl Memory {
 
     /// Takes in what stood around an answer. Validators of a document that did not show the whole
     /// feed are not kept: a 304 to them would count as having seen it.
-    pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool) {
-        self.poll.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
+    pub fn answered(&mut self, url: &str, fetched: &Fetched, keep_validators: bool) {
+        let kept = &mut self.poll;
+        kept.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
         let Validators { etag, last_modified, given_to, .. } = &fetched.validators;
-        self.given_to = *given_to;
-        replace(&mut self.poll.etag, etag.as_deref().filter(|_| keep_validators));
-        replace(&mut self.poll.last_modified, last_modified.as_deref().filter(|_| keep_validators));
-        replace(&mut self.poll.answered_by, Some(&fetched.final_url));
-        replace(&mut self.poll.moved_to, fetched.moved_to.as_deref());
+        replace(&mut kept.etag, etag.as_deref().filter(|_| keep_validators));
+        replace(&mut kept.last_modified, last_modified.as_deref().filter(|_| keep_validators));
+        if kept.answered_by.address(url) != Some(fetched.final_url.as_str()) {
+            kept.answered_by = AnsweredBy::new(Some(&fetched.final_url), url);
+        }
+        let refreshed = kept.rare.change(|rare| {
+            rare.given_to = *given_to;
+            if rare.moved_to != fetched.moved_to {
+                rare.moved_to.clone_from(&fetched.moved_to);
+            }
+            rare.refreshing.take()
+        });
+        kept.refreshed = refreshed.unwrap_or(kept.refreshed);
         if self.freshness != fetched.freshness {
             self.part_from_written();
             self.freshness = fetched.freshness;
         }
         self.settled = true;
-        if let Some(at) = self.refreshing.take() {
-            self.poll.refreshed = Some(at);
-        }
     }
 
     /// Full observations of the same document since the last commit.
@@ -343,28 +348,30 @@ impl Memory {
     /// Takes in a success.
     pub fn succeeded(&mut self) {
         self.poll.failures = 0;
-        self.poll.last_error = None;
-        self.poll.not_before = None;
-        self.poll.gone = 0;
+        self.poll.rare.change(|rare| {
+            (rare.last_error, rare.not_before, rare.gone) = (None, None, 0);
+        });
     }
 
     /// Takes in a failure. Next time the configured address is asked again.
     pub fn failed(&mut self, error: &str) {
-        self.poll.gone = 0;
+        self.poll.rare.change(|rare| rare.gone = 0);
         self.failed_again(error);
     }
 
     /// Takes in that the feed is gone for good. It is counted how many polls in a row have said so;
     /// those that were asked for are not, for they may follow each other at once.
     pub fn gone(&mut self, error: &str, asked_for: bool) {
-        let counts = !asked_for || self.poll.gone == 0;
-        self.poll.gone = self.poll.gone.saturating_add(u32::from(counts));
+        self.poll.rare.change(|rare| {
+            let counts = !asked_for || rare.gone == 0;
+            rare.gone = rare.gone.saturating_add(u32::from(counts));
+        });
         self.failed_again(error);
     }
 
     fn failed_again(&mut self, error: &str) {
         self.poll.failures = self.poll.failures.saturating_add(1);
-        self.poll.last_error = Some(error.to_owned());
+        self.poll.rare.change(|rare| rare.last_error = Some(error.to_owned()));
         self.settled = false;
     }
 
@@ -402,16 +409,17 @@ impl Memory {
     /// What the schedule is made of.
     pub fn plan<'a>(&'a self, feed: &'a FeedName, bounds: Bounds, now: Time) -> FeedSchedule<'a> {
         let rhythm = self.rhythm.unwrap_or(UpdateRate::since(now));
-        let rhythm = rhythm.with_half_life(self.poll.overlap.half_life);
-        FeedSchedule { feed, bounds, rhythm, hints: self.hints(), freshness: self.freshness }
+        let (hints, freshness) = (self.hints(), self.freshness);
+        let half_life = self.poll.overlap.half_life;
+        FeedSchedule { feed, bounds, rhythm, half_life, hints, freshness }
     }
 
     /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
     /// then, where it failed.
     pub fn planned(&mut self, retry: Option<(Time, String)>, now: Time) {
-        if self.retry.as_deref() != retry.as_ref() {
+        if self.poll.rare.retry != retry {
             self.part_from_written();
-            self.retry = retry.map(Box::new);
+            self.poll.rare.change(|rare| rare.retry = retry);
         }
         self.polled = Some(now);
     }
@@ -452,10 +460,10 @@ impl Memory {
 
     /// What to write down; from now on it is taken for written. Validators that were given to who has
     /// credentials are not: nobody knows after a restart whether those are still the same.
-    pub fn write(&mut self) -> PollState {
+    pub fn write(&mut self, feed: &FeedRecord) -> PollState {
         self.written = Written::new(&self.poll, self.polled);
-        let mut poll = PollState { schedule: self.schedule().map(Box::new), ..self.poll.clone() };
-        if self.given_to != 0 {
+        let mut poll = self.poll.pack(feed, self.schedule().map(Box::new));
+        if self.poll.rare.given_to != 0 {
             (poll.body, poll.etag, poll.last_modified) = (None, None, None);
         }
         poll
@@ -467,9 +475,9 @@ fn boxed(hints: UpdateHints) -> Option<Box<UpdateHints>> {
 }
 
 /// Takes over a text, without a trace where it is the same.
-fn replace(text: &mut Option<String>, new: Option<&str>) {
+fn replace(text: &mut Option<Box<str>>, new: Option<&str>) {
     if text.as_deref() != new {
-        *text = new.map(str::to_owned);
+        *text = new.map(Box::from);
     }
 }
 

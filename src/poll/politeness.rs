@@ -22,16 +22,17 @@ pub struct PoliteHost(Arc<PolitePace>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PolitePace {
+    /// The name of its line.
     name: Arc<str>,
-    /// Its registrable domain, also where it has a line of its own.
-    domain: Arc<str>,
     /// The whole name: what asks for a pause asks for itself.
     full: Arc<str>,
+    /// Where its registrable domain begins in the whole name, also where it has a line of its own.
+    domain_at: u32,
     spacing: Duration,
-    /// The pause before what an announcement lists.
-    listed: Duration,
+    /// Whether the operator says how it is asked.
+    is_said: bool,
     /// Requests at the same time.
-    parallel: usize,
+    parallel: u32,
 }
 
 /// The pause between two requests for what an announcement lists, where the operator says nothing of
@@ -54,8 +55,10 @@ impl PoliteHost {
         let of = |name: &str, full: &str, spacing: Duration| {
             let name: Arc<str> = name.into();
             let full = if *full == *name { Arc::clone(&name) } else { full.into() };
-            let (domain, listed) = (Arc::clone(&name), spacing.min(LISTED_SPACING));
-            Self(Arc::new(PolitePace { name, domain, full, spacing, listed, parallel: 1 }))
+            let domain_at = full.len().saturating_sub(name.len());
+            let domain_at = u32::try_from(domain_at).unwrap_or_default();
+            let (is_said, parallel) = (false, 1);
+            Self(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
         };
         let Ok(read) = read_url(url) else {
             return of(url, url, Duration::ZERO);
@@ -102,11 +105,11 @@ impl PoliteHost {
         let before = self.0.as_ref();
         Self(Arc::new(PolitePace {
             name: line.unwrap_or_else(|| Arc::clone(&before.name)),
-            domain: Arc::clone(&before.domain),
             full: Arc::clone(&before.full),
+            domain_at: before.domain_at,
             spacing: pace.spacing,
-            listed: pace.spacing,
-            parallel: pace.parallel.max(1),
+            is_said: true,
+            parallel: u32::try_from(pace.parallel.max(1)).unwrap_or(u32::MAX),
         }))
     }
 
@@ -117,7 +120,10 @@ impl PoliteHost {
 
     /// Its registrable domain.
     pub fn domain(&self) -> &str {
-        &self.0.domain
+        usize::try_from(self.0.domain_at)
+            .ok()
+            .and_then(|at| self.0.full.get(at..))
+            .unwrap_or_default()
     }
 
     /// The name of its line.
@@ -128,6 +134,12 @@ impl PoliteHost {
     /// The pause between two requests.
     pub fn spacing(&self) -> Duration {
         self.0.spacing
+    }
+
+    /// The pause before what an announcement lists.
+    fn listed(&self) -> Duration {
+        let spacing = self.0.spacing;
+        if self.0.is_said { spacing } else { spacing.min(LISTED_SPACING) }
     }
 }
 
@@ -210,8 +222,8 @@ impl DomainQueue {
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pace = self.pace.as_ref()?;
-        let pause = if self.takes_listed() { pace.0.listed } else { pace.0.spacing };
-        let room = self.running < pace.0.parallel;
+        let pause = if self.takes_listed() { pace.listed() } else { pace.0.spacing };
+        let room = u32::try_from(self.running).is_ok_and(|running| running < pace.0.parallel);
         room.then(|| self.last.map_or(now, |last| last + pause))
     }
 }
@@ -286,7 +298,7 @@ impl Politeness {
         let mut pauses = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.ask(host, wait, now);
         let of_domain = |line: &&mut DomainQueue| {
-            line.pace.as_ref().is_some_and(|pace| pace.0.domain == host.0.domain)
+            line.pace.as_ref().is_some_and(|pace| pace.domain() == host.domain())
         };
         for line in self.lines.values_mut().filter(of_domain) {
             for queue in [&mut line.listed, &mut line.waiting] {

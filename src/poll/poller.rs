@@ -175,10 +175,12 @@ impl Poller {
             let at = self.clock.now();
             tracing::debug!(feed = %callback.feed, why, "a push is not believed");
             self.board.note(&callback.feed, |status| {
-                if let Some(hub) = &mut status.hub {
-                    hub.disbelieved.count += 1;
-                    hub.disbelieved.last = Some(RejectedPush { at, why });
-                }
+                status.rare.change(|rare| {
+                    if let Some(hub) = &mut rare.hub {
+                        hub.disbelieved.count += 1;
+                        hub.disbelieved.last = Some(RejectedPush { at, why });
+                    }
+                });
             });
             return PushResult::Disbelieved;
         }

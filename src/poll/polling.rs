@@ -159,7 +159,7 @@ pub async fn round(
     let fetched = fetched?;
     // The observation is made when the answer is there, which may be long after the question.
     let now = bench.clock.now();
-    let known = memory.prints(state.as_ref()).map(|prints| prints.body);
+    let known = memory.prints(&feed.url, state.as_ref()).map(|prints| prints.body);
     match (fetched.answer.clone(), state) {
         // Seeing a held document again is what confirms it, the same bytes above all.
         (FetchAnswer::Document(document), state)
@@ -248,7 +248,7 @@ async fn unchanged(
     now: Time,
 ) -> Result<PollResult, RoundError> {
     let same = memory.seen_again(state, wire);
-    memory.answered(fetched, memory.last_was_full());
+    memory.answered(&feed.url, fetched, memory.last_was_full());
     let quiet = match fetched.answer {
         FetchAnswer::NotModified => PollEnding::NotModified,
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
@@ -301,7 +301,7 @@ async fn judged(
     let full = settled.judged.full && !delta;
     memory.asked_by_document(std::mem::take(&mut settled.judged.hints));
     memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
-    memory.answered(fetched, full);
+    memory.answered(&feed.url, fetched, full);
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));

@@ -1,10 +1,9 @@
 //! The next poll of a feed, and why it comes then. Every feed has one, so that it is kept small and put
 //! into words only where somebody reads it.
 
-use super::schedule::describe_duration;
+use super::schedule::{PushSource, describe_duration};
 use crate::model::Time;
 use crate::status::ScheduledPoll;
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -19,7 +18,9 @@ pub struct PlannedPoll {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PollReason {
     /// As a sentence says.
-    Words(Cow<'static, str>),
+    Words(&'static str),
+    /// As a sentence says that was made for it.
+    Made(Box<str>),
     /// Because the feed has this interval.
     Interval {
         /// In seconds.
@@ -33,8 +34,8 @@ pub enum PollReason {
 /// What an interval comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalReason {
-    /// The publisher asks for so many seconds, in so many words.
-    Asked(u32, &'static str),
+    /// The publisher asks for so many seconds, there.
+    Asked(u32, IntervalWish),
     /// It is the shortest.
     Shortest,
     /// It is the longest.
@@ -43,8 +44,26 @@ pub enum IntervalReason {
     Pace(u32),
     /// In a longer one more than half of the document would be replaced.
     Turnover,
-    /// Somebody tells of changes, in so many words.
-    Announced(&'static str),
+    /// Somebody tells of changes.
+    Announced(PushSource),
+}
+
+/// Where a publisher asks for an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalWish {
+    Ttl,
+    UpdatePeriod,
+    Freshness,
+}
+
+impl IntervalWish {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ttl => "ttl",
+            Self::UpdatePeriod => "sy:updatePeriod",
+            Self::Freshness => "Cache-Control or Expires",
+        }
+    }
 }
 
 impl PollReason {
@@ -61,13 +80,13 @@ pub fn whole_seconds(duration: Duration) -> u32 {
 
 impl From<&'static str> for PollReason {
     fn from(words: &'static str) -> Self {
-        Self::Words(Cow::Borrowed(words))
+        Self::Words(words)
     }
 }
 
 impl From<String> for PollReason {
     fn from(words: String) -> Self {
-        Self::Words(Cow::Owned(words))
+        Self::Made(words.into())
     }
 }
 
@@ -75,13 +94,15 @@ impl fmt::Display for PollReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (every, because, is_put_off) = match self {
             Self::Words(words) => return f.write_str(words),
+            Self::Made(words) => return f.write_str(words),
             Self::Interval { every, because, is_put_off } => (*every, *because, *is_put_off),
         };
         let told = |seconds: u32| describe_duration(Duration::from_secs(u64::from(seconds)));
         let every = told(every);
         match because {
-            IntervalReason::Asked(wish, word) => {
-                write!(f, "the publisher asks for {} between polls ({word})", told(wish))?;
+            IntervalReason::Asked(wish, place) => {
+                let (wish, place) = (told(wish), place.name());
+                write!(f, "the publisher asks for {wish} between polls ({place})")?;
             }
             IntervalReason::Shortest => {
                 write!(f, "it changes often or is new: every {every}, the shortest interval")?;
@@ -96,6 +117,7 @@ impl fmt::Display for PollReason {
                 write!(f, "half of its document is replaced in about that time: every {every}")?;
             }
             IntervalReason::Announced(who) => {
+                let who = who.describe();
                 write!(f, "{who}; polled every {every} all the same")?;
             }
         }

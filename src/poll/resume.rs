@@ -72,8 +72,8 @@ impl Saved<'_> {
         let plan = FeedSchedule {
             feed: self.feed,
             bounds: self.bounds,
-            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now)
-                .with_half_life(self.half_life),
+            rhythm: UpdateRate::from_last_change(schedule.last_change, schedule.gap, now),
+            half_life: self.half_life,
             hints: &schedule.hints,
             freshness: schedule.freshness,
         };

@@ -4,7 +4,7 @@
 //! more than half of its document is replaced, within the operator's bounds; not more often than its publisher asks for; sooner where something that
 //! is pending can be decided; and ever more seldom, but for ever, while it fails.
 
-use super::reason::{IntervalReason, PlannedPoll, PollReason, whole_seconds};
+use super::reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason, whole_seconds};
 use super::skip::allowed_from;
 use crate::fetch::Retry;
 use crate::model::{FeedName, FeedOptions, Time, UpdateHints};
@@ -82,19 +82,17 @@ pub struct UpdateRate {
     last_change: Time,
     /// The usual time between two changes, recent ones counting most.
     gap: Option<Duration>,
-    /// The usual time in which half of its document is replaced.
-    half_life: Option<Duration>,
 }
 
 impl UpdateRate {
     /// The rhythm of a feed that last changed at `time`: one that is new changes now.
     pub const fn since(time: Time) -> Self {
-        Self { last_change: time, gap: None, half_life: None }
+        Self { last_change: time, gap: None }
     }
 
     /// The rhythm that was written down ([`UpdateRate::parts`]); a time that has still to come is now.
     pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
-        Self { last_change: last_change.min(now), gap, half_life: None }
+        Self { last_change: last_change.min(now), gap }
     }
 
     /// The last change, and the usual time between two.
@@ -112,25 +110,12 @@ impl UpdateRate {
     pub fn after_change(self, now: Time) -> Self {
         let latest = now.since(self.last_change).min(GAP_LIMIT);
         let gap = self.gap.map_or(latest, |gap| (gap.min(GAP_LIMIT) + latest) / 2);
-        Self { last_change: now, gap: Some(gap), ..self }
+        Self { last_change: now, gap: Some(gap) }
     }
 
     /// Moved along with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
         self.last_change = self.last_change.minus(by);
-    }
-
-    /// The rate of a feed of which half of the document is replaced in that time.
-    #[must_use]
-    pub const fn with_half_life(self, half_life: Option<Duration>) -> Self {
-        Self { half_life, ..self }
-    }
-
-    /// The longest interval in which no more than half of the document is replaced, as far as is known;
-    /// a feed that is quiet for long is in no hurry.
-    fn turnover(self, now: Time) -> Duration {
-        let quiet = now.since(self.last_change) / POLLS_PER_CHANGE;
-        self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
     }
 
     /// The usual time between changes, or the time that it has been quiet if that is longer.
@@ -149,7 +134,8 @@ pub enum PushSource {
 }
 
 impl PushSource {
-    const fn describe(self) -> &'static str {
+    /// In words.
+    pub const fn describe(self) -> &'static str {
         match self {
             Self::Sup => "its SUP document tells of changes",
             Self::Hub => "its hub tells of changes",
@@ -181,6 +167,8 @@ pub struct FeedSchedule<'a> {
     pub feed: &'a FeedName,
     pub bounds: Bounds,
     pub rhythm: UpdateRate,
+    /// The usual time in which half of its document is replaced.
+    pub half_life: Option<Duration>,
     /// What its document asks for.
     pub hints: &'a UpdateHints,
     /// How long the last answer stays fresh (`Cache-Control`, `Expires`).
@@ -215,12 +203,13 @@ impl FeedSchedule<'_> {
         now: Time,
     ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
-        let (steady, turnover) = (pace / POLLS_PER_CHANGE, self.rhythm.turnover(now));
+        let (steady, turnover) = (pace / POLLS_PER_CHANGE, self.turnover(now));
         let own = self.bounds.hold(steady.min(turnover));
-        let (wish, word) = self.wish();
-        let asked = wish.min(self.bounds.max);
-        let (mut interval, mut because) = if asked > own {
-            (asked, IntervalReason::Asked(whole_seconds(wish), word))
+        let wish = self.wish().map(|(wish, place)| (wish.min(self.bounds.max), wish, place));
+        let (mut interval, mut because) = if let Some((asked, wish, place)) = wish
+            && asked > own
+        {
+            (asked, IntervalReason::Asked(whole_seconds(wish), place))
         } else if own == self.bounds.min {
             (own, IntervalReason::Shortest)
         } else if own == self.bounds.max {
@@ -232,7 +221,7 @@ impl FeedSchedule<'_> {
         };
         if let Some((by, safety)) = safety {
             interval = safety.max(interval);
-            because = IntervalReason::Announced(by.describe());
+            because = IntervalReason::Announced(by);
         }
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
         let mut at = allowed_from(planned, self.hints);
@@ -265,15 +254,22 @@ impl FeedSchedule<'_> {
         PlannedPoll { at, reason }
     }
 
+    /// The longest interval in which no more than half of the document is replaced, as far as is known;
+    /// a feed that is quiet for long is in no hurry.
+    fn turnover(&self, now: Time) -> Duration {
+        let quiet = now.since(self.rhythm.last_change) / POLLS_PER_CHANGE;
+        self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
+    }
+
     /// The longest pause that the publisher asks for, and where.
-    fn wish(&self) -> (Duration, &'static str) {
+    fn wish(&self) -> Option<(Duration, IntervalWish)> {
         let wishes = [
-            (self.hints.ttl, "ttl"),
-            (self.hints.period, "sy:updatePeriod"),
-            (self.freshness, "Cache-Control or Expires"),
+            (self.hints.ttl, IntervalWish::Ttl),
+            (self.hints.period, IntervalWish::UpdatePeriod),
+            (self.freshness, IntervalWish::Freshness),
         ];
-        let stated = wishes.into_iter().filter_map(|(wish, word)| Some((wish?, word)));
-        stated.max_by_key(|(wish, _)| *wish).unwrap_or_default()
+        let stated = wishes.into_iter().filter_map(|(wish, place)| Some((wish?, place)));
+        stated.max_by_key(|(wish, _)| *wish)
     }
 
     /// `most`: the longest pause.
@@ -316,7 +312,7 @@ pub fn replay_interval(
     look_again: Option<Time>,
     now: Time,
 ) -> Duration {
-    let plan = FeedSchedule { feed, bounds, rhythm, hints, freshness: None };
+    let plan = FeedSchedule { feed, bounds, rhythm, half_life: None, hints, freshness: None };
     plan.next(LastResult::Read(look_again), now).at.since(now)
 }
 

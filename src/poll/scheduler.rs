@@ -9,6 +9,7 @@ mod announced;
 mod commands;
 mod departure;
 mod errands;
+mod feed;
 mod hosts;
 pub(super) mod hub;
 mod plans;
@@ -16,11 +17,10 @@ mod probes;
 mod rounds;
 mod walks;
 
-use self::announced::PushTriggers;
-use self::departure::Departure;
 use self::errands::{ErrandState, FinishedErrand};
+use self::feed::{RunningErrand, ScheduledFeed};
 use self::hub::AllLeaving;
-use super::allowance::{Allowance, HostAllowances};
+use super::allowance::HostAllowances;
 use super::announced::{Looked, SupPolls};
 use super::board::FeedBoard;
 use super::callbacks::Callbacks;
@@ -34,10 +34,9 @@ use super::resume::NOTE_EVERY;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
 use crate::load::Deferrable;
-use crate::model::{Backfill, FeedName, FeedRecord, HubSubscription, PollState, Time};
+use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::status::PollResponse;
 use crate::store::CommitError;
-use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,65 +69,6 @@ const MAX_WAITING: usize = 64;
 const MAX_ASKED_FOR: usize = 64;
 
 type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
-
-struct ScheduledFeed {
-    record: Arc<FeedRecord>,
-    host: PoliteHost,
-    /// Fingerprint of the address that this is the host of, once it was read there.
-    host_of_address: Option<u64>,
-    /// `None` while a round has it.
-    memory: Option<Box<Memory>>,
-    due: Option<Time>,
-    /// How far within its second its first poll after a start begins.
-    offset: Duration,
-    /// When something that is pending can be decided.
-    pending: Option<Time>,
-    /// Whether it stands in its host's line.
-    in_line: bool,
-    running: Option<Box<RunningErrand>>,
-    /// Callers for whom a round has still to begin.
-    waiting: Vec<CommandReply>,
-    /// What is to become of it when the round in flight is over.
-    successor: Option<Arc<FeedRecord>>,
-    /// Whether its publisher is asked with something else since the round in flight began.
-    asked_otherwise: bool,
-    /// How it leaves polling when the round in flight is over, if it does.
-    leaving: Option<Departure>,
-    /// Who waits for that.
-    left: Vec<oneshot::Sender<()>>,
-    hearing: PushTriggers,
-    /// What was asked about its missing items within the hour.
-    asked: Allowance,
-    /// When it was last looked through for items that have long been in doubt.
-    doubts_looked: Option<Time>,
-    /// What is to be asked about its missing items.
-    probe_plan: Option<Box<ProbePlan>>,
-    probing: ErrandState,
-    /// The walk through its publisher's older documents, and where its next step is.
-    walk: Option<Box<Backfill>>,
-    walking: ErrandState,
-    /// The subscription to its hub, and where the next request to that is.
-    subscription: Option<Box<HubSubscription>>,
-    subscribing: ErrandState,
-    /// The requests for the subscription that it had last.
-    hub_requests: Option<Requests>,
-    /// Whether the walk or the subscription has still to be written down.
-    aside_is_unsaved: bool,
-}
-
-struct RunningErrand {
-    cancel: CancellationToken,
-    /// Callers that this round answers.
-    answers: Vec<CommandReply>,
-    /// Whether it holds a place at its host.
-    in_turn: bool,
-    at: Time,
-    since: Instant,
-    /// Whether it was begun because the feed's SUP document listed it.
-    listed: bool,
-    /// Whether it was begun because the feed's hub told of a change.
-    pushed: bool,
-}
 
 struct Done {
     memory: Box<Memory>,
@@ -236,46 +176,19 @@ impl PollScheduler {
         self.stop().await;
     }
 
-    fn insert(&mut self, record: Arc<FeedRecord>, mut memory: Memory, next: PlannedPoll) {
+    fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, next: PlannedPoll) {
         let name = record.name.clone();
-        let host = self.settings.host(hosts::read_from(&memory.poll).unwrap_or(&record.url));
+        let host = self.settings.host(hosts::read_from(&memory.poll, &record));
         self.forget(&Errand::Probe(name.clone()));
         self.forget(&Errand::Walk(name.clone()));
         self.leave_hub(&name);
         self.begin_on_board(&name, &memory);
-        let hub_requests = self.feeds.get(&name).and_then(|feed| feed.hub_requests);
-        // These are written down with what polling remembers, and kept here.
-        let walk = memory.poll.backfill.take();
-        let subscription = memory.poll.subscription.take();
-        let feed = ScheduledFeed {
-            record,
-            host,
-            host_of_address: None,
-            memory: Some(Box::new(memory)),
-            due: None,
-            offset: Duration::ZERO,
-            pending: None,
-            in_line: false,
-            running: None,
-            waiting: Vec::new(),
-            successor: None,
-            asked_otherwise: false,
-            leaving: None,
-            left: Vec::new(),
-            asked: Allowance::default(),
-            doubts_looked: None,
-            probe_plan: None,
-            probing: ErrandState::None,
-            walk,
-            walking: ErrandState::None,
-            subscription,
-            subscribing: ErrandState::None,
-            hub_requests,
-            aside_is_unsaved: false,
-            hearing: PushTriggers::default(),
-        };
+        let mut feed = Box::new(ScheduledFeed::new(record, host, memory));
+        if let Some(before) = self.feeds.get_mut(&name) {
+            feed.hub_requests = before.hub_requests.take();
+        }
         self.announced.detach(&name);
-        self.feeds.insert(name.clone(), Box::new(feed));
+        self.feeds.insert(name.clone(), feed);
         self.schedule(&name, next);
         self.resume_walk(&name);
         self.resume_hub(&name);
@@ -346,7 +259,8 @@ impl PollScheduler {
         }
         feed.due = None;
         feed.in_line = true;
-        let begin = instant + std::mem::take(&mut feed.offset);
+        let offset = Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));
+        let begin = instant + offset;
         // What is told of is read soon; the same announcement may list a hundred feeds.
         if feed.hearing.listed || feed.hearing.pushed {
             self.polite.enqueue_listed(Errand::Poll(name), &feed.host, begin);

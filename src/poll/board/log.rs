@@ -1,5 +1,8 @@
 //! The last polls of a feed in few bytes: most found nothing new, and there is nothing more to say.
 
+mod packed;
+
+use self::packed::{PackedPoll, PackedPolls};
 use crate::model::Time;
 use crate::status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFailure, PollTotals};
 use std::collections::VecDeque;
@@ -11,8 +14,7 @@ const MAX_BYTES: u32 = (1 << 27) - 1;
 /// The last polls of a feed, at most [`POLLS_KEPT`], and how many there were in all.
 #[derive(Debug, Default)]
 pub(super) struct PollLog {
-    /// Oldest first.
-    polls: Vec<PackedPoll>,
+    polls: PackedPolls,
     /// What else is to be said of polls, by their numbers, oldest first.
     details: Vec<(u32, Box<PollDetails>)>,
     /// The number of the next poll.
@@ -20,16 +22,6 @@ pub(super) struct PollLog {
     changed: u32,
     unchanged: u32,
     failed: u32,
-}
-
-/// A poll in few bytes.
-#[derive(Debug, Clone, Copy)]
-struct PackedPoll {
-    at: Time,
-    millis: u32,
-    /// The outcome in the lowest two bits, whether it was asked for, whether anything was committed,
-    /// whether the document was apart from the last one, and the bytes over the wire.
-    rest: u32,
 }
 
 /// What most polls have nothing of.
@@ -92,35 +84,32 @@ impl PollLog {
             PollEnding::NotModified => {}
             PollEnding::Failed => self.failed += 1,
         }
-        if self.polls.len() >= POLLS_KEPT {
-            self.polls.remove(0);
-        } else if self.polls.len() == self.polls.capacity() {
-            self.polls.reserve_exact(POLLS_KEPT.div_ceil(5).min(POLLS_KEPT - self.polls.len()));
-        }
         self.polls.push(PackedPoll::new(&note));
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         if let Some((_, last)) = self.details.last_mut() {
             last.notes = Vec::new();
         }
-        let kept = u32::try_from(self.polls.len()).unwrap_or(u32::MAX);
+        let kept = u32::try_from(POLLS_KEPT).unwrap_or(u32::MAX);
         self.details.retain(|(of, _)| self.next.wrapping_sub(*of) <= kept);
         let FinishedPoll { entries, rewritten, counts, failure, notes, .. } = note;
         let details = PollDetails { entries, rewritten, counts, failure, notes };
         if details != PollDetails::default() {
+            self.details.reserve_exact(1);
             self.details.push((number, Box::new(details)));
         }
+        self.details.shrink_to_fit();
     }
 
     /// When the last poll began.
     pub(super) fn last(&self) -> Option<Time> {
-        self.polls.last().map(|poll| poll.at)
+        self.polls.last()
     }
 
     /// The polls that are kept, newest first.
     pub(super) fn polls(&self) -> VecDeque<FinishedPoll> {
         let mut number = self.next;
-        let newest = self.polls.iter().rev().map(|poll| {
+        let newest = self.polls.unpack().into_iter().map(|poll| {
             number = number.wrapping_sub(1);
             let details = self.details.iter().find(|(of, _)| *of == number);
             poll.unpack(details.map(|(_, details)| details.as_ref()))
@@ -190,7 +179,7 @@ mod tests {
         assert_eq!(Vec::from(log.polls()), expected);
         let totals = log.totals();
         assert_eq!((totals.polls(), totals.changed, totals.not_modified), (50, 17, 33));
-        assert!(log.details.len() <= POLLS_KEPT && log.polls.capacity() == POLLS_KEPT);
+        assert!(log.details.len() <= POLLS_KEPT && log.polls.unpack().len() == POLLS_KEPT);
     }
 
     #[test]

@@ -3,10 +3,11 @@ use crate::fetch::FetchAnswer;
 use crate::model::FeedSource;
 
 const NOW: Time = Time::from_unix(1_795_191_605);
+const URL: &str = "http://a.example/";
 const PRINTS: BodyPrints = BodyPrints { wire: 1, body: 2 };
 
 fn record() -> FeedRecord {
-    FeedRecord::new(FeedName::new("news").unwrap(), "http://a.example/", FeedSource::File)
+    FeedRecord::new(FeedName::new("news").unwrap(), URL, FeedSource::File)
 }
 
 fn state() -> FeedState {
@@ -57,11 +58,17 @@ fn fetched() -> Fetched {
         status: 200,
         validators: Validators { etag: Some("e".into()), ..Validators::default() },
         freshness: None,
-        final_url: "http://a.example/".into(),
+        final_url: URL.into(),
         moved_to: None,
         wire_bytes: 0,
         notes: Vec::new(),
     }
+}
+
+/// There may be a million.
+#[test]
+fn a_feed_takes_few_bytes() {
+    assert!(size_of::<Memory>() <= 320, "{}", size_of::<Memory>());
 }
 
 #[test]
@@ -69,7 +76,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     let (feed, state) = (record(), state());
     let mut memory = Memory::new(&feed, NOW);
     memory.seen_again(&state, None);
-    memory.answered(&fetched(), true);
+    memory.answered(URL, &fetched(), true);
     let soon = NOW.plus(Duration::from_secs(60));
     let request = memory.request(&feed, Some(&state), false, soon);
     assert_eq!(request.validators.etag.as_deref(), Some("e"));
@@ -78,7 +85,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
         // The first one may fail.
         assert!(memory.request(&feed, Some(&state), false, day).validators.is_empty());
     }
-    memory.answered(&fetched(), true);
+    memory.answered(URL, &fetched(), true);
     assert!(!memory.request(&feed, Some(&state), false, day).validators.is_empty());
     assert!(!memory.must_be_written(false), "a refresh alone is not written down");
 }
@@ -90,10 +97,10 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
         let mut memory = Memory::new(&feed, NOW);
         memory.seen_again(&state, None);
         let validators = Validators { given_to, ..fetched().validators };
-        memory.answered(&Fetched { validators, ..fetched() }, true);
+        memory.answered(&feed.url, &Fetched { validators, ..fetched() }, true);
         let validators = memory.request(&feed, Some(&state), false, NOW).validators;
         assert_eq!((validators.etag.as_deref(), validators.given_to), (Some("e"), given_to));
-        let written = memory.write();
+        let written = memory.write(&record());
         assert_eq!((written.etag.is_some(), written.body.is_some()), (is_written, is_written));
         assert_eq!(memory.poll.etag.as_deref(), Some("e"), "this program goes on with it");
     }
@@ -103,7 +110,7 @@ fn validators_of_who_has_credentials_are_theirs_and_are_not_written_down() {
 fn nothing_is_conditional_while_nothing_is_stored() {
     let feed = record();
     let mut memory = Memory::new(&feed, NOW);
-    memory.answered(&fetched(), true);
+    memory.answered(URL, &fetched(), true);
     let request = memory.request(&feed, None, false, NOW);
     assert!(request.validators.is_empty());
     assert_eq!(request.known_wire, None);
@@ -115,7 +122,7 @@ fn refreshes_are_spread_after_a_restart() {
     for n in 0..200 {
         let mut feed = record();
         feed.name = FeedName::new(&format!("feed{n}")).unwrap();
-        let mut poll = Memory::new(&feed, NOW).poll;
+        let mut poll = Memory::new(&feed, NOW).write(&feed);
         poll.refreshed = Some(NOW.minus(REFRESH_EVERY * 30));
         poll.etag = Some("e".into());
         poll.body = Some(state().body);
@@ -132,12 +139,12 @@ fn refreshes_are_spread_after_a_restart() {
 fn the_states_own_prints_count_once_somebody_else_has_decided() {
     let mut state = state();
     let mut memory = Memory::new(&record(), NOW);
-    assert_eq!(memory.prints(None), None);
-    assert_eq!(memory.prints(Some(&state)).map(|p| p.body), Some(20));
+    assert_eq!(memory.prints(URL, None), None);
+    assert_eq!(memory.prints(URL, Some(&state)).map(|p| p.body), Some(20));
     memory.judged(PRINTS, true, false, state.revision);
-    assert_eq!(memory.prints(Some(&state)), Some(PRINTS));
+    assert_eq!(memory.prints(URL, Some(&state)), Some(PRINTS));
     state.revision.0 += 1;
-    assert_eq!(memory.prints(Some(&state)).map(|p| p.body), Some(20));
+    assert_eq!(memory.prints(URL, Some(&state)).map(|p| p.body), Some(20));
 }
 
 #[test]
@@ -161,11 +168,11 @@ fn equal_observations_are_counted_since_the_last_commit() {
 #[test]
 fn only_what_a_restart_should_know_is_written() {
     let mut memory = Memory::new(&record(), NOW);
-    memory.answered(&fetched(), true);
+    memory.answered(URL, &fetched(), true);
     assert!(!memory.must_be_written(false));
     let save = |memory: &mut Memory, committed: bool| {
         let must = memory.must_be_written(committed);
-        must.then(|| memory.write());
+        must.then(|| memory.write(&record()));
         must
     };
     assert!(save(&mut memory, true));
@@ -190,21 +197,21 @@ fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
     }
     let mut counted = |asked_for| {
         memory.gone("the publisher answered 410", asked_for);
-        (memory.poll.gone, memory.poll.failures)
+        (memory.poll.rare.gone, memory.poll.failures)
     };
     // All of them are failures in a row.
     assert_eq!([counted(true), counted(true)], [(1, 41), (1, 42)]);
     assert_eq!([counted(false), counted(false)], [(2, 43), (3, 44)]);
     // Over a restart.
-    let mut memory = Memory::from_saved(memory.poll.clone(), NOW);
+    let mut memory = Memory::from_saved(memory.write(&record()), NOW);
     memory.gone("the publisher answered 410", false);
-    assert_eq!((memory.poll.gone, memory.poll.failures), (4, 45));
+    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (4, 45));
     memory.failed("the publisher answered 500");
-    assert_eq!((memory.poll.gone, memory.poll.failures), (0, 46));
+    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (0, 46));
     memory.gone("the publisher answered 410", false);
-    assert_eq!((memory.poll.gone, memory.poll.failures), (1, 47));
+    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (1, 47));
     memory.succeeded();
-    assert_eq!((memory.poll.gone, memory.poll.failures), (0, 0));
+    assert_eq!((memory.poll.rare.gone, memory.poll.failures), (0, 0));
 }
 
 #[test]
@@ -215,7 +222,7 @@ fn a_restart_goes_on_with_what_was_written_last() {
     memory.observed(true, None, NOW);
     memory.planned(None, NOW);
     assert!(memory.must_be_written(false), "the first poll");
-    let written = memory.write();
+    let written = memory.write(&record());
     // Polls that find nothing move the schedule on, and what is written leads there.
     memory.planned(None, later(5));
     assert!(!memory.must_be_written(false));
@@ -227,17 +234,17 @@ fn a_restart_goes_on_with_what_was_written_last() {
     memory.asked_by_document(hints.clone());
     assert!(memory.must_be_written(false));
     assert!(memory.strays(&feed.name, bounds, None, (later(125), later(6))));
-    let before = memory.write();
+    let before = memory.write(&record());
     assert_eq!(before.schedule.as_ref().map(|kept| &kept.hints), Some(&hints));
     memory.turned_over(Turnover { came: 10, items: 10 }, later(10));
     assert!(memory.must_be_written(false));
-    let now = memory.write();
+    let now = memory.write(&record());
     assert_eq!((now.overlap.missed, now.overlap.last_missed), (1, Some(later(10))));
     // What comes back is what was written, whatever that was.
     for state in [written, before, now] {
         let mut back = Memory::from_saved(state.clone(), later(20));
         assert!(!back.must_be_written(true), "{state:?}");
-        let again = back.write();
+        let again = back.write(&record());
         assert_eq!((again.schedule, again.overlap), (state.schedule, state.overlap));
     }
 }

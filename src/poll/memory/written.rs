@@ -1,6 +1,7 @@
 //! What is written down of a feed, in as few bytes as tell whether it must be written anew. Pure.
 
-use crate::model::{PollSchedule, PollState, Time};
+use super::kept::KeptState;
+use crate::model::{PollSchedule, Time};
 use crate::poll::resume::same_in_substance;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
@@ -25,7 +26,7 @@ enum WrittenSchedule {
 
 impl Written {
     /// What is written down is `poll`, with the schedule that polling follows.
-    pub(super) fn new(poll: &PollState, polled: Option<Time>) -> Self {
+    pub(super) fn new(poll: &KeptState, polled: Option<Time>) -> Self {
         let schedule = polled.map_or(WrittenSchedule::None, WrittenSchedule::Same);
         Self { document: document(poll), rest: rest(poll), schedule }
     }
@@ -46,7 +47,7 @@ impl Written {
     /// nothing of that kind, even if its validators or its age did.
     pub(super) fn is_outdated(
         &self,
-        poll: &PollState,
+        poll: &KeptState,
         committed: bool,
         schedule: impl FnOnce() -> Option<PollSchedule>,
     ) -> bool {
@@ -72,16 +73,16 @@ impl Written {
     }
 }
 
-fn document(poll: &PollState) -> u64 {
-    let PollState { body, etag, last_modified, answered_by, .. } = poll;
+fn document(poll: &KeptState) -> u64 {
+    let KeptState { body, etag, last_modified, answered_by, .. } = poll;
     fingerprint(&(body, etag, last_modified, answered_by))
 }
 
-fn rest(poll: &PollState) -> u64 {
-    let size = |failures: u32| failures.checked_ilog2();
-    let rows = (size(poll.failures), size(poll.gone));
-    let texts = (&poll.moved_to, &poll.last_error);
-    fingerprint(&(texts, poll.not_before, rows, &poll.pause, poll.overlap, &poll.interruptions))
+fn rest(poll: &KeptState) -> u64 {
+    let (rare, size) = (&poll.rare, |failures: u32| failures.checked_ilog2());
+    let rows = (size(poll.failures), size(rare.gone));
+    let texts = (&rare.moved_to, &rare.last_error);
+    fingerprint(&(texts, rare.not_before, rows, &rare.pause, poll.overlap, &poll.interruptions))
 }
 
 fn fingerprint(value: &impl Hash) -> u64 {

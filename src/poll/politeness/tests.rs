@@ -9,9 +9,9 @@ fn poll(text: &str) -> Errand {
 }
 
 fn host(text: &str) -> PoliteHost {
-    let (name, domain, full) = (text.into(), text.into(), text.into());
-    let (spacing, listed, parallel) = (SECOND, LISTED_SPACING, 1);
-    PoliteHost(Arc::new(PolitePace { name, domain, full, spacing, listed, parallel }))
+    let (name, full, domain_at) = (text.into(), text.into(), 0);
+    let (spacing, is_said, parallel) = (SECOND, false, 1);
+    PoliteHost(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
 }
 
 /// The same host at another pace, or in another line.
@@ -108,7 +108,7 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
     let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-    let unpaced = |pace: &mut PolitePace| (pace.spacing, pace.listed) = Default::default();
+    let unpaced = |pace: &mut PolitePace| pace.spacing = Duration::ZERO;
     assert_eq!(own, with(&host("127.0.0.1:8081"), unpaced));
     let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
     assert_eq!(stranger, host("example.org"));
@@ -175,7 +175,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
     assert_eq!(of("https://x.feeds.news.co.uk/").name(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (other.name(), other.spacing(), other.0.listed),
+        (other.name(), other.spacing(), other.listed()),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");

@@ -17,7 +17,9 @@ fn standard() -> Bounds {
 
 fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPoll {
     let feed = feed();
-    let plan = FeedSchedule { feed: &feed, bounds: standard(), rhythm, hints, freshness: None };
+    let bounds = standard();
+    let plan =
+        FeedSchedule { feed: &feed, bounds, rhythm, half_life: None, hints, freshness: None };
     plan.next(after, NOW)
 }
 
@@ -83,6 +85,7 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
         feed: &feed,
         bounds: standard(),
         rhythm: quiet,
+        half_life: None,
         hints: &UpdateHints::default(),
         freshness: Some(2 * HOUR),
     };
@@ -216,7 +219,8 @@ proptest! {
         let bounds = Bounds::new(min, max);
         let rhythm = UpdateRate::since(NOW.minus(quiet));
         let hints = UpdateHints { ttl, period, skip_hours, ..UpdateHints::default() };
-        let plan = FeedSchedule { feed: &feed, bounds, rhythm, hints: &hints, freshness };
+        let (hints, half_life) = (&hints, None);
+        let plan = FeedSchedule { feed: &feed, bounds, rhythm, half_life, hints, freshness };
 
         let read = plan.next(LastResult::Read(None), NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
@@ -297,7 +301,8 @@ fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
     let wait = |max, after| {
         let bounds = Bounds::new(5 * MINUTE, max);
         let rhythm = UpdateRate::since(NOW);
-        let plan = FeedSchedule { feed: &feed, bounds, rhythm, hints: &hints, freshness: None };
+        let (hints, half_life, freshness) = (&hints, None, None);
+        let plan = FeedSchedule { feed: &feed, bounds, rhythm, half_life, hints, freshness };
         plan.next(after, NOW).at.since(NOW)
     };
     // Failures of other kinds before them do not count.

@@ -60,25 +60,26 @@ impl PollScheduler {
         }
         match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() => {
-                feed.leaving = None;
+                feed.after_round().leaving = None;
                 let moved = feed.record.url != record.url;
                 if feed.record.access != record.access {
                     // It may be answered as if somebody else had asked.
                     if let Some(running) = &feed.running {
                         running.cancel.cancel();
                     }
-                    feed.asked_otherwise = true;
+                    feed.after_round().asked_otherwise = true;
                 }
                 // Where only options change, the round in flight is as good as any.
                 if moved {
                     if let Some(running) = &feed.running {
                         running.cancel.cancel();
                     }
-                    feed.successor = Some(record);
-                    feed.left.push(reply);
+                    let after = feed.after_round();
+                    after.successor = Some(record);
+                    after.left.push(reply);
                     return;
                 }
-                feed.successor = None;
+                feed.after_round().successor = None;
                 feed.record = record;
                 self.resume_walk(&name);
             }
@@ -118,9 +119,9 @@ impl PollScheduler {
         let room = self.asked_for < MAX_ASKED_FOR;
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
-            Some(feed) if feed.leaving.is_some() => PollError::Unknown,
-            Some(feed) if feed.running.is_some() && feed.waiting.len() < MAX_WAITING => {
-                feed.waiting.push(reply);
+            Some(feed) if feed.is_leaving() => PollError::Unknown,
+            Some(feed) if feed.running.is_some() && feed.waiting() < MAX_WAITING => {
+                feed.after_round().waiting.push(reply);
                 self.bench.attempts.lift(name);
                 return;
             }

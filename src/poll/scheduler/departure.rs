@@ -28,8 +28,9 @@ impl PollScheduler {
             && let Some(running) = &feed.running
         {
             running.cancel.cancel();
-            feed.leaving = Some(departure);
-            feed.left.push(reply);
+            let after = feed.after_round();
+            after.leaving = Some(departure);
+            after.left.push(reply);
             return;
         }
         self.drop_feed(name, departure);
@@ -60,7 +61,7 @@ impl PollScheduler {
         let Some(memory) = feed.memory.as_mut() else { return };
         // Whether it would fail is not known while nobody asks.
         memory.poll.interruptions.note(InterruptionKind::Failed, None, now);
-        let state = memory.write();
+        let state = memory.write(&feed.record);
         self.remember(name, state);
         if let Some(state) = self.unsaved.get(name).cloned() {
             self.show_paused(&state);
@@ -78,7 +79,8 @@ impl PollScheduler {
     fn show_paused(&self, state: &PollState) {
         self.board.change(&state.feed, |status| {
             status.pause();
-            status.gaps = (&state.overlap).into();
+            let gaps = (&state.overlap).into();
+            status.rare.change(|rare| rare.gaps = gaps);
             status.interruptions = state.interruptions.clone();
         });
     }

@@ -24,7 +24,7 @@ pub(super) enum ErrandState {
     /// It stands in the line of a host.
     InLine(PoliteHost),
     /// It is in flight.
-    Running(Id, CancellationToken),
+    Running(Box<(Id, CancellationToken)>),
 }
 
 impl ErrandState {
@@ -41,7 +41,7 @@ impl ErrandState {
 
     /// Ends the errand of this task; false where another one has taken its place.
     pub(super) fn end(&mut self, id: Id) -> bool {
-        let is_it = matches!(self, Self::Running(running, _) if *running == id);
+        let is_it = matches!(self, Self::Running(running) if running.0 == id);
         if is_it {
             *self = Self::None;
         }
@@ -116,7 +116,7 @@ impl PollScheduler {
         let id = self.running.spawn(task).id();
         let feed = self.feeds.get_mut(errand.feed());
         if let Some(state) = feed.and_then(|feed| feed.state_of(&errand)) {
-            *state = ErrandState::Running(id, cancel);
+            *state = ErrandState::Running(Box::new((id, cancel)));
         }
         self.in_flight.insert(id, (errand, host));
     }
@@ -129,7 +129,7 @@ impl PollScheduler {
             ErrandState::None => {}
             ErrandState::Due(at) => drop(self.due.remove(&(at, errand.clone()))),
             ErrandState::InLine(host) => self.polite.forget(errand, &host),
-            ErrandState::Running(_, cancel) => cancel.cancel(),
+            ErrandState::Running(running) => running.1.cancel(),
         }
     }
 

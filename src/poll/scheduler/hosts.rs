@@ -4,8 +4,9 @@
 use super::errands::ErrandState;
 use super::{PollScheduler, ScheduledFeed};
 use crate::fetch::PauseRequest;
-use crate::model::{FeedName, PollState, Time};
+use crate::model::{FeedName, FeedRecord, Time};
 use crate::poll::PollSettings;
+use crate::poll::memory::KeptState;
 use crate::poll::politeness::{Dispatch, Errand, PoliteHost};
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::describe_duration;
@@ -24,7 +25,7 @@ impl ScheduledFeed {
         let address = match errand {
             Errand::Poll(_) => {
                 let poll = self.memory.as_ref().map(|memory| &memory.poll);
-                poll.and_then(read_from).unwrap_or(&self.record.url)
+                poll.map_or(self.record.url.as_str(), |poll| read_from(poll, &self.record))
             }
             Errand::Walk(_) => {
                 let next = self.walk.as_ref().and_then(|walk| walk.next.as_deref());
@@ -49,8 +50,9 @@ impl ScheduledFeed {
 
 /// Where a feed was read last: feeds whose addresses all redirect to one host wait in that host's line.
 /// Once reading it fails, the configured address is asked again.
-pub(super) fn read_from(poll: &PollState) -> Option<&str> {
-    poll.answered_by.as_deref().filter(|_| poll.failures == 0)
+pub(super) fn read_from<'a>(poll: &'a KeptState, feed: &'a FeedRecord) -> &'a str {
+    let address = poll.answered_by.address(&feed.url).filter(|_| poll.failures == 0);
+    address.unwrap_or(&feed.url)
 }
 
 impl PollScheduler {
@@ -85,7 +87,7 @@ impl PollScheduler {
                 }
                 let walk = feed.walk.clone();
                 self.next_step(name, at);
-                self.board.change(name, |status| status.backfill = walk);
+                self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
             }
             // What is to be asked is planned anew after a poll; by then it may be something else.
             Errand::Probe(_) => {
@@ -128,10 +130,10 @@ impl PollScheduler {
         for (errand, host) in self.in_flight.values() {
             if matches!(errand, Errand::Probe(_))
                 && self.polite.paused(host, now).is_some()
-                && let Some(ScheduledFeed { probing: ErrandState::Running(_, cancel), .. }) =
+                && let Some(ScheduledFeed { probing: ErrandState::Running(running), .. }) =
                     self.feeds.get(errand.feed()).map(Box::as_ref)
             {
-                cancel.cancel();
+                running.1.cancel();
             }
         }
     }

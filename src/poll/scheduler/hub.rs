@@ -64,7 +64,7 @@ impl PollScheduler {
         let (Some(keys), Some(reach)) = (subscribe::mint(), &self.settings.reach) else { return };
         let Some(feed) = self.feeds.get_mut(name) else { return };
         self.callbacks.open(name, &keys);
-        let (base, before) = (&reach.callbacks, feed.hub_requests);
+        let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
         feed.subscription = Some(Box::new(subscriber::begin(found, keys, base, before, now)));
     }
 
@@ -73,7 +73,9 @@ impl PollScheduler {
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
             let Some(feed) = self.feeds.get_mut(name) else { continue };
-            feed.hub_requests = feed.hub_requests.map(|requests| requests.set_back(by));
+            if let Some(requests) = &mut feed.hub_requests {
+                **requests = requests.set_back(by);
+            }
             let Some(subscription) = &mut feed.subscription else { continue };
             subscriber::set_back(subscription, by);
             self.plan_hub(name);
@@ -133,8 +135,10 @@ impl PollScheduler {
             self.plan_errand(Errand::Hub(name.clone()), next);
         }
         self.board.change(name, |status| {
-            let before = status.hub.take().map(|hub| *hub);
-            status.hub = note.map(|subscription| Box::new(HubReport::new(*subscription, before)));
+            status.rare.change(|rare| {
+                let before = rare.hub.take().map(|hub| *hub);
+                rare.hub = note.map(|subscription| Box::new(HubReport::new(*subscription, before)));
+            });
         });
     }
 
@@ -296,10 +300,10 @@ impl PollScheduler {
         self.forget(&Errand::Hub(name.clone()));
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(left) = feed.subscription.take() else { return };
-        feed.hub_requests = Some(Requests::from_subscription(&left));
+        feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
         self.callbacks.shut(&left.keys.token);
         feed.hearing.expects = false;
-        self.board.change(name, |status| status.hub = None);
+        self.board.change(name, |status| status.rare.change(|rare| rare.hub = None));
         let now = Instant::now();
         let callbacks = &self.callbacks;
         self.leaving.retain(|token, leaving| {

@@ -46,7 +46,7 @@ impl PollScheduler {
             let known = state.is_some();
             let memory = state
                 .map_or_else(|| Memory::new(record, now), |state| Memory::from_saved(state, now));
-            if let Some(pause) = memory.poll.pause.as_ref().filter(|pause| pause.until > now) {
+            if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
                 let left = pause.until.since(now).min(MAX_HOST_PAUSE);
                 let host = self.settings.host(&pause.address);
                 self.polite.pause(&host, left, Instant::now());
@@ -59,7 +59,7 @@ impl PollScheduler {
             let next = memory.resume(&record.name, bounds, pending, (alive, now));
             let mut next = next.unwrap_or_else(|| {
                 // The pause that was asked for, of a store of an earlier version.
-                let at = memory.poll.not_before.unwrap_or(now).min(now.plus(bounds.max()));
+                let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
                 PlannedPoll::new(at, "polling has just begun")
             });
             let mut offset = Duration::ZERO;
@@ -76,9 +76,10 @@ impl PollScheduler {
             self.insert(Arc::clone(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
-                (feed.pending, feed.offset) = (pending, offset);
+                (feed.pending, feed.offset) =
+                    (pending, u16::try_from(offset.as_millis()).unwrap_or(u16::MAX));
             }
-            self.board.change(&name, |status| status.gaps = gaps);
+            self.board.change(&name, |status| status.rare.change(|rare| rare.gaps = gaps));
         }
         let is_paused = |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Paused;
         for record in records.values().filter(is_paused) {
@@ -115,11 +116,9 @@ impl PollScheduler {
             strayed.extend(any.cloned());
         }
         for name in strayed {
-            let Some(memory) = self.feeds.get_mut(&name).and_then(|feed| feed.memory.as_mut())
-            else {
-                continue;
-            };
-            let state = memory.write();
+            let Some(feed) = self.feeds.get_mut(&name) else { continue };
+            let Some(memory) = feed.memory.as_mut() else { continue };
+            let state = memory.write(&feed.record);
             self.remember(&name, state);
         }
     }

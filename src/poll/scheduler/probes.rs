@@ -28,7 +28,10 @@ impl PollScheduler {
         match feed.probing {
             ErrandState::None => match feed.record.options.probe {
                 Probing::Off => 0,
-                Probing::All => feed.asked.room(FEED_ASKS_PER_HOUR, now),
+                Probing::All => match &mut feed.asked {
+                    Some(asked) => asked.room(FEED_ASKS_PER_HOUR, now),
+                    None => FEED_ASKS_PER_HOUR,
+                },
                 // Doubts last for days: to look for them once an hour is enough.
                 Probing::Doubts => {
                     // A clock that went back must not forbid for longer than an hour.
@@ -71,7 +74,7 @@ impl PollScheduler {
             self.board.change(name, |status| status.probing = false);
             return;
         }
-        feed.asked.record_requests(plan.items.len(), now);
+        feed.asked.get_or_insert_default().record_requests(plan.items.len(), now);
         self.hosts_asked.record_requests(host.name(), plan.items.len(), now);
         let sightings = feed.memory.as_ref().map(|memory| memory.sightings()).unwrap_or_default();
         let cancel = self.cancel.child_token();
@@ -90,7 +93,7 @@ impl PollScheduler {
         let (now, aged) = (self.clock.now(), self.bench.decisions.running.now());
         let Some(feed) = self.feeds.get_mut(name) else { return };
         if let Ok(ProbeResult { refused: true, .. }) = &result {
-            feed.asked.exhaust(FEED_ASKS_PER_HOUR, aged);
+            feed.asked.get_or_insert_default().exhaust(FEED_ASKS_PER_HOUR, aged);
             self.hosts_asked.exhaust(host.name(), aged);
         }
         let asked_for = result.as_ref().ok().and_then(|probed| probed.pause.clone());

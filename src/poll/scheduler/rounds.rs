@@ -2,8 +2,9 @@
 
 use super::commands::ASKED_OTHERWISE;
 use super::errands::FinishedErrand;
+use super::feed::{AfterRound, RunningErrand};
 use super::hosts::read_from;
-use super::{CommandReply, Done, PollScheduler, RunningErrand};
+use super::{CommandReply, Done, PollScheduler};
 use crate::fetch::{FetchBlame, Retry};
 use crate::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
 use crate::poll::board::BoardEntry;
@@ -17,6 +18,7 @@ use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
 use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
 use crate::store::StoreError;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -90,7 +92,9 @@ impl PollScheduler {
         let bounds = self.settings.bounds(&feed.record.options);
         if matches!(result, Err(RoundError::Cancelled)) {
             feed.memory = Some(memory);
-            feed.waiting.splice(0..0, running.answers);
+            if !running.answers.is_empty() {
+                feed.after_round().waiting.splice(0..0, running.answers);
+            }
             feed.hearing.listed |= running.listed;
             feed.hearing.pushed |= running.pushed;
             self.board.change(name, |status| status.in_flight = false);
@@ -132,14 +136,15 @@ impl PollScheduler {
                 let failures = memory.poll.failures;
                 let after = match error.retry() {
                     Retry::Seldom if is_gone => {
-                        LastResult::Gone { failures, row: memory.poll.gone }
+                        LastResult::Gone { failures, row: memory.poll.rare.gone }
                     }
                     retry => LastResult::Failed(failures, retry),
                 };
                 let next = memory.plan(name, bounds, now).next(after, now);
                 let asked =
                     error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
-                memory.poll.not_before = asked.then_some(next.at);
+                let not_before = asked.then_some(next.at);
+                memory.poll.rare.change(|rare| rare.not_before = not_before);
                 next
             }
         };
@@ -147,10 +152,11 @@ impl PollScheduler {
             Ok(found) => found.pause.clone(),
             Err(error) => error.pause(&feed.record.url),
         };
-        memory.poll.pause = pause.as_ref().map(|pause| HostPause {
+        let host_pause = pause.as_ref().map(|pause| HostPause {
             address: pause.address.clone(),
             until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
         });
+        memory.poll.rare.change(|rare| rare.pause = host_pause);
         // What the operator has to mend is tried after a restart, which may be the mending.
         let retry = result.as_ref().err().map(|error| {
             let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
@@ -162,7 +168,7 @@ impl PollScheduler {
         }
         let committed = result.as_ref().is_ok_and(|found| found.committed);
         let is_unsaved = memory.must_be_written(committed) || feed.aside_is_unsaved;
-        let state = is_unsaved.then(|| memory.write());
+        let state = is_unsaved.then(|| memory.write(&feed.record));
         let mut note = note(&running, &result);
         if let Some(failure) = &mut note.failure {
             failure.error = hidden(&feed.record, &failure.error);
@@ -179,7 +185,7 @@ impl PollScheduler {
             PollResponse { error, ..report }
         });
         let (same, failures) = (memory.agreed(), memory.poll.failures);
-        let moved_to = memory.poll.moved_to.clone();
+        let moved_to = memory.poll.rare.moved_to.clone();
         let interruptions = memory.poll.interruptions.clone();
         let gaps = PollGaps::from(&memory.poll.overlap);
         let document = result.as_ref().ok().and_then(|found| found.document.as_ref());
@@ -189,10 +195,10 @@ impl PollScheduler {
             partial: read.partial.clone(),
             warnings: read.warnings.clone(),
         });
-        let address = read_from(&memory.poll).unwrap_or(&feed.record.url);
-        let host_of = xxh3_64(address.as_bytes());
-        if feed.host_of_address != Some(host_of) {
-            (feed.host, feed.host_of_address) = (self.settings.host(address), Some(host_of));
+        let address = read_from(&memory.poll, &feed.record);
+        let host_of = NonZeroU64::new(xxh3_64(address.as_bytes()));
+        if feed.host_of_address != host_of {
+            (feed.host, feed.host_of_address) = (self.settings.host(address), host_of);
         }
         feed.memory = Some(memory);
         if let Ok(found) = &result {
@@ -204,12 +210,16 @@ impl PollScheduler {
         self.board.add(name, note, document, |status| {
             status.in_flight = false;
             status.failures = failures;
-            status.moved_to = moved_to;
-            status.gaps = gaps;
+            let held = match &result {
+                Ok(found) => found.held.clone(),
+                Err(_) => status.rare.held.clone(),
+            };
+            status.rare.change(|rare| {
+                (rare.moved_to, rare.gaps, rare.held) = (moved_to, gaps, held);
+            });
             status.interruptions = interruptions;
             status.same = same;
             if let Ok(found) = &result {
-                status.held.clone_from(&found.held);
                 status.look_again = found.look_again;
             }
         });
@@ -233,18 +243,16 @@ impl PollScheduler {
     /// What was put off until a feed's round was over.
     fn go_on(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        let left = std::mem::take(&mut feed.left);
-        let waiting = std::mem::take(&mut feed.waiting);
-        let successor = feed.successor.take();
-        let is_asked_otherwise = std::mem::take(&mut feed.asked_otherwise);
-        if let Some(departure) = feed.leaving.take() {
+        let Some(after) = feed.end_round() else { return };
+        let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
+        if let Some(departure) = leaving {
             self.drop_feed(name, departure);
         } else if let Some(record) = successor {
             self.unschedule(name);
             self.unsaved.remove(name);
             let memory = Memory::new(&record, now);
             self.insert(record, memory, PlannedPoll::new(now, "its address changed"));
-        } else if is_asked_otherwise {
+        } else if asked_otherwise {
             self.schedule(name, PlannedPoll::new(now, ASKED_OTHERWISE));
         }
         for waiter in left {

@@ -33,7 +33,7 @@ impl PollScheduler {
         {
             self.next_step(name, now);
         }
-        self.board.change(name, |status| status.backfill = walk);
+        self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
     }
 
     /// What an operator orders.
@@ -43,7 +43,7 @@ impl PollScheduler {
         order: WalkOrder,
     ) -> Result<(), PollError> {
         let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.leaving.is_none()) else {
+        let Some(feed) = self.feeds.get_mut(name).filter(|feed| !feed.is_leaving()) else {
             return Err(PollError::Unknown);
         };
         match order {
@@ -59,7 +59,7 @@ impl PollScheduler {
                     walk::end(walk, WalkStanding::Stopped, "the operator stopped it", now);
                 }
                 let walk = feed.walk.clone();
-                self.board.change(name, |status| status.backfill = walk);
+                self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
             }
         }
         self.save_aside(name);
@@ -138,7 +138,7 @@ impl PollScheduler {
         if walk.as_ref().is_some_and(|walk| walk.is_walking()) {
             self.next_step(name, now.plus(wait));
         }
-        self.board.change(name, |status| status.backfill = walk);
+        self.board.change(name, |status| status.rare.change(|rare| rare.backfill = walk));
         self.save_aside(name);
         if let Some(asked_for) = asked_for {
             self.pause(&asked_for);
@@ -151,7 +151,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         feed.aside_is_unsaved = true;
         let Some(memory) = &mut feed.memory else { return };
-        let state = memory.write();
+        let state = memory.write(&feed.record);
         self.remember(name, state);
         self.checkpoint_at = Some(Instant::now());
     }
