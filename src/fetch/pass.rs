@@ -35,6 +35,11 @@ impl Core {
         };
         let answer = sent.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
         let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
+        if head.status.is_informational() {
+            // No upgrade was asked for.
+            let why = format!("the origin answered {}", head.status.as_u16());
+            return Err(FetchError::CutOff { why });
+        }
         let body = TimedBody::new(body, limit).map_err(BodyError::from).boxed_unsync();
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }

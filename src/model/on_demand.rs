@@ -12,12 +12,14 @@ pub struct OnDemand {
     pub asked: Time,
     /// Whether it is paused because it was not asked for any more.
     pub is_let_go: bool,
+    /// Whether its publisher has it as JSON Feed, as which it is answered at his address.
+    pub is_json: bool,
 }
 
 impl FeedRecord {
     /// A feed that a request makes now.
     pub fn on_demand(name: super::FeedName, url: &str, site: &str, asked: Time) -> Self {
-        let on_demand = OnDemand { site: site.to_owned(), asked, is_let_go: false };
+        let on_demand = OnDemand { site: site.to_owned(), asked, is_let_go: false, is_json: false };
         Self { on_demand: Some(on_demand), ..Self::new(name, url, FeedSource::Api) }
     }
 

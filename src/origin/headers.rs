@@ -84,6 +84,10 @@ pub fn to_client(answered: &HeaderMap, cookie: OwnCookie) -> HeaderMap {
 /// Headers without those that are for one connection (RFC 9110 section 7.6.1).
 fn end_to_end(all: &HeaderMap) -> HeaderMap {
     let mut headers = all.clone();
+    // The coding says where the body ends (RFC 9112 section 6.3).
+    if all.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
     let options = all.get_all(header::CONNECTION).into_iter();
     let options = options.filter_map(|value| value.to_str().ok());
     for option in options.flat_map(|value| value.split(',')).take(OPTIONS_READ) {

@@ -154,9 +154,10 @@ impl Site {
     ) -> String {
         let form = form.into();
         let query = self.query(form);
+        let is_default = form.dialect == self.dialect(None, form.container);
         if kind == ViewKind::Reader
-            && query.is_empty()
-            && let Some(address) = self.places.load().address(feed)
+            && is_default
+            && let Some(address) = self.places.load().address(feed, form.container)
         {
             return address.to_owned();
         }

@@ -351,7 +351,9 @@ async fn feed(
             Err(_) => break,
         }
     }
-    (next.run(as_feed(request, name, "")).await, PassOutcome::Feed)
+    let is_json = room.site.places.load().is_json(name);
+    let query = if is_json { "?as=jsonfeed" } else { "" };
+    (next.run(as_feed(request, name, query)).await, PassOutcome::Feed)
 }
 
 #[cfg(test)]

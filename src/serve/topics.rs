@@ -115,7 +115,7 @@ impl SiteTopics {
         };
         let served = room.directory.served(&place.name, &audience).await;
         let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
-        let wish = room.wish(place).map_err(later)?;
+        let wish = room.wish(&place).map_err(later)?;
         Ok((record, wish))
     }
 }
@@ -159,15 +159,15 @@ impl AppState {
             }
         };
         let record = self.directory.served(&place.name, &audience).await?;
-        let wish = self.wish(place)?;
+        let wish = self.wish(&place)?;
         Ok((record, wish))
     }
 
     fn place<'a>(&self, topic: &'a str) -> Result<(Audience, TopicAddress<'a>), NoPlace> {
         let foreign = || NoPlace::Foreign(foreign());
         if let Some(name) = self.site.places.load().feed_at(topic) {
-            let place =
-                TopicAddress { name: name.to_string(), kind: ViewKind::Reader, query: None };
+            let query = self.site.places.load().is_json(name).then_some("as=jsonfeed");
+            let place = TopicAddress { name: name.to_string(), kind: ViewKind::Reader, query };
             return Ok((Audience::public(self), place));
         }
         let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
@@ -186,7 +186,7 @@ impl AppState {
         Ok((audience, TopicAddress { name: name.to_owned(), kind, query }))
     }
 
-    fn wish(&self, place: TopicAddress<'_>) -> Result<ViewRequest, Problem> {
+    fn wish(&self, place: &TopicAddress<'_>) -> Result<ViewRequest, Problem> {
         let kind = place.kind;
         let asked = ViewQuery::read(kind, place.query.unwrap_or_default())?;
         if asked.since.is_some() || asked.as_of.is_some() {

@@ -26,11 +26,12 @@ enum FoundDocument {
     Feed {
         /// Whether it would be published with the ids that it has.
         keeps_ids: bool,
+        is_json: bool,
     },
     Other,
 }
 
-fn later(why: impl ToString, keeps_ids: bool) -> NotMade {
+fn later(why: &impl ToString, keeps_ids: bool) -> NotMade {
     NotMade::Later { why: why.to_string(), keeps_ids }
 }
 
@@ -57,20 +58,22 @@ impl OriginService for AdminService {
         url: &Url,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
-        let mut keeps_ids = false;
+        let (mut keeps_ids, mut is_json) = (false, false);
         if let Some(answer) = &answer {
             match self.found(url, answer.clone()).await {
-                FoundDocument::Feed { keeps_ids: keeps } => keeps_ids = keeps,
+                FoundDocument::Feed { keeps_ids: keeps, is_json: json } => {
+                    (keeps_ids, is_json) = (keeps, json);
+                }
                 FoundDocument::Other => return Err(NotMade::NoFeed),
             }
         }
-        let record = match self.new_on_demand(site, url, answer, keeps_ids).await? {
+        let record = match self.new_on_demand(site, url, answer, (keeps_ids, is_json)).await? {
             NewFeed::Made(record) => record,
             NewFeed::Known(name) => return Ok(name),
         };
         let name = record.name.clone();
         tracing::info!(feed = %name, "a request made this feed");
-        let polled = self.poller.put_and_poll(record).await;
+        let polled = self.poller.put_and_poll(*record).await;
         if let Some(reloaded) = self.reloaded.get() {
             reloaded.feeds_changed();
         }
@@ -80,8 +83,8 @@ impl OriginService for AdminService {
         };
         match self.store.state(&name).await {
             Ok(Some(_)) => Ok(name),
-            Ok(None) => Err(later(error.unwrap_or_default(), false)),
-            Err(error) => Err(later(error, false)),
+            Ok(None) => Err(later(&error.unwrap_or_default(), false)),
+            Err(error) => Err(later(&error, false)),
         }
     }
 
@@ -117,7 +120,7 @@ impl OriginService for AdminService {
 /// A feed for an address.
 enum NewFeed {
     /// It is durable, and not polled yet.
-    Made(FeedRecord),
+    Made(Box<FeedRecord>),
     /// It was there.
     Known(FeedName),
 }
@@ -183,7 +186,8 @@ impl AdminService {
             let document = parse::document(&decoded.text, Some(&url), &Limits::default()).ok()?;
             let is_whole = matches!(document.completeness, Completeness::Full);
             let is_feed = document.format != Format::Opml && is_whole;
-            is_feed.then(|| FoundDocument::Feed { keeps_ids: keeps_ids(&document) })
+            let is_json = document.format == Format::JsonFeed;
+            is_feed.then(|| FoundDocument::Feed { keeps_ids: keeps_ids(&document), is_json })
         });
         let found = reading.await.ok().flatten();
         drop(turn);
@@ -196,10 +200,10 @@ impl AdminService {
         site: &AdmittedSite,
         url: &Url,
         answer: Option<WholeAnswer>,
-        keeps_ids: bool,
+        (keeps_ids, is_json): (bool, bool),
     ) -> Result<NewFeed, NotMade> {
         let _one = self.changing.lock().await;
-        let feeds = self.store.feed_list().await.map_err(|error| later(error, keeps_ids))?;
+        let feeds = self.store.feed_list().await.map_err(|error| later(&error, keeps_ids))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| record.url == address && !record.private;
         if let Some(known) =
@@ -215,19 +219,20 @@ impl AdminService {
             tracing::warn!(site = %fetch::shown(&site.url), limit, "requests make no more feeds of this site");
             return Err(NotMade::Full { limit });
         }
-        self.store.condition().check_intake().map_err(|error| later(error, keeps_ids))?;
+        self.store.condition().check_intake().map_err(|error| later(&error, keeps_ids))?;
         let name = config::feed_name(url, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
-        let name = name.ok_or_else(|| later(taken, keeps_ids))?;
+        let name = name.ok_or_else(|| later(&taken, keeps_ids))?;
         let now: Time = self.clock.now();
         let mut record = FeedRecord::on_demand(name, address, site.url.as_str(), now);
+        record.on_demand.iter_mut().for_each(|made| made.is_json = is_json);
         let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), now);
         record.follow(None, when, self.store.endpoint());
         if let Some(answer) = answer {
             self.services().passing.handover.give(address, answer);
         }
-        self.store.put_feed(&record).await.map_err(|error| later(error, keeps_ids))?;
-        Ok(NewFeed::Made(record))
+        self.store.put_feed(&record).await.map_err(|error| later(&error, keeps_ids))?;
+        Ok(NewFeed::Made(Box::new(record)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Against a publisher in this process, on a port of its own.
 
 use super::*;
+use crate::fetch::clients::MAX_HEADERS;
 use crate::fetch::publisher::{Publisher, response};
 use crate::model::Time;
 use std::io::Write as _;

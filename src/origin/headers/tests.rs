@@ -60,6 +60,8 @@ fn what_is_for_one_connection_is_not_passed_on() {
     for name in ["accept: text/html", "range: bytes=0-1", "content-length: 3"] {
         assert!(kept.iter().any(|line| line == name), "{kept:?}");
     }
+    let both = map(&[("transfer-encoding", "chunked"), ("content-length", "3")]);
+    assert_eq!(list(&to_client(&both, OURS)), ["via: 1.1 tidegate"]);
     let answered =
         map(&[("connection", "x-one"), ("x-one", "1"), ("alt-svc", "h3"), ("etag", "\"a\"")]);
     assert_eq!(list(&to_client(&answered, OURS)), ["etag: \"a\"", "via: 1.1 tidegate"]);

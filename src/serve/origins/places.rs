@@ -3,6 +3,7 @@
 
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::origin::OriginSite;
+use crate::render::Container;
 use crate::store::FeedList;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,15 @@ pub(in crate::serve) struct Places {
     by_path: HashMap<String, FeedName>,
     by_upstream: HashMap<String, FeedName>,
     by_address: HashMap<String, FeedName>,
-    addresses: HashMap<FeedName, String>,
+    addresses: HashMap<FeedName, FeedPlace>,
+}
+
+/// The address that a feed's reader view has beside `/feeds/NAME`.
+#[derive(Debug)]
+struct FeedPlace {
+    address: String,
+    /// Whether it is answered there as JSON Feed.
+    is_json: bool,
 }
 
 impl Places {
@@ -49,7 +58,8 @@ impl Places {
 
     fn add(&mut self, record: &FeedRecord, address: String) {
         self.by_address.insert(address.clone(), record.name.clone());
-        self.addresses.insert(record.name.clone(), address);
+        let is_json = record.on_demand.as_ref().is_some_and(|made| made.is_json);
+        self.addresses.insert(record.name.clone(), FeedPlace { address, is_json });
     }
 
     /// A feed whose upstream is below an origin. Of several with one upstream, one that is not deleted and that
@@ -90,8 +100,20 @@ impl Places {
         self.by_address.get(address)
     }
 
-    /// The address of a feed, where it has one of its own.
-    pub(in crate::serve) fn address(&self, feed: &FeedName) -> Option<&str> {
-        self.addresses.get(feed).map(String::as_str)
+    /// The address of a feed's reader view in a container (`None`: its own one), where it has one beside
+    /// `/feeds/NAME`.
+    pub(in crate::serve) fn address(
+        &self,
+        feed: &FeedName,
+        container: Option<Container>,
+    ) -> Option<&str> {
+        let place = self.addresses.get(feed)?;
+        let own = place.is_json.then_some(Container::JsonFeed);
+        (own == container).then_some(place.address.as_str())
+    }
+
+    /// Whether a feed is answered as JSON Feed at its publisher's address.
+    pub(in crate::serve) fn is_json(&self, feed: &FeedName) -> bool {
+        self.addresses.get(feed).is_some_and(|place| place.is_json)
     }
 }

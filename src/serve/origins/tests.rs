@@ -43,14 +43,14 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
         record("z", "https://other.example/atom.xml"),
     ]);
     assert_eq!(places.feed_of(&url("https://blog.example/atom.xml")), Some(&name("a")));
-    assert_eq!(places.address(&name("a")), Some("https://gw.example/blog/atom.xml"));
+    assert_eq!(places.address(&name("a"), None), Some("https://gw.example/blog/atom.xml"));
     assert_eq!(places.feed_at("https://gw.example/blog/atom.xml"), Some(&name("a")));
     assert_eq!(places.feed_at_path("/own.xml"), Some(&name("own")));
-    assert_eq!(places.address(&name("own")), Some("https://gw.example/own.xml"));
+    assert_eq!(places.address(&name("own"), None), Some("https://gw.example/own.xml"));
     // A private feed is nowhere but where its readers find it.
     assert_eq!(places.feed_of(&url("https://blog.example/hidden.xml")), None);
-    assert_eq!(places.address(&name("hidden")), None);
-    assert_eq!(places.address(&name("z")), None);
+    assert_eq!(places.address(&name("hidden"), None), None);
+    assert_eq!(places.address(&name("z"), None), None);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn of_feeds_with_one_upstream_the_operators_goes_first() {
     };
     let both = places(vec![asked(), record("b", upstream)]);
     assert_eq!(both.feed_of(&url).map(FeedName::as_str), Some("b"));
-    assert_eq!(both.address(&FeedName::new("a").unwrap()), None);
+    assert_eq!(both.address(&FeedName::new("a").unwrap(), None), None);
     let gone = FeedRecord { standing: FeedStanding::Gone, ..record("b", upstream) };
     let both = places(vec![asked(), gone]);
     assert_eq!(both.feed_of(&url).map(FeedName::as_str), Some("a"));

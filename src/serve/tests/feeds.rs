@@ -2,6 +2,7 @@
 
 use super::doubles::{feed, id, tick};
 use super::*;
+use crate::clock::Clock;
 use crate::model::{FeedStanding, Format, Item};
 use crate::serve::audience::Audience;
 use crate::serve::directory::Directory;
@@ -292,8 +293,9 @@ async fn a_new_upstream_address_shows_without_a_commit() {
 async fn the_list_of_feeds_is_read_again_when_it_is_old_or_known_to_have_changed() {
     let store = Arc::new(TestStore::with_news());
     let everybody = Audience::public(&Site::new().room);
-    let always = Directory::new(store.clone(), Duration::ZERO, clock());
-    let never = Directory::new(store.clone(), Duration::MAX, clock());
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(at(0)));
+    let always = Directory::new(store.clone(), Duration::ZERO, clock.clone());
+    let never = Directory::new(store.clone(), Duration::MAX, clock);
     for directory in [&always, &never] {
         assert!(directory.served("news", &everybody).await.is_ok());
     }

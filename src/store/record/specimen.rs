@@ -384,11 +384,10 @@ pub(in crate::store) fn any_feed() -> impl Strategy<Value = FeedRecord> {
         standing,
         placed,
     });
-    let on_demand = (text(), time(), any::<bool>()).prop_map(|(site, asked, is_let_go)| OnDemand {
-        site,
-        asked,
-        is_let_go,
-    });
+    let on_demand =
+        (text(), time(), any::<[bool; 2]>()).prop_map(|(site, asked, [is_let_go, is_json])| {
+            OnDemand { site, asked, is_let_go, is_json }
+        });
     let kept = (any_enrolment(), any_access(), any::<[bool; 2]>(), of(list), of(on_demand));
     (feed(), text(), source, standing, options, kept).prop_map(
         |(

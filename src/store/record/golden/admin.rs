@@ -181,7 +181,12 @@ pub(super) fn feed() -> FeedRecord {
             standing: MemberStanding::Dropped,
             placed: 0x5f0c_31ab_0000_0007,
         }),
-        on_demand: Some(OnDemand { site: URL.to_owned(), asked: at(40), is_let_go: true }),
+        on_demand: Some(OnDemand {
+            site: URL.to_owned(),
+            asked: at(40),
+            is_let_go: true,
+            is_json: true,
+        }),
     }
 }
 
