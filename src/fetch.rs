@@ -125,10 +125,10 @@ pub struct FetchLimits {
     pub call: Duration,
     /// Calls at the same time.
     pub calls_at_once: usize,
-    /// Requests that are passed on at the same time, until their answers begin.
-    pub passes_at_once: usize,
     /// How long an origin may take nothing of such a request, and send nothing of its answer.
     pub pass_idle: Duration,
+    /// How long the body of such a request may take.
+    pub pass_upload: Duration,
 }
 
 impl FetchLimits {
@@ -144,8 +144,8 @@ impl FetchLimits {
         pages_at_once: 16,
         call: Duration::from_secs(15),
         calls_at_once: 128,
-        passes_at_once: 512,
         pass_idle: Duration::from_secs(60),
+        pass_upload: Duration::from_secs(3600),
     };
 }
 

@@ -10,7 +10,9 @@ mod headers;
 mod passed;
 
 pub use address::{AddressFault, OriginSite, is_below};
-pub use admission::{is_for_everybody, may_be_feed, may_make_feed, says_page};
+pub use admission::{
+    is_for_everybody, is_neutral, is_usual, may_be_feed, may_make_feed, says_page,
+};
 pub use forwarded::{ForwardedFor, Proto};
-pub use headers::{OwnCookie, to_client, to_origin};
+pub use headers::{OwnCookie, Via, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};

@@ -50,7 +50,7 @@ pub use memory::REFRESH_EVERY;
 pub use overlap::Turnover;
 pub use pauses::{DOMAIN_WITHIN, MAX_HOST_PAUSE};
 pub use politeness::{LISTED_SPACING, Pace};
-pub use poller::{MAX_COMMANDS, Poller, PollerConfig};
+pub use poller::{FirstPoll, MAX_COMMANDS, Poller, PollerConfig};
 pub use probe::{MAX_PAGE_REDIRECTS, PROBE_TIME};
 pub use reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason};
 pub use resume::NOTE_EVERY;

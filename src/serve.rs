@@ -101,7 +101,10 @@ pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, Put, PutFeed, Redacted,
 };
-pub use origins::{AdmittedSite, AskedFeeds, NotMade, OriginService, OriginSettings, PassError};
+pub use origins::{
+    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
+    PassError,
+};
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
 pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
@@ -250,7 +253,6 @@ impl AppState {
             paths: origins.paths.clone(),
             base: site.at(""),
         };
-        let has_paths = !origins.paths.is_empty();
         let asked = Arc::clone(&origins.asked);
         let directory = Directory::new(Arc::clone(&store), DIRECTORY_AGE, Arc::clone(&clock));
         let directory = Arc::new(directory.with_places(rules, Arc::clone(&site.places), asked));
@@ -274,7 +276,7 @@ impl AppState {
         );
         Arc::new(Self {
             directory,
-            origins: Origins::new(&origins, has_paths),
+            origins: Origins::new(&origins, site.endpoint.as_str()),
             readers: KnownReaders::new(settings.readers),
             challenge: settings.challenge,
             pages_are_closed: settings.pages_are_closed,
@@ -433,7 +435,6 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .layer(from_fn(observe::time_limit))
         .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
-        .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
         .layer(from_fn_with_state(Arc::clone(&room), unsent_bodies::count))
@@ -444,6 +445,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .fallback_service(site)
         .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
         .layer(from_fn_with_state((Arc::clone(&room), listener), origins::enter))
+        .layer(from_fn(request_rules::drain))
         .layer(from_fn_with_state(room, client::identify))
 }
 

@@ -1,7 +1,7 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
 use super::operator::AdminService;
-use super::{AppError, names, origins, retention, titles};
+use super::{AppError, names, retention, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
@@ -86,9 +86,6 @@ async fn age(
             () = near_limit(space) => {}
         }
         wait = AGE_EVERY;
-        if let Err(error) = origins::let_go_idle(desk, clock.now()).await {
-            tracing::warn!(%error, "feeds that are not asked for could not be let go");
-        }
         if let Err(error) = age_all(store, desk).await {
             tracing::warn!(%error, "changes could not leave the window");
         }

@@ -185,6 +185,7 @@ impl Gateway {
             (Arc::clone(&desk), space.clone()),
             polling.clone(),
         ));
+        tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), polling.clone()));
         let watched = polling.clone();
         tokio::spawn(async move { load.watch(watched).await });
         if let Some(space) = space {

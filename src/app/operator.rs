@@ -330,6 +330,8 @@ impl Operator for AdminService {
             list: None,
             on_demand: before.as_ref().and_then(|before| before.on_demand.clone()),
         };
+        // Or it would be let go again at once.
+        record.ask_for(self.clock.now());
         if let Some(before) = &before {
             record.own_if_changed(before);
         }
@@ -375,6 +377,7 @@ impl Operator for AdminService {
             record.pause_by_hand();
         } else {
             record.standing = FeedStanding::Active;
+            record.ask_for(self.clock.now());
             // What left the file goes on as the API's, or the next start would pause it again.
             record.source = FeedSource::Api;
             record.own_if_changed(&before);

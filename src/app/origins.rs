@@ -1,6 +1,7 @@
 //! Sites that the gateway stands in front of: what serving is told of them, and feeds that are let go.
 
 use super::operator::AdminService;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
 use crate::origin::OriginSite;
@@ -8,10 +9,14 @@ use crate::serve::{OperatorError, OriginService, OriginSettings};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 /// How far what is written down of when a feed was asked for may be behind.
 const NOTED_EVERY: Duration = Duration::from_secs(86_400);
+/// How often feeds are looked at, and how soon after a start.
+const LOOK_EVERY: Duration = Duration::from_secs(3600);
+const FIRST_LOOK: Duration = Duration::from_secs(60);
 /// After how long a feed is let go whose site left the configuration.
 const IDLE: Duration = Duration::from_secs(30 * 86_400);
 
@@ -58,6 +63,8 @@ enum OnDemandStep {
     /// That it was asked for is written down.
     Noted,
     LetGo,
+    /// It was let go, and asked for again since.
+    Resumed,
 }
 
 fn step(
@@ -67,6 +74,9 @@ fn step(
     now: Time,
 ) -> OnDemandStep {
     let Some(made) = record.on_demand.as_ref() else { return OnDemandStep::Nothing };
+    if record.is_let_go() && asked.is_some_and(|asked| asked > made.asked) {
+        return OnDemandStep::Resumed;
+    }
     if record.standing != FeedStanding::Active {
         return OnDemandStep::Nothing;
     }
@@ -81,8 +91,27 @@ fn step(
     }
 }
 
-/// Lets go of feeds that were not asked for any more, and writes down which were.
-pub(super) async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError> {
+/// Lets feeds go that are not asked for any more, and resumes those that are asked for again.
+pub(super) async fn maintain(
+    desk: Arc<AdminService>,
+    clock: Arc<dyn Clock>,
+    cancel: CancellationToken,
+) {
+    let mut wait = FIRST_LOOK;
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(wait) => wait = LOOK_EVERY,
+            () = desk.asked_feeds().wanted() => {}
+        }
+        if let Err(error) = let_go_idle(&desk, clock.now()).await {
+            tracing::warn!(%error, "feeds that requests made could not be let go or resumed");
+        }
+    }
+}
+
+/// Lets go of feeds that were not asked for any more, writes down which were, and resumes those that are again.
+async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError> {
     let idle = desk.idle_times();
     let asked = desk.asked_feeds().all();
     let is_followed = |name: &FeedName| desk.has_subscribers(name);
@@ -95,8 +124,14 @@ pub(super) async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), Op
         match step(record, asked, &idle, now) {
             OnDemandStep::Nothing => return false,
             OnDemandStep::Noted => record.ask_for(asked.unwrap_or(now)),
+            OnDemandStep::Resumed => {
+                tracing::info!(feed = %record.name, "asked for again: it is polled again");
+                record.ask_for(now);
+            }
             OnDemandStep::LetGo => {
                 tracing::info!(feed = %record.name, "not asked for any more: not polled, and still served");
+                // Only a request after the last one resumes it.
+                record.ask_for(asked.unwrap_or(Time::MIN));
                 record.let_go();
             }
         }
@@ -126,7 +161,11 @@ mod tests {
         let elsewhere = HashMap::new();
         assert_eq!(super::step(&feed, None, &elsewhere, at(29 * day)), OnDemandStep::Nothing);
         assert_eq!(super::step(&feed, None, &elsewhere, at(30 * day)), OnDemandStep::LetGo);
+        feed.let_go();
+        assert_eq!(step(&feed, None, 20), OnDemandStep::Nothing);
+        assert_eq!(step(&feed, Some(20), 20), OnDemandStep::Resumed);
         feed.pause_by_hand();
+        assert_eq!(step(&feed, Some(99), 99), OnDemandStep::Nothing);
         assert_eq!(step(&feed, None, 99), OnDemandStep::Nothing);
         feed.standing = FeedStanding::Active;
         feed.on_demand = None;

@@ -74,7 +74,6 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         let core = Arc::clone(&passes);
         async move { core.pass(request).await }
     });
-    let pass = ServiceBuilder::new().concurrency_limit(limits.passes_at_once.max(1)).service(pass);
     Ok(Services {
         fetch: Fetch::new(fetch),
         ask: PageFetch::new(ask),

@@ -8,6 +8,7 @@ use super::client::Core;
 use super::error::FetchError;
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use std::pin::Pin;
@@ -18,8 +19,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 impl Core {
     pub(super) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
-        let PassRequest { method, url, headers, body } = request;
+        let PassRequest { method, url, mut headers, body } = request;
         let by = self.client_for_passing(&url).await?;
+        if by.proxy.is_some() {
+            // The client for a proxy would add its own.
+            headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+            headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        }
         let limit = self.limits.pass_idle;
         let progress = Progress::new();
         let mut call = by.client.request(method, url.clone()).headers(headers);
@@ -29,7 +35,7 @@ impl Core {
         }
         let sent = tokio::select! {
             sent = call.send() => sent,
-            () = progress.stall(limit) => {
+            () = progress.stall(limit, self.limits.pass_upload) => {
                 return Err(FetchError::Timeout { what: "answer", limit });
             }
         };
@@ -58,10 +64,12 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Comes when nothing went on for so long.
-    async fn stall(&self, limit: Duration) {
+    /// Comes when nothing went on for so long, or when all of it took too long.
+    async fn stall(&self, limit: Duration, all: Duration) {
+        let end = Instant::now() + all;
         loop {
-            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + limit;
+            let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = (last + limit).min(end);
             if Instant::now() >= until {
                 return;
             }

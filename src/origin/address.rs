@@ -74,7 +74,7 @@ impl OriginSite {
         if rest.contains(|c: char| c == '\\' || c.is_control() || c == '#') {
             return Err(AddressFault::Character);
         }
-        if rest.split('/').any(is_dots) {
+        if steps(rest).any(is_dots) {
             return Err(AddressFault::Dots);
         }
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
@@ -141,6 +141,24 @@ fn without_port(host: &str) -> &str {
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
         _ => host,
     }
+}
+
+/// The steps of a path, as a server has them that takes an escaped slash or backslash for one.
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    let is_escaped = |part: &str| {
+        matches!(part.as_bytes(), [b'%', b'2', b'f' | b'F'] | [b'%', b'5', b'c' | b'C'])
+    };
+    let mut from = 0;
+    let mut cuts: Vec<(usize, usize)> = Vec::new();
+    for (at, byte) in path.bytes().enumerate() {
+        let escaped = path.get(at..at + 3).is_some_and(is_escaped);
+        if byte == b'/' || escaped {
+            cuts.push((from, at));
+            from = at + if escaped { 3 } else { 1 };
+        }
+    }
+    cuts.push((from, path.len()));
+    cuts.into_iter().filter_map(|(from, to)| path.get(from..to))
 }
 
 /// Whether a step of a path is `.` or `..`, in whatever spelling.

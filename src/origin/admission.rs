@@ -6,6 +6,31 @@ use http::{Method, StatusCode};
 
 /// Headers of a request that say who asks.
 const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
+/// Headers of a request that say nothing of what is asked for, or of who asks. An answer to any other header may
+/// be another for everybody else.
+const USUAL: [&str; 17] = [
+    "host",
+    "user-agent",
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "connection",
+    "cache-control",
+    "pragma",
+    "dnt",
+    "from",
+    "referer",
+    "priority",
+    "save-data",
+    "te",
+    "upgrade-insecure-requests",
+    "via",
+    "x-requested-with",
+];
+/// What such headers begin with: those of browsers, and of proxies.
+const USUAL_BEGINNINGS: [&str; 4] = ["sec-", "x-forwarded-", "forwarded", "x-real-ip"];
+/// Those of which the answer must not depend if it is to be everybody's first document.
+const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
 /// Headers of a request whose answer is not the whole document.
 const PARTIAL: [HeaderName; 7] = [
     header::RANGE,
@@ -33,6 +58,18 @@ const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
     let names = |all: &[HeaderName]| all.iter().any(|name| headers.contains_key(name));
     *method == Method::GET && !names(&PERSONAL) && !names(&PARTIAL)
+}
+
+/// Whether a request has no header that may make its answer another than everybody's.
+pub fn is_usual(headers: &HeaderMap) -> bool {
+    headers.keys().map(HeaderName::as_str).all(|name| {
+        USUAL.contains(&name) || USUAL_BEGINNINGS.iter().any(|start| name.starts_with(start))
+    })
+}
+
+/// Whether an answer is the same whoever asks and however, as far as it says so itself.
+pub fn is_neutral(headers: &HeaderMap) -> bool {
+    words(headers, header::VARY).iter().all(|word| NEUTRAL.contains(&word.as_str()))
 }
 
 /// Whether an answer may become a feed, as far as status and headers tell; its document decides then. Every other
@@ -94,6 +131,18 @@ mod tests {
         }
         assert!(!may_make_feed(&Method::HEAD, &HeaderMap::new()));
         assert!(!may_make_feed(&Method::POST, &HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_header_that_may_choose_another_answer_is_not_usual() {
+        for usual in ["user-agent", "sec-fetch-mode", "accept-language", "x-forwarded-for"] {
+            assert!(is_usual(&map(&[(usual, "x")])), "{usual}");
+        }
+        for other in ["x-original-url", "x-api-key", "private-token", "x-http-method-override"] {
+            assert!(!is_usual(&map(&[("host", "x"), (other, "x")])), "{other}");
+        }
+        assert!(is_neutral(&map(&[("vary", "Accept-Encoding, Origin")])));
+        assert!(!is_neutral(&map(&[("vary", "Accept-Language")])));
     }
 
     #[test]

@@ -4,7 +4,6 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
@@ -43,7 +42,9 @@ impl ForwardedFor {
         let peer = self.peer.to_canonical();
         if !self.is_trusted {
             let is_of_proxy = |name: &&HeaderName| {
-                name.as_str().starts_with("x-forwarded-") || **name == X_REAL_IP
+                // Programs behind CGI cannot tell the two characters apart.
+                let name = name.as_str().replace('_', "-");
+                name.starts_with("x-forwarded-") || name == "x-real-ip" || name == "forwarded"
             };
             let told: Vec<_> = headers.keys().filter(is_of_proxy).cloned().collect();
             for name in told {

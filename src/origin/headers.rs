@@ -3,8 +3,6 @@
 use super::forwarded::ForwardedFor;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// What this gateway calls itself in `Via` (RFC 9110 section 7.6.3).
-const VIA: &str = "1.1 tidegate";
 /// The most options of `Connection` that are read.
 const OPTIONS_READ: usize = 64;
 
@@ -20,8 +18,34 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
+const PROXY: HeaderName = HeaderName::from_static("proxy");
 /// The settings of HTTP/2 in an upgrade from HTTP/1.1.
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// What a gateway calls itself in `Via` (RFC 9110 section 7.6.3).
+#[derive(Debug, Clone)]
+pub struct Via(HeaderValue);
+
+impl Via {
+    /// Of a gateway that this name tells from others; at most so much of it as is a token.
+    pub fn new(name: &str) -> Self {
+        let token: String = name.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+        let value = HeaderValue::from_str(&format!("1.1 tidegate-{token}"));
+        Self(value.unwrap_or(HeaderValue::from_static("1.1 tidegate")))
+    }
+
+    fn add(&self, headers: &mut HeaderMap) {
+        headers.append(header::VIA, self.0.clone());
+    }
+
+    /// Whether a request came through the same gateway before.
+    pub fn is_in(&self, headers: &HeaderMap) -> bool {
+        let values = headers.get_all(header::VIA).into_iter();
+        let own = self.0.as_bytes();
+        let mut elements = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        elements.any(|element| element.trim_ascii() == own)
+    }
+}
 
 /// The name of a cookie of our own, which passes in neither direction.
 #[derive(Debug, Clone, Copy)]
@@ -29,44 +53,53 @@ pub struct OwnCookie(pub &'static str);
 
 impl OwnCookie {
     fn is_set_by(self, value: &HeaderValue) -> bool {
-        let name = value.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
-        name.trim_ascii() == self.0.as_bytes()
+        let mut parts = value.as_bytes().splitn(3, |byte| matches!(byte, b'=' | b';'));
+        let name = parts.next().unwrap_or_default().trim_ascii();
+        // Browsers send what has no name as if its value had one.
+        let name =
+            if name.is_empty() { parts.next().unwrap_or_default().trim_ascii() } else { name };
+        name == self.0.as_bytes()
     }
 
-    /// A header `Cookie` without it; `None` where nothing is left.
-    fn removed_from(self, value: &HeaderValue) -> Option<HeaderValue> {
-        let pairs = value.as_bytes().split(|byte| *byte == b';');
-        let kept: Vec<&[u8]> = pairs
-            .map(<[u8]>::trim_ascii)
-            .filter(|pair| {
-                let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-                !pair.is_empty() && name.trim_ascii() != self.0.as_bytes()
-            })
-            .collect();
+    /// The cookies of a request without it, as one header (RFC 9113 section 8.2.3); `None` where nothing is left.
+    fn removed_from<'v>(
+        self,
+        values: impl Iterator<Item = &'v HeaderValue>,
+    ) -> Option<HeaderValue> {
+        let pairs = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+        let is_foreign = |pair: &&[u8]| {
+            let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
+            !pair.is_empty() && name.trim_ascii() != self.0.as_bytes()
+        };
+        let kept: Vec<&[u8]> = pairs.map(<[u8]>::trim_ascii).filter(is_foreign).collect();
         (!kept.is_empty()).then(|| HeaderValue::from_bytes(&kept.join(b"; ".as_slice())).ok())?
     }
 }
 
 /// The headers of a request as the origin gets them. `Host` and the length of the body are left to who sends it.
-pub fn to_origin(asked: &HeaderMap, cookie: OwnCookie, forwarded: &ForwardedFor) -> HeaderMap {
+pub fn to_origin(
+    asked: &HeaderMap,
+    cookie: OwnCookie,
+    forwarded: &ForwardedFor,
+    via: &Via,
+) -> HeaderMap {
     let mut headers = end_to_end(asked);
-    for name in [header::HOST, header::EXPECT, HTTP2_SETTINGS] {
+    // A program behind CGI takes the last one for its own proxy.
+    for name in [header::HOST, header::EXPECT, HTTP2_SETTINGS, PROXY] {
         headers.remove(name);
     }
-    if let header::Entry::Occupied(cookies) = headers.entry(header::COOKIE) {
-        let (_, values) = cookies.remove_entry_mult();
-        let left: Vec<_> = values.filter_map(|value| cookie.removed_from(&value)).collect();
-        for value in left {
-            headers.append(header::COOKIE, value);
-        }
+    let cookies = cookie.removed_from(headers.get_all(header::COOKIE).iter());
+    match cookies {
+        Some(left) => drop(headers.insert(header::COOKIE, left)),
+        None => drop(headers.remove(header::COOKIE)),
     }
     forwarded.write(&mut headers);
-    headers.append(header::VIA, HeaderValue::from_static(VIA));
+    via.add(&mut headers);
     headers
 }
 
 /// The headers of an answer as the client gets them, but for those that name addresses.
-pub fn to_client(answered: &HeaderMap, cookie: OwnCookie) -> HeaderMap {
+pub fn to_client(answered: &HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap {
     let mut headers = end_to_end(answered);
     // It names other servers for the origin's host, which this is not.
     headers.remove(header::ALT_SVC);
@@ -77,7 +110,7 @@ pub fn to_client(answered: &HeaderMap, cookie: OwnCookie) -> HeaderMap {
             headers.append(header::SET_COOKIE, value);
         }
     }
-    headers.append(header::VIA, HeaderValue::from_static(VIA));
+    via.add(&mut headers);
     headers
 }
 

@@ -73,6 +73,16 @@ pub struct Poller {
     clock: Arc<dyn Clock>,
 }
 
+/// The first poll of a feed, which goes on whether somebody waits for it or not.
+pub struct FirstPoll(oneshot::Receiver<Result<PollResponse, PollError>>);
+
+impl FirstPoll {
+    /// Answers when what came of it is durable.
+    pub async fn finish(self) -> Result<PollResponse, PollError> {
+        self.0.await.map_err(|_| PollError::Stopped)?
+    }
+}
+
 /// The longest body whose signature is checked in passing, in bytes; a longer one is checked where
 /// that may take its time.
 const CHECKED_IN_PASSING: usize = 64 * 1024;
@@ -206,11 +216,11 @@ impl Poller {
         answer.await.map_err(|_| PollError::Stopped)
     }
 
-    /// Begins to poll a new feed right away, and answers when what came of its first poll is durable.
-    pub async fn put_and_poll(&self, record: FeedRecord) -> Result<PollResponse, PollError> {
+    /// Begins to poll a new feed right away; what is answered can be waited for.
+    pub async fn put_and_poll(&self, record: FeedRecord) -> Result<FirstPoll, PollError> {
         let (reply, answer) = oneshot::channel();
         self.send(PollCommand::PutAndPoll(Arc::new(record), reply)).await?;
-        answer.await.map_err(|_| PollError::Stopped)?
+        Ok(FirstPoll(answer))
     }
 
     /// Goes on with records that differ in nothing that polling follows, so that it keeps no older ones in

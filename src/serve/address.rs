@@ -272,6 +272,10 @@ impl Site {
         form: DocumentForm,
         site: Option<&str>,
     ) -> (String, Option<String>) {
+        // A publisher's site is where its readers have it, not where the gateway asks it.
+        if let Some(base) = self.places.load().base(&record.name) {
+            return (base.to_owned(), None);
+        }
         // What is written here is relative to here, whoever else shares it.
         if record.has_upstream() && !record.options.sharing.local {
             let shown = record.shown();

@@ -263,7 +263,9 @@ impl Directory {
         let listing = self.listing().await?;
         let seen = listing.is_seen(&name, audience);
         let record = listing.get(&name).filter(|_| seen).ok_or_else(Problem::unknown_feed)?;
-        if record.on_demand.is_some() {
+        if record.is_let_go() {
+            self.asked.0.want(&name, self.asked.1.now());
+        } else if record.on_demand.is_some() {
             self.note_asked(&name);
         }
         match record.standing {

@@ -18,8 +18,8 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an answer may take that waits for an upstream.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(150);
 /// The routes whose answers may wait for an upstream.
-const POLL_ROUTES: [&str; 4] =
-    ["/api/v1/feeds/{name}/poll", "/api/v1/preview", "/feeds/{name}/about", "/add"];
+const POLL_ROUTES: [&str; 5] =
+    ["/api/v1/feeds/{name}/poll", "/api/v1/preview", "/feeds/{name}/about", "/add", "/subscribe"];
 /// How many bytes of a path and of a user agent go into the log.
 const LOGGED: usize = 256;
 

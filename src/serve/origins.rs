@@ -3,7 +3,9 @@
 //!
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
+mod body;
 mod first;
+mod flights;
 mod pages;
 mod places;
 mod service;
@@ -11,18 +13,20 @@ mod through;
 
 pub(super) use self::places::{PlaceRules, Places};
 pub use self::service::{
-    AdmittedSite, AskedFeeds, NotMade, OriginService, OriginSettings, PassError,
+    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
+    PassError,
 };
 
 use self::first::{Look, LookResult, Looks, Turn};
+use self::flights::Flights;
 use self::pages::PagesSeen;
 use super::client::Peer;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::{Listener, SharedState, request_rules};
-use crate::config::{AllowConfig, PassMode};
-use crate::model::FeedName;
-use crate::origin::{OriginSite, may_make_feed};
+use crate::config::{AllowConfig, OriginPlace, PassMode};
+use crate::model::{FeedName, FeedStanding};
+use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -44,7 +48,9 @@ pub(super) struct Origins {
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
     looks: Looks,
+    flights: Flights,
     pages: PagesSeen,
+    via: Via,
 }
 
 /// A request for an origin: which one, and what it asks for.
@@ -63,14 +69,20 @@ enum OriginAsked {
 }
 
 impl Origins {
-    pub(super) fn new(settings: &OriginSettings, has_paths: bool) -> Self {
+    /// `name`: what tells this gateway from others.
+    pub(super) fn new(settings: &OriginSettings, name: &str) -> Self {
+        let mut sites = settings.sites.clone();
+        // A host is its origin's alone, whatever the path.
+        sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
         Self {
-            sites: settings.sites.clone(),
+            sites,
             allow: settings.allow.clone(),
-            has_paths,
+            has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
             looks: Looks::new(&settings.sites),
+            flights: Flights::new(&settings.sites),
             pages: PagesSeen::default(),
+            via: Via::new(name),
         }
     }
 
@@ -117,6 +129,11 @@ impl Origins {
         self.sites.iter().find_map(|site| site.public_address(url))
     }
 
+    /// Notes that a feed at an address of an origin may be made, since it was found.
+    pub(super) fn announce(&self, url: &Url) {
+        self.pages.announce(url);
+    }
+
     /// What makes feeds and passes requests on.
     pub(super) fn service(&self) -> Result<&Arc<dyn OriginService>, Problem> {
         let none = || Problem::not_found("this gateway stands in front of no site");
@@ -159,9 +176,14 @@ pub(super) async fn enter(
             match asked {
                 OriginAsked::WithoutSlash => with_slash(request.uri()),
                 OriginAsked::Site(site, rest) => {
-                    let name = site.config().name.clone();
+                    let (name, begun) = (site.config().name.clone(), Instant::now());
+                    let method = request.method().clone();
                     let (answer, outcome) = answer(&room, (site, &rest), request, next).await;
                     room.metrics.passed(&name, outcome);
+                    let (status, outcome) = (answer.status().as_u16(), outcome.name());
+                    let milliseconds =
+                        u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    tracing::debug!(origin = %name, %method, status, outcome, milliseconds, "answered");
                     answer
                 }
             }
@@ -246,6 +268,10 @@ async fn answer(
         let said = format!("{method} is not passed on");
         return refused(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
     }
+    if room.origins.via.is_in(request.headers()) {
+        let said = "the request came through this gateway before: the origin's url leads back here";
+        return refused(Problem::new(StatusCode::LOOP_DETECTED, said));
+    }
     let url = match site.upstream(rest, request.uri().query()) {
         Ok(url) => url,
         Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
@@ -259,8 +285,8 @@ async fn answer(
             Err(problem) => return (problem.into_response(), PassOutcome::Failed),
         }
     }
-    let seen = room.origins.looks.no_feed(&asked.url);
     let is_through = asked.site.config().passes == PassMode::Through;
+    let seen = room.origins.looks.no_feed(&asked.url);
     if !may_make(room, &asked, method, request.headers()) || seen.is_some() {
         return match is_through {
             true => through::pass(room, &asked, request, next).await,
@@ -281,7 +307,11 @@ fn may_make(
     headers: &HeaderMap,
 ) -> bool {
     let is_announced = || room.origins.pages.is_announced(&asked.url);
-    may_make_feed(method, headers) && (asked.url.query().is_none() || is_announced())
+    // Where nothing is passed on, the gateway asks by itself.
+    let is_everybodys = asked.site.config().passes == PassMode::Redirect || is_usual(headers);
+    may_make_feed(method, headers)
+        && is_everybodys
+        && (asked.url.query().is_none() || is_announced())
 }
 
 /// Whether somebody who waited for another's look did so before.
@@ -302,28 +332,51 @@ async fn found(
     let is_through = asked.site.config().passes == PassMode::Through;
     match look.made(asked.site.config().first_wait).await {
         LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
+        LookResult::Later(why) => later(why),
+        LookResult::NoFeed(_) if !is_through => through::redirect(&asked.url),
+        LookResult::Unknown if again == Again::Yes => later(BEING_LOOKED_AT),
         // Nothing is known where who looked left, or the origin is slow: the answer will tell.
-        LookResult::NoFeed(_) | LookResult::Unknown if is_through && again == Again::No => {
+        LookResult::NoFeed(_) | LookResult::Unknown if is_through => {
             Box::pin(through::pass(room, asked, request, next)).await
         }
-        LookResult::NoFeed(_) => through::redirect(&asked.url),
-        LookResult::Unknown => later("this address is new, and what is there is being looked at"),
-        LookResult::Later(why) => later(why),
+        LookResult::NoFeed(_) | LookResult::Unknown => match room.origins.looks.begin(&asked.url) {
+            Look::First(look) => Box::pin(through::look(room, asked, look, request, next)).await,
+            Look::Another(look) => {
+                Box::pin(found(room, asked, (look, Again::Yes), request, next)).await
+            }
+        },
     }
 }
+
+/// What is said while somebody else's request for an address has no answer.
+const BEING_LOOKED_AT: &str = "this address is new, and what is there is being looked at";
 
 fn later(why: impl Into<String>) -> (Response, PassOutcome) {
     (Problem::later(why, FIRST_AGAIN).into_response(), PassOutcome::Failed)
 }
 
-/// The feed that is at an address of an origin.
+/// The feed that is at an address of an origin. One of the operator's that has no document yet is none: what the
+/// origin answers is as good.
 async fn known_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, Problem> {
     let listing = room.directory.listing().await?;
-    Ok(listing.places().feed_of(url).cloned())
+    let Some(name) = listing.places().feed_of(url).cloned() else { return Ok(None) };
+    let record = listing.get(&name);
+    let is_served = match record.map(|record| (record.standing, &record.on_demand)) {
+        None => false,
+        Some((FeedStanding::Gone, _)) => true,
+        Some((_, made)) => {
+            let now = room.clock.now();
+            let is_new = made.as_ref().is_some_and(|made| now.since(made.asked) < FIRST_TRIES);
+            is_new || room.store.state(&name).await?.is_some()
+        }
+    };
+    Ok(is_served.then_some(name))
 }
 
-/// The reader view of a feed at its publisher's address. One that was not asked for any more is resumed; one whose
-/// first document is not judged yet is waited for.
+/// How long a feed that a request made is waited for whose first polls fail.
+const FIRST_TRIES: Duration = Duration::from_secs(600);
+
+/// The reader view of a feed at its publisher's address. One whose first document is not judged yet is waited for.
 async fn feed(
     room: &SharedState,
     asked: &OriginRequest,
@@ -332,23 +385,16 @@ async fn feed(
     next: Next,
 ) -> (Response, PassOutcome) {
     let listing = room.directory.listing().await.ok();
-    let is_let_go = listing.as_ref().and_then(|all| all.get(name)).is_some_and(|it| it.is_let_go());
-    if is_let_go
-        && let Ok(service) = room.origins.service()
-        && let Err(error) = service.resume(name).await
-    {
-        tracing::warn!(feed = %name, %error, "it was asked for again and could not be resumed");
-    }
+    let standing = listing.as_ref().and_then(|all| all.get(name)).map(|record| record.standing);
     let until = Instant::now() + asked.site.config().first_wait;
-    loop {
+    while standing.is_none_or(|standing| standing == FeedStanding::Active) {
         match room.store.state(name).await {
-            Ok(Some(_)) => break,
             Ok(None) if Instant::now() >= until => {
                 return later("the feed is new, and its first document is being judged");
             }
             Ok(None) => tokio::time::sleep(LOOK_EVERY).await,
-            // The answer may be kept; where it is not, it says so.
-            Err(_) => break,
+            // Where the store fails, an answer may be kept; otherwise it says so.
+            Ok(Some(_)) | Err(_) => break,
         }
     }
     let is_json = room.site.places.load().is_json(name);

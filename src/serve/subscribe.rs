@@ -1,15 +1,15 @@
 //! `/subscribe?url=…`: the gateway's address of a site's feed, for readers. Only for addresses that the
 //! configuration admits (`[[origin]]`, `[[allow]]`): of every other nothing is asked.
 
+use super::address::DocumentForm;
 use super::forms::{self, SentForm};
 use super::negotiate::prefers_html;
-use super::operator::AddressPreview;
-use super::origins::{AdmittedSite, NotMade};
+use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{REQUEST_BODY_LIMIT, SharedState, html};
-use crate::model::FeedName;
-use crate::render::ViewKind;
+use crate::model::{FeedName, FeedRecord};
+use crate::render::{Container, ViewKind};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
 use serde::Serialize;
+use std::sync::Arc;
 use url::Url;
 
 /// The longest address, in bytes.
@@ -54,8 +55,8 @@ pub(super) async fn show(
         };
     }
     match (offered(&room, &typed).await, is_page) {
-        (Ok(found), true) => Ok(forms::page("Subscribe", &offers(&typed, &found))),
-        (Ok(found), false) => Ok(listed(&found)),
+        (Ok(found), true) => Ok(forms::page("Subscribe", &offers(&typed, &without_traits(found)))),
+        (Ok(found), false) => Ok(listed(&without_traits(found))),
         (Err(problem), true) => Ok(refusal(&typed, &problem)),
         (Err(problem), false) => Err(problem),
     }
@@ -78,6 +79,10 @@ pub(super) async fn send(
     }
 }
 
+fn without_traits(found: Vec<(OfferedFeed, Option<FeedTraits>)>) -> Vec<OfferedFeed> {
+    found.into_iter().map(|(feed, _)| feed).collect()
+}
+
 fn listed(found: &[OfferedFeed]) -> Response {
     let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     (fresh, Json(serde_json::json!({ "feeds": found }))).into_response()
@@ -98,43 +103,59 @@ fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Prob
     })
 }
 
-/// The feeds at an address.
-async fn offered(room: &SharedState, typed: &str) -> Result<Vec<OfferedFeed>, Problem> {
+/// The feeds at an address, each with what is known of it where it was looked at.
+async fn offered(
+    room: &SharedState,
+    typed: &str,
+) -> Result<Vec<(OfferedFeed, Option<FeedTraits>)>, Problem> {
     let (site, url) = admitted(room, typed)?;
-    // Who is known needs no request.
-    let listing = room.directory.listing().await?;
-    let known = |url: &str| {
-        let is_it = |name: &FeedName| {
-            listing.get(name).is_some_and(|it| it.url == url && it.standing.is_served())
-        };
-        let open = |name: &&FeedName| !listing.private().contains(*name) && is_it(name);
-        listing.keys().find(open).cloned()
-    };
-    let address = |url: &str| {
-        let here =
-            known(url).map(|name| room.site.view(&name, ViewKind::Reader, room.site.dialect));
-        here.or_else(|| room.origins.place_of(&Url::parse(url).ok()?))
-    };
-    if let Some(name) = known(url.as_str()) {
-        let title = listing.get(&name).and_then(|it| it.enrolment.title.clone());
-        let title = title.unwrap_or_else(|| name.to_string());
-        let address = address(url.as_str());
-        return Ok(vec![OfferedFeed { url: url.into(), title, address }]);
+    if let Some(feed) = known(room, &url).await? {
+        return Ok(vec![(feed, None)]);
     }
     let _turn = room.origins.turn(&site).await?;
-    let found = match room.operator.preview(url.as_str()).await? {
-        AddressPreview::Feed(feed) => vec![(feed.url, feed.title)],
-        AddressPreview::Page(found) => found.into_iter().map(|it| (it.url, it.title)).collect(),
+    let found = match room.origins.service()?.discover(&site, &url).await {
+        FoundAddress::Feed(traits, title) => vec![(url, title, Some(traits))],
+        FoundAddress::Page(links) => {
+            links.into_iter().map(|(url, title)| (url, title, None)).collect()
+        }
+        FoundAddress::Nothing => Vec::new(),
     };
-    let is_admitted =
-        |url: &str| Url::parse(url).is_ok_and(|url| room.origins.admitted(&url).is_some());
-    let offers = found.into_iter().filter(|(url, _)| is_admitted(url));
-    let offers: Vec<OfferedFeed> =
-        offers.map(|(url, title)| OfferedFeed { address: address(&url), url, title }).collect();
+    let mut offers = Vec::new();
+    for (url, title, traits) in found {
+        // Its first request may make a feed of it, whatever its address is like.
+        room.origins.announce(&url);
+        let offer = match known(room, &url).await? {
+            Some(feed) => feed,
+            None => OfferedFeed { address: room.origins.place_of(&url), url: url.into(), title },
+        };
+        offers.push((offer, traits));
+    }
     match offers.is_empty() {
         true => Err(Problem::not_found("there is no feed at that address that this gateway takes")),
         false => Ok(offers),
     }
+}
+
+/// The feed of the gateway whose upstream is at an address, which needs no request.
+async fn known(room: &SharedState, url: &Url) -> Result<Option<OfferedFeed>, Problem> {
+    let listing = room.directory.listing().await?;
+    let is_it = |record: &&Arc<FeedRecord>| {
+        record.url == url.as_str()
+            && record.standing.is_served()
+            && !listing.private().contains(&record.name)
+    };
+    let found = listing.values().find(is_it).map(|record| OfferedFeed {
+        url: url.to_string(),
+        title: record.enrolment.title.clone().unwrap_or_else(|| record.name.to_string()),
+        address: Some(address(room, &record.name)),
+    });
+    Ok(found)
+}
+
+fn address(room: &SharedState, feed: &FeedName) -> String {
+    let container = room.site.places.load().is_json(feed).then_some(Container::JsonFeed);
+    let form = DocumentForm { dialect: room.site.dialect(None, container), container };
+    room.site.view(feed, ViewKind::Reader, form)
 }
 
 /// The feed of the gateway for an address, made where there is none yet.
@@ -142,20 +163,28 @@ async fn made(room: &SharedState, typed: &str) -> Result<OfferedFeed, Problem> {
     let mut found = offered(room, typed).await?;
     let feed = if found.len() == 1 { found.pop() } else { None };
     let several = "that address leads to several feeds; send the url of one of them";
-    let mut feed = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
+    let (mut feed, traits) = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
     if feed.address.is_some() {
         return Ok(feed);
     }
     let (site, url) = admitted(room, &feed.url)?;
-    let making = room.origins.service()?.make_feed(&site, &url, None).await;
-    let name = making.map_err(|error| match error {
-        NotMade::NoFeed => Problem::not_found(error.to_string()),
+    let service = room.origins.service()?;
+    let traits = match traits {
+        Some(traits) => traits,
+        None => match service.discover(&site, &url).await {
+            FoundAddress::Feed(traits, _) => traits,
+            FoundAddress::Page(_) | FoundAddress::Nothing => {
+                return Err(Problem::not_found("the address that the page names has no feed"));
+            }
+        },
+    };
+    let name = service.make_feed(&site, &url, traits, None).await.map_err(|error| match error {
         NotMade::Full { .. } => Problem::new(StatusCode::CONFLICT, error.to_string()),
-        NotMade::Later { why, .. } => Problem::later(why, RETRY_SOON),
+        NotMade::Later => Problem::later(error.to_string(), RETRY_SOON),
     })?;
     room.directory.changed();
     room.directory.listing().await?;
-    feed.address = Some(room.site.view(&name, ViewKind::Reader, room.site.dialect));
+    feed.address = Some(address(room, &name));
     Ok(feed)
 }
 

@@ -4,36 +4,39 @@ use super::AdminService;
 use crate::app::origins::idle_times;
 use crate::config;
 use crate::fetch::{self, FetchError};
-use crate::model::{Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, Time};
-use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
-use crate::parse::discover::feed_links;
+use crate::model::{
+    Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
+};
+use crate::origin::{PassAnswer, PassRequest, PassedBody, WholeAnswer, is_below};
+use crate::parse::discover::{COMMON_PATHS, feed_links};
 use crate::parse::{self, Limits};
-use crate::serve::{AdmittedSite, AskedFeeds, NotMade, OperatorError, OriginService, PassError};
+use crate::poll::FirstPoll;
+use crate::serve::{
+    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OperatorError, OriginService,
+    PassError,
+};
 use async_trait::async_trait;
-use http::header::CONTENT_TYPE;
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
+use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tower::ServiceExt as _;
 use url::Url;
 
+/// How the gateway names itself where it looks for a feed.
+const AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
+/// The most bytes of a document or a page that is looked at, as it comes over the wire.
+const WIRE_LIMIT: usize = 16 * 1024 * 1024;
 /// The most bytes that a document or a page may have once decompressed.
 const DECODED_LIMIT: usize = 32 * 1024 * 1024;
 
-/// What a document is, for who wants a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FoundDocument {
-    Feed {
-        /// Whether it would be published with the ids that it has.
-        keeps_ids: bool,
-        is_json: bool,
-    },
-    Other,
-}
-
-fn later(why: &impl ToString, keeps_ids: bool) -> NotMade {
-    NotMade::Later { why: why.to_string(), keeps_ids }
-}
+/// The most redirects that are followed to a feed that a reader looks for.
+const REDIRECTS: usize = 5;
+/// How long a look at an address may take.
+const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 
 #[async_trait]
 impl OriginService for AdminService {
@@ -52,75 +55,51 @@ impl OriginService for AdminService {
         })
     }
 
+    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Option<FeedTraits> {
+        Some(self.read_feed(url, answer).await?.0)
+    }
+
     async fn make_feed(
         &self,
         site: &AdmittedSite,
         url: &Url,
+        traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
-        let (mut keeps_ids, mut is_json) = (false, false);
-        if let Some(answer) = &answer {
-            match self.found(url, answer.clone()).await {
-                FoundDocument::Feed { keeps_ids: keeps, is_json: json } => {
-                    (keeps_ids, is_json) = (keeps, json);
-                }
-                FoundDocument::Other => return Err(NotMade::NoFeed),
-            }
-        }
-        let record = match self.new_on_demand(site, url, answer, (keeps_ids, is_json)).await? {
-            NewFeed::Made(record) => record,
+        let (name, polled) = match self.new_on_demand(site, url, traits, answer).await? {
+            NewFeed::Made(name, poll) => (name, poll.finish().await),
             NewFeed::Known(name) => return Ok(name),
         };
-        let name = record.name.clone();
-        tracing::info!(feed = %name, "a request made this feed");
-        let polled = self.poller.put_and_poll(*record).await;
-        if let Some(reloaded) = self.reloaded.get() {
-            reloaded.feeds_changed();
-        }
         let error = match polled {
             Ok(response) => response.error,
             Err(error) => Some(error.to_string()),
         };
         match self.store.state(&name).await {
             Ok(Some(_)) => Ok(name),
-            Ok(None) => Err(later(&error.unwrap_or_default(), false)),
-            Err(error) => Err(later(&error, false)),
+            Ok(None) => Err(not_made(&error.unwrap_or_default())),
+            Err(error) => Err(not_made(&error)),
         }
     }
 
-    async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
-        let page = page.clone();
-        // Never closed.
-        let turn = self.previews.acquire().await.ok();
-        let reading = tokio::task::spawn_blocking(move || {
-            let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT).ok()?;
-            let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            let text = parse::decode(&bytes, kind, &Limits::default()).ok()?;
-            Some(feed_links(&text.text, &page).into_iter().map(|link| link.url).collect())
-        });
-        let found = reading.await.ok().flatten().unwrap_or_default();
-        drop(turn);
-        found
+    async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
+        let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_feeds(site, url)).await;
+        looking.unwrap_or(FoundAddress::Nothing)
     }
 
-    async fn resume(&self, feed: &FeedName) -> Result<(), OperatorError> {
-        let now = self.clock.now();
-        let wanted = feed.clone();
-        self.change_on_demand(move |record| {
-            let is_it = record.name == wanted && record.is_let_go();
-            if is_it {
-                record.ask_for(now);
-            }
-            is_it
-        })
-        .await
+    async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
+        self.read_page(page, answer).await.into_iter().map(|(url, _)| url).collect()
     }
+}
+
+fn not_made(error: &impl ToString) -> NotMade {
+    tracing::debug!(error = error.to_string(), "a request could not make a feed");
+    NotMade::Later
 }
 
 /// A feed for an address.
 enum NewFeed {
-    /// It is durable, and not polled yet.
-    Made(Box<FeedRecord>),
+    /// It is durable, and its first poll has begun.
+    Made(FeedName, FirstPoll),
     /// It was there.
     Known(FeedName),
 }
@@ -174,36 +153,98 @@ impl AdminService {
         Ok(())
     }
 
-    /// What a document is, read where that keeps nobody waiting.
-    async fn found(&self, url: &Url, answer: WholeAnswer) -> FoundDocument {
+    /// What a document is, read where that keeps nobody waiting, and its title; `None`: no feed.
+    async fn read_feed(&self, url: &Url, answer: WholeAnswer) -> Option<(FeedTraits, String)> {
         let url = url.clone();
         // Never closed.
         let turn = self.first_documents.acquire().await.ok();
         let reading = tokio::task::spawn_blocking(move || {
-            let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT).ok()?;
-            let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            let decoded = parse::decode(&bytes, kind, &Limits::default()).ok()?;
-            let document = parse::document(&decoded.text, Some(&url), &Limits::default()).ok()?;
+            let text = text_of(answer)?;
+            let document = parse::document(&text, Some(&url), &Limits::default()).ok()?;
             let is_whole = matches!(document.completeness, Completeness::Full);
             let is_feed = document.format != Format::Opml && is_whole;
             let is_json = document.format == Format::JsonFeed;
-            is_feed.then(|| FoundDocument::Feed { keeps_ids: keeps_ids(&document), is_json })
+            let traits = FeedTraits { keeps_ids: keeps_ids(&document), is_json };
+            let title = document.head.title.clone().unwrap_or_default();
+            is_feed.then_some((traits, title))
         });
         let found = reading.await.ok().flatten();
         drop(turn);
-        found.unwrap_or(FoundDocument::Other)
+        found
     }
 
-    /// Writes a new feed down; the one that is there, where there is one at this address.
+    /// The feeds that a page names, each with its title.
+    async fn read_page(&self, page: &Url, answer: WholeAnswer) -> Vec<(Url, String)> {
+        let page = page.clone();
+        // Never closed.
+        let turn = self.first_documents.acquire().await.ok();
+        let reading = tokio::task::spawn_blocking(move || {
+            let links = feed_links(&text_of(answer)?, &page);
+            Some(links.into_iter().map(|link| (link.url, link.title)).collect())
+        });
+        let found = reading.await.ok().flatten().unwrap_or_default();
+        drop(turn);
+        found
+    }
+
+    /// What an admitted site answers, redirects within it followed.
+    async fn ask_site(&self, site: &AdmittedSite, url: &Url) -> Option<(Url, WholeAnswer)> {
+        let mut url = url.clone();
+        for _ in 0..=REDIRECTS {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+            let (method, body) = (Method::GET, None);
+            let request = PassRequest { method, url: url.clone(), headers, body };
+            let answer = self.pass(request).await.ok()?;
+            if answer.status.is_redirection() {
+                let leads = answer.headers.get(LOCATION)?.to_str().ok()?;
+                url = url.join(leads).ok().filter(|url| is_below(url, &site.url))?;
+                continue;
+            }
+            if answer.status != StatusCode::OK {
+                return None;
+            }
+            let body = whole_body(answer.body).await?;
+            return Some((url, WholeAnswer { headers: answer.headers, body }));
+        }
+        None
+    }
+
+    /// The feed at an address of a site, or those that its page names; where it names none, the one that is where
+    /// sites usually have it.
+    async fn find_feeds(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
+        let Some((page, answer)) = self.ask_site(site, url).await else {
+            return FoundAddress::Nothing;
+        };
+        if let Some((traits, title)) = self.read_feed(&page, answer.clone()).await {
+            return FoundAddress::Feed(traits, title);
+        }
+        let mut links = self.read_page(&page, answer).await;
+        links.retain(|(url, _)| is_below(url, &site.url));
+        if !links.is_empty() {
+            return FoundAddress::Page(links);
+        }
+        for path in COMMON_PATHS {
+            let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
+            let Some((at, answer)) = self.ask_site(site, &usual).await else { continue };
+            if let Some((_, title)) = self.read_feed(&at, answer).await {
+                return FoundAddress::Page(vec![(usual, title)]);
+            }
+        }
+        FoundAddress::Nothing
+    }
+
+    /// Writes a new feed down and begins to poll it; the one that is there, where there is one at this address.
     async fn new_on_demand(
         &self,
         site: &AdmittedSite,
         url: &Url,
+        traits: FeedTraits,
         answer: Option<WholeAnswer>,
-        (keeps_ids, is_json): (bool, bool),
     ) -> Result<NewFeed, NotMade> {
         let _one = self.changing.lock().await;
-        let feeds = self.store.feed_list().await.map_err(|error| later(&error, keeps_ids))?;
+        let feeds = self.store.feed_list().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| record.url == address && !record.private;
         if let Some(known) =
@@ -211,29 +252,60 @@ impl AdminService {
         {
             return Ok(NewFeed::Known(known.name.clone()));
         }
-        let of_site = |record: &&Arc<FeedRecord>| {
-            record.on_demand.as_ref().is_some_and(|made| made.site == site.url.as_str())
+        // Those that are polled: what was let go or deleted leaves room.
+        let counts = |record: &&Arc<FeedRecord>| {
+            let of_site = |made: &OnDemand| made.site == site.url.as_str();
+            record.standing == FeedStanding::Active
+                && record.on_demand.as_ref().is_some_and(of_site)
         };
         let limit = site.feeds;
-        if feeds.values().filter(of_site).count() >= usize::try_from(limit).unwrap_or(usize::MAX) {
-            tracing::warn!(site = %fetch::shown(&site.url), limit, "requests make no more feeds of this site");
+        if feeds.values().filter(counts).count() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            let site = fetch::shown(&site.url);
+            tracing::warn!(site, limit, "requests make no more feeds of this site");
             return Err(NotMade::Full { limit });
         }
-        self.store.condition().check_intake().map_err(|error| later(&error, keeps_ids))?;
+        self.store.condition().check_intake().map_err(|error| not_made(&error))?;
         let name = config::feed_name(url, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
-        let name = name.ok_or_else(|| later(&taken, keeps_ids))?;
+        let name = name.ok_or_else(|| not_made(&taken))?;
         let now: Time = self.clock.now();
-        let mut record = FeedRecord::on_demand(name, address, site.url.as_str(), now);
-        record.on_demand.iter_mut().for_each(|made| made.is_json = is_json);
+        let mut record = FeedRecord::on_demand(name.clone(), address, site.url.as_str(), now);
+        record.on_demand.iter_mut().for_each(|made| made.is_json = traits.is_json);
         let when = FeedRecord::next_change(feeds.values().map(Arc::as_ref), now);
         record.follow(None, when, self.store.endpoint());
         if let Some(answer) = answer {
             self.services().passing.handover.give(address, answer);
         }
-        self.store.put_feed(&record).await.map_err(|error| later(&error, keeps_ids))?;
-        Ok(NewFeed::Made(Box::new(record)))
+        self.store.put_feed(&record).await.map_err(|error| not_made(&error))?;
+        let poll = self.poller.put_and_poll(record).await.map_err(|error| not_made(&error))?;
+        if let Some(reloaded) = self.reloaded.get() {
+            reloaded.feeds_changed();
+        }
+        tracing::info!(feed = %name, "a request made this feed");
+        Ok(NewFeed::Made(name, poll))
     }
+}
+
+/// A body of at most [`WIRE_LIMIT`] bytes.
+async fn whole_body(mut body: PassedBody) -> Option<Bytes> {
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        all.extend_from_slice(&data);
+        if all.len() > WIRE_LIMIT {
+            return None;
+        }
+    }
+    Some(all.freeze())
+}
+
+/// The text of an answer.
+fn text_of(answer: WholeAnswer) -> Option<String> {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.map(str::to_owned);
+    let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT).ok()?;
+    let decoded = parse::decode(&bytes, kind.as_deref(), &Limits::default()).ok()?;
+    Some(decoded.text.into_owned())
 }
 
 /// Whether a document would be published with the ids that it has: each entry has one, and no two the same.

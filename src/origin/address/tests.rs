@@ -59,7 +59,9 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
             format!("{base}{rest}{}", query.map(|q| format!("?{q}")).unwrap_or_default());
         assert_eq!(there(rest, query), Ok(expected));
     }
-    for dots in ["..", "a/../b", "%2e%2e/x", "a/.%2E", ".", "..;x=1/a"] {
+    for dots in
+        ["..", "a/../b", "%2e%2e/x", "a/.%2E", ".", "..;x=1/a", "..%2fx", "a%5C..", "%2e%2e%2Fx"]
+    {
         assert_eq!(there(dots, None), Err(AddressFault::Dots), "{dots}");
     }
     for wrong in ["a\\b", "a\0", "a\nb", "a#b"] {

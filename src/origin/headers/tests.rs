@@ -25,12 +25,12 @@ fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
     let peer = "192.0.2.1".parse().unwrap();
     let forwarded =
         ForwardedFor { peer, is_trusted, host: Some("gw.example".to_owned()), proto: Proto::Https };
-    list(&to_origin(&map(pairs), OURS, &forwarded))
+    list(&to_origin(&map(pairs), OURS, &forwarded, &Via::new("gw")))
 }
 
 const ADDED: [&str; 5] = [
     "forwarded: for=192.0.2.1;host=gw.example;proto=https",
-    "via: 1.1 tidegate",
+    "via: 1.1 tidegate-gw",
     "x-forwarded-for: 192.0.2.1",
     "x-forwarded-host: gw.example",
     "x-forwarded-proto: https",
@@ -61,10 +61,13 @@ fn what_is_for_one_connection_is_not_passed_on() {
         assert!(kept.iter().any(|line| line == name), "{kept:?}");
     }
     let both = map(&[("transfer-encoding", "chunked"), ("content-length", "3")]);
-    assert_eq!(list(&to_client(&both, OURS)), ["via: 1.1 tidegate"]);
+    assert_eq!(list(&to_client(&both, OURS, &Via::new("gw"))), ["via: 1.1 tidegate-gw"]);
     let answered =
         map(&[("connection", "x-one"), ("x-one", "1"), ("alt-svc", "h3"), ("etag", "\"a\"")]);
-    assert_eq!(list(&to_client(&answered, OURS)), ["etag: \"a\"", "via: 1.1 tidegate"]);
+    assert_eq!(
+        list(&to_client(&answered, OURS, &Via::new("gw"))),
+        ["etag: \"a\"", "via: 1.1 tidegate-gw"]
+    );
 }
 
 #[test]
@@ -76,6 +79,8 @@ fn nobody_else_says_for_whom_a_request_is() {
         ("x-forwarded-proto", "http"),
         ("x-forwarded-port", "1"),
         ("x-real-ip", "198.51.100.7"),
+        ("x_forwarded_for", "198.51.100.7"),
+        ("proxy", "http://evil.example/"),
     ];
     assert_eq!(sent(&spoofed, false), ADDED);
     // What a trusted proxy says goes before.
@@ -93,17 +98,22 @@ fn nobody_else_says_for_whom_a_request_is() {
 #[test]
 fn our_cookie_passes_in_no_direction() {
     let cookies = sent(
-        &[("cookie", "a=1; tidegate-session=x; b=2"), ("cookie", "tidegate-session=y")],
+        &[
+            ("cookie", "a=1; tidegate-session=x; b=2"),
+            ("cookie", "tidegate-session=y"),
+            ("cookie", "c=3"),
+        ],
         false,
     );
     let cookies: Vec<_> = cookies.iter().filter(|line| line.starts_with("cookie")).collect();
-    assert_eq!(cookies, ["cookie: a=1; b=2"]);
+    assert_eq!(cookies, ["cookie: a=1; b=2; c=3"]);
     let set = map(&[
         ("set-cookie", "a=1; Path=/"),
         ("set-cookie", "tidegate-session=z; Path=/"),
         ("set-cookie", "b=2"),
+        ("set-cookie", "=tidegate-session=x"),
     ]);
-    let passed = to_client(&set, OURS);
+    let passed = to_client(&set, OURS, &Via::new("gw"));
     let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
     assert_eq!(passed, ["a=1; Path=/", "b=2"]);
 }

@@ -71,7 +71,7 @@ pub(super) struct FirstLook {
 /// The look that somebody else makes.
 pub(super) struct OtherLook(watch::Receiver<Option<LookResult>>);
 
-fn key(url: &Url) -> u64 {
+pub(super) fn key(url: &Url) -> u64 {
     xxh3_64(url.as_str().as_bytes())
 }
 

@@ -3,6 +3,7 @@
 
 use super::super::SharedState;
 use super::OriginRequest;
+use super::first::{Turn, key};
 use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
@@ -13,11 +14,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use url::Url;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The largest page that is read, in bytes as it comes over the wire.
-const PAGE_LIMIT: usize = 512 * 1024;
+pub(super) const PAGE_LIMIT: usize = 512 * 1024;
 /// How many announced addresses are remembered, and for how long after they were last announced.
 const ANNOUNCED: u64 = 100_000;
 const ANNOUNCED_AGE: Duration = Duration::from_secs(30 * 86_400);
@@ -29,6 +30,7 @@ const PAGE_AGE: Duration = Duration::from_secs(3600);
 pub(super) struct PagesSeen {
     announced: Cache<u64, ()>,
     read: Cache<u64, ()>,
+    turns: Arc<Semaphore>,
 }
 
 impl Default for PagesSeen {
@@ -36,13 +38,13 @@ impl Default for PagesSeen {
         Self {
             announced: Cache::builder().max_capacity(ANNOUNCED).time_to_live(ANNOUNCED_AGE).build(),
             read: Cache::builder().max_capacity(PAGES).time_to_live(PAGE_AGE).build(),
+            turns: Arc::new(Semaphore::new(READ_AT_ONCE)),
         }
     }
 }
 
-fn key(url: &Url) -> u64 {
-    xxh3_64(url.as_str().as_bytes())
-}
+/// Pages that are held in memory at the same time, until they were read; others pass by unread.
+const READ_AT_ONCE: usize = 16;
 
 impl PagesSeen {
     /// Whether a page announced a feed at this address.
@@ -50,14 +52,25 @@ impl PagesSeen {
         self.announced.contains_key(&key(url))
     }
 
-    /// Whether an answer is a page that is to be read; from now on it is not for a while.
-    fn is_new_page(&self, url: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
-        let is_page = status == StatusCode::OK && says_page(headers) && is_for_everybody(headers);
-        if !is_page || self.read.contains_key(&key(url)) {
-            return false;
+    /// Notes that a feed was found at an address.
+    pub(super) fn announce(&self, url: &Url) {
+        self.announced.insert(key(url), ());
+    }
+
+    /// Leave to read a page, where an answer is one that was not read for a while. The query does not tell pages
+    /// apart: anybody can make as many as he likes.
+    pub(super) fn turn(&self, url: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Turn> {
+        if status != StatusCode::OK || !says_page(headers) || !is_for_everybody(headers) {
+            return None;
         }
-        self.read.insert(key(url), ());
-        true
+        let mut page = url.clone();
+        page.set_query(None);
+        if self.read.contains_key(&key(&page)) {
+            return None;
+        }
+        let turn = Arc::clone(&self.turns).try_acquire_owned().ok()?;
+        self.read.insert(key(&page), ());
+        Some(turn)
     }
 }
 
@@ -68,15 +81,16 @@ pub(super) fn noticing(
     answer: PassAnswer,
 ) -> PassAnswer {
     let PassAnswer { status, headers, body } = answer;
-    if !room.origins.pages.is_new_page(&asked.url, status, &headers) {
+    let Some(turn) = room.origins.pages.turn(&asked.url, status, &headers) else {
         return PassAnswer { status, headers, body };
-    }
+    };
     let copied = CopiedBody {
         body,
         copy: Some(BytesMut::new()),
         room: Arc::clone(room),
         asked: asked.clone(),
         headers: headers.clone(),
+        turn: Some(turn),
     };
     PassAnswer { status, headers, body: copied.boxed_unsync() }
 }
@@ -89,26 +103,13 @@ pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: Whol
     for url in found {
         let there = if asked.site.holds(&url) { Some(url) } else { asked.site.upstream_of(&url) };
         let Some(url) = there else { continue };
-        room.origins.pages.announced.insert(key(&url), ());
+        room.origins.pages.announce(&url);
         // What is announced is asked for sooner or later.
         let known = listing.as_ref().and_then(|all| all.places().feed_of(&url));
         if let Some(name) = known {
             room.directory.note_asked(name);
         }
     }
-}
-
-/// A page, where it is not too large.
-pub(super) async fn whole(mut body: PassedBody) -> Option<Bytes> {
-    let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.ok()?.into_data() else { continue };
-        all.extend_from_slice(&data);
-        if all.len() > PAGE_LIMIT {
-            return None;
-        }
-    }
-    Some(all.freeze())
 }
 
 /// The body of a page, of which a copy is made as it passes by.
@@ -119,24 +120,29 @@ struct CopiedBody {
     room: SharedState,
     asked: OriginRequest,
     headers: HeaderMap,
+    turn: Option<Turn>,
 }
 
 impl CopiedBody {
     fn copy(&mut self, bytes: &Bytes) {
         let Some(copy) = &mut self.copy else { return };
         if copy.len() + bytes.len() > PAGE_LIMIT {
-            self.copy = None;
+            (self.copy, self.turn) = (None, None);
         } else {
             copy.extend_from_slice(bytes);
         }
     }
 
     fn finish(&mut self) {
+        let turn = self.turn.take();
         let Some(copy) = self.copy.take() else { return };
         let (room, asked) = (Arc::clone(&self.room), self.asked.clone());
         let answer =
             WholeAnswer { headers: std::mem::take(&mut self.headers), body: copy.freeze() };
-        tokio::spawn(async move { read(&room, &asked, answer).await });
+        tokio::spawn(async move {
+            read(&room, &asked, answer).await;
+            drop(turn);
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! At which addresses feeds are beside `/feeds/NAME`: at their publisher's path below an origin, or at a path of
 //! their own.
 
+use crate::config::OriginPlace;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::origin::OriginSite;
 use crate::render::Container;
@@ -33,6 +34,8 @@ struct FeedPlace {
     address: String,
     /// Whether it is answered there as JSON Feed.
     is_json: bool,
+    /// Whether the publisher's paths are those of ours, so that references in the document lead on here.
+    is_whole_host: bool,
 }
 
 impl Places {
@@ -49,17 +52,17 @@ impl Places {
         for record in feeds.values().filter(|record| !is_private(&record.name)) {
             if let Some(path) = rules.paths.get(&record.name) {
                 places.by_path.insert(path.clone(), record.name.clone());
-                places.add(record, format!("{}{path}", rules.base));
+                places.add(record, format!("{}{path}", rules.base), true);
             }
             places.add_upstream(rules, feeds, record);
         }
         places
     }
 
-    fn add(&mut self, record: &FeedRecord, address: String) {
+    fn add(&mut self, record: &FeedRecord, address: String, is_whole_host: bool) {
         self.by_address.insert(address.clone(), record.name.clone());
         let is_json = record.on_demand.as_ref().is_some_and(|made| made.is_json);
-        self.addresses.insert(record.name.clone(), FeedPlace { address, is_json });
+        self.addresses.insert(record.name.clone(), FeedPlace { address, is_json, is_whole_host });
     }
 
     /// A feed whose upstream is below an origin. Of several with one upstream, one that is not deleted and that
@@ -69,8 +72,11 @@ impl Places {
             return;
         }
         let Ok(url) = Url::parse(&record.url) else { return };
-        let address = rules.sites.iter().find_map(|site| site.public_address(&url));
-        let Some(address) = address else { return };
+        let found = rules.sites.iter().find_map(|site| {
+            let is_whole_host = matches!(site.config().place, OriginPlace::Host(_));
+            Some((site.public_address(&url)?, is_whole_host))
+        });
+        let Some((address, is_whole_host)) = found else { return };
         let rank = |it: &FeedRecord| (it.standing == FeedStanding::Gone, it.on_demand.is_some());
         let before = self.by_upstream.get(&record.url).and_then(|name| feeds.get(name));
         if let Some(before) = before {
@@ -81,7 +87,7 @@ impl Places {
         }
         self.by_upstream.insert(record.url.clone(), record.name.clone());
         if !self.addresses.contains_key(&record.name) {
-            self.add(record, address);
+            self.add(record, address, is_whole_host);
         }
     }
 
@@ -110,6 +116,12 @@ impl Places {
         let place = self.addresses.get(feed)?;
         let own = place.is_json.then_some(Container::JsonFeed);
         (own == container).then_some(place.address.as_str())
+    }
+
+    /// The address of a feed that what it refers to is relative to, where that is ours.
+    pub(in crate::serve) fn base(&self, feed: &FeedName) -> Option<&str> {
+        let place = self.addresses.get(feed).filter(|place| place.is_whole_host)?;
+        Some(&place.address)
     }
 
     /// Whether a feed is answered as JSON Feed at its publisher's address.

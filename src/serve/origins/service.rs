@@ -3,10 +3,10 @@
 use crate::config::AllowConfig;
 use crate::model::{FeedName, Time};
 use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
-use crate::serve::OperatorError;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
 use url::Url;
 
 /// A site that the configuration admits, and how many feeds it may get by requests.
@@ -42,19 +42,31 @@ pub enum PassError {
 /// Why a document made no feed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotMade {
-    #[error("the document is no feed")]
-    NoFeed,
     /// The site has as many feeds as it may get by requests.
     #[error("this site has as many feeds as it may get by requests ({limit})")]
     Full { limit: u32 },
     /// It cannot be made just now.
-    #[error("{why}")]
-    Later {
-        why: String,
-        /// Whether the document itself may be passed on meanwhile, since it would be published with the same
-        /// ids.
-        keeps_ids: bool,
-    },
+    #[error("the feed cannot be taken in just now")]
+    Later,
+}
+
+/// What is known of a document that is a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedTraits {
+    /// Whether it would be published with the ids that it has.
+    pub keeps_ids: bool,
+    pub is_json: bool,
+}
+
+/// What is at an address that a reader names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundAddress {
+    /// A feed with its title.
+    Feed(FeedTraits, String),
+    /// A page, with the feeds that it names, each with its title.
+    Page(Vec<(Url, String)>),
+    /// Neither, or nothing that can be had.
+    Nothing,
 }
 
 /// What sends requests to origins and makes feeds of what they answer.
@@ -63,39 +75,57 @@ pub trait OriginService: Send + Sync + 'static {
     /// Passes a request on.
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError>;
 
-    /// Makes a feed of what an address of an admitted site answered; where nothing was asked yet, its first
-    /// poll asks. On return the feed is durable and, where that went well, its first document judged.
+    /// What a document is that an address answered; `None`: no feed.
+    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Option<FeedTraits>;
+
+    /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
+    /// asks. On return the feed is durable and, where that went well, its first document judged.
     async fn make_feed(
         &self,
         site: &AdmittedSite,
         url: &Url,
+        traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade>;
 
+    /// Looks at an address of an admitted site, and asks nothing of any other.
+    async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress;
+
     /// The feeds that a page names; none where it cannot be read.
     async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url>;
-
-    /// Polls a feed again that was let go because it was not asked for. Durable on return.
-    async fn resume(&self, feed: &FeedName) -> Result<(), OperatorError>;
 }
 
 /// When feeds that requests made were last asked for.
 #[derive(Debug, Default)]
-pub struct AskedFeeds(Mutex<HashMap<FeedName, Time>>);
+pub struct AskedFeeds {
+    times: Mutex<HashMap<FeedName, Time>>,
+    wanted: Notify,
+}
 
 impl AskedFeeds {
     /// Notes that a feed was asked for or announced.
     pub fn note(&self, feed: &FeedName, now: Time) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         match all.get_mut(feed) {
             Some(at) => *at = now.max(*at),
             None => drop(all.insert(feed.clone(), now)),
         }
     }
 
+    /// Notes that a feed was asked for that was let go.
+    pub fn want(&self, feed: &FeedName, now: Time) {
+        self.note(feed, now);
+        self.wanted.notify_one();
+    }
+
+    /// Comes when a feed was asked for that was let go.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
     /// When each was, since the start.
     pub fn all(&self) -> HashMap<FeedName, Time> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -78,7 +78,7 @@ fn only_admitted_addresses_are_asked() {
     };
     let settings =
         OriginSettings { sites: vec![at()], allow: vec![allow], ..OriginSettings::default() };
-    let origins = Origins::new(&settings, false);
+    let origins = Origins::new(&settings, "gw");
     let admitted = |text: &str| {
         let found = origins.admitted(&Url::parse(text).unwrap());
         found.map(|(site, url)| (site.feeds, url.to_string()))

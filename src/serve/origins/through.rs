@@ -1,52 +1,58 @@
 //! What is passed on to an origin, and what comes back.
 
-use super::super::client::Peer;
+use super::super::client::{Client, Peer};
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
 use super::super::{SharedState, auth};
-use super::first::{FirstLook, Look, LookResult, NoFeedKind};
-use super::service::{AdmittedSite, NotMade, PassError};
+use super::body::{Collected, NoSize, collect, whole};
+use super::first::{FirstLook, Look, LookResult, NoFeedKind, Turn};
+use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
 use super::{Again, OriginRequest, PassOutcome, feed, host, later, pages};
-use crate::config::PassMode;
+use crate::config::{OriginPlace, PassMode};
 use crate::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PassedBody, Proto, WholeAnswer,
-    is_for_everybody, may_be_feed, may_make_feed, says_page, to_client, to_origin,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, Proto, WholeAnswer, is_neutral,
+    is_usual, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use bytes::{Bytes, BytesMut};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-/// The largest document that may become a feed at its first request, in bytes as it comes over the wire.
-const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
-/// How long the rest of such a document may take.
-const DOCUMENT_TIME: Duration = Duration::from_secs(30);
 /// Our cookie, which no origin sees and none sets.
 const OURS: OwnCookie = OwnCookie(COOKIE);
+/// Headers of a request that go along where the gateway asks by itself.
+const OWN_QUESTION: [HeaderName; 2] = [header::USER_AGENT, header::ACCEPT_ENCODING];
+/// Headers that reach beyond the path of who sends them.
+const OF_WHOLE_HOST: [HeaderName; 2] =
+    [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
+
+fn failed(problem: Problem) -> (Response, PassOutcome) {
+    (problem.into_response(), PassOutcome::Failed)
+}
 
 /// To where the origin itself has it.
 pub(super) fn redirect(url: &Url) -> (Response, PassOutcome) {
-    let Ok(to) = HeaderValue::from_str(url.as_str()) else {
+    lead(StatusCode::TEMPORARY_REDIRECT, url.as_str())
+}
+
+/// A redirect with nothing else of the origin.
+fn lead(status: StatusCode, to: &str) -> (Response, PassOutcome) {
+    let Ok(to) = HeaderValue::from_str(to) else {
         return super::refused(Problem::new(
             StatusCode::BAD_REQUEST,
             "the address is not of ASCII",
         ));
     };
-    let headers =
-        [(header::LOCATION, to), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    ((StatusCode::TEMPORARY_REDIRECT, headers).into_response(), PassOutcome::Redirected)
+    let unkept = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    ((status, [(header::LOCATION, to), unkept]).into_response(), PassOutcome::Redirected)
 }
 
 /// Passes a request on, and its answer back. Where the answer may be a feed, it is looked at.
@@ -59,7 +65,7 @@ pub(super) async fn pass(
     let (parts, body) = request.into_parts();
     let answer = match send(room, asked, &parts, body).await {
         Ok(answer) => answer,
-        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+        Err(problem) => return failed(problem),
     };
     let is_known = room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
     if !is_known
@@ -75,10 +81,11 @@ pub(super) async fn pass(
         };
     }
     // What a page announces to one client is for that client.
-    match may_make_feed(&parts.method, &parts.headers) {
-        true => passed(asked, pages::noticing(room, asked, answer)),
-        false => passed(asked, answer),
-    }
+    let answer = match may_make_feed(&parts.method, &parts.headers) {
+        true => pages::noticing(room, asked, answer),
+        false => answer,
+    };
+    passed(room, asked, &parts.method, answer)
 }
 
 async fn send(
@@ -88,21 +95,48 @@ async fn send(
     body: Body,
 ) -> Result<PassAnswer, Problem> {
     let service = room.origins.service()?;
-    let mut headers = to_origin(&parts.headers, OURS, &forwarded(room, parts));
+    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+    let flight = room.origins.flights.begin(&asked.site.config().name, client).await?;
+    let via = &room.origins.via;
+    let mut headers = to_origin(&parts.headers, OURS, &forwarded(room, parts), via);
     if is_our_authorization(room, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
     let has_body = !body.is_end_stream();
+    if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
+        let said = "a GET or HEAD with a body is not passed on";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, said));
+    }
     let body = has_body.then(|| body.map_err(BodyError::from).boxed_unsync());
     let (method, url) = (parts.method.clone(), asked.url.clone());
-    let passing = service.pass(PassRequest { method, url, headers, body });
-    passing.await.map_err(|error| {
-        let status = match error {
-            PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-            PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
-        };
-        Problem::new(status, error.to_string())
-    })
+    let answer = service.pass(PassRequest { method, url, headers, body }).await;
+    drop(flight);
+    answer.map_err(problem_of)
+}
+
+fn problem_of(error: PassError) -> Problem {
+    let status = match error {
+        PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+        PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
+    };
+    Problem::new(status, error.to_string())
+}
+
+/// Asks what is at an address where nothing is passed on: with nothing of the client but how it names itself and
+/// what it can unpack.
+async fn ask(
+    room: &SharedState,
+    asked: &OriginRequest,
+    parts: &Parts,
+) -> Result<PassAnswer, Problem> {
+    let mut own = Parts::clone(parts);
+    own.headers = HeaderMap::new();
+    for name in OWN_QUESTION {
+        if let Some(value) = parts.headers.get(&name) {
+            own.headers.insert(name, value.clone());
+        }
+    }
+    send(room, asked, &own, Body::empty()).await
 }
 
 /// Whether an answer may be a feed. Most JSON is none, so that it has to be announced as one.
@@ -110,6 +144,11 @@ fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> boo
     let is_json = answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
     may_be_feed(answer.status, &answer.headers)
         && (!is_json || room.origins.pages.is_announced(&asked.url))
+}
+
+/// Whether a media type is that of any JSON.
+fn is_plain_json(value: &HeaderValue) -> bool {
+    value.as_bytes().starts_with(b"application/json")
 }
 
 /// Whether credentials are for this gateway, which no origin is to see.
@@ -131,8 +170,13 @@ fn forwarded(room: &SharedState, parts: &Parts) -> ForwardedFor {
 }
 
 /// An answer of the origin, as the client gets it.
-fn passed(asked: &OriginRequest, answer: PassAnswer) -> (Response, PassOutcome) {
-    let mut headers = to_client(&answer.headers, OURS);
+fn passed(
+    room: &SharedState,
+    asked: &OriginRequest,
+    method: &Method,
+    answer: PassAnswer,
+) -> (Response, PassOutcome) {
+    let mut headers = to_client(&answer.headers, OURS, &room.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION] {
         let leads = headers.get(&name).and_then(|value| value.to_str().ok());
         let here = leads.and_then(|leads| asked.site.redirected(leads, &asked.url));
@@ -140,7 +184,16 @@ fn passed(asked: &OriginRequest, answer: PassAnswer) -> (Response, PassOutcome) 
             headers.insert(name, here);
         }
     }
-    let mut response = Response::new(Body::new(answer.body));
+    if matches!(asked.site.config().place, OriginPlace::At(_)) {
+        for name in OF_WHOLE_HOST {
+            headers.remove(name);
+        }
+    }
+    let has_no_body = *method == Method::HEAD
+        || matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    // Its length is said by the headers, or not at all.
+    let body = if has_no_body { Body::new(NoSize) } else { Body::new(answer.body) };
+    let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     *response.headers_mut() = headers;
     (response, PassOutcome::Passed)
@@ -155,20 +208,20 @@ pub(super) async fn look(
     next: Next,
 ) -> (Response, PassOutcome) {
     let config = asked.site.config();
-    // What is passed on is no request of ours.
-    let turn = match config.passes {
-        PassMode::Through => None,
+    let (parts, body) = request.into_parts();
+    let (turn, answer) = match config.passes {
+        // What is passed on is no request of ours.
+        PassMode::Through => (None, send(room, asked, &parts, body).await),
         PassMode::Redirect => {
             match room.origins.looks.turn(config.url.as_str(), config.first_wait).await {
-                Ok(turn) => Some(turn),
-                Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+                Ok(turn) => (Some(turn), ask(room, asked, &parts).await),
+                Err(problem) => return failed(problem),
             }
         }
     };
-    let (parts, body) = request.into_parts();
-    let answer = match send(room, asked, &parts, body).await {
+    let answer = match answer {
         Ok(answer) => answer,
-        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+        Err(problem) => return failed(problem),
     };
     if may_be(room, asked, &answer) {
         let again = Request::from_parts(parts, Body::empty());
@@ -176,11 +229,11 @@ pub(super) async fn look(
         drop(turn);
         return made;
     }
-    // A failure says nothing of what is there at other times.
+    // A failure says nothing of what is there at other times; whoever waits is sent on all the same.
     if !answer.status.is_server_error() && answer.status != StatusCode::TOO_MANY_REQUESTS {
         look.tell(LookResult::NoFeed(NoFeedKind::Headers));
     }
-    no_feed(room, asked, answer).await
+    no_feed(room, asked, (&parts.method, answer), turn)
 }
 
 /// Reads what may be a feed, and makes one of it.
@@ -191,142 +244,113 @@ async fn document(
     again: Request,
     next: Next,
 ) -> (Response, PassOutcome) {
-    let wait = asked.site.config().first_wait;
-    let _turn = match room.origins.looks.document(wait).await {
+    let turn = match room.origins.looks.document(asked.site.config().first_wait).await {
         Ok(turn) => turn,
-        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+        Err(problem) => return failed(problem),
     };
     let PassAnswer { status, headers, body } = answer;
-    match timeout(DOCUMENT_TIME, collect(body)).await {
-        Ok(Ok(Collected::Whole(body))) => {
-            made(room, asked, (look, WholeAnswer { headers, body }), again, next).await
-        }
-        Ok(Ok(Collected::Part(body))) => {
+    let body = match collect(body).await {
+        Ok(Collected::Whole(body)) => body,
+        // Too large for a feed, or too slow.
+        Ok(Collected::Part(body)) => {
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
-            no_feed(room, asked, PassAnswer { status, headers, body }).await
+            let answer = PassAnswer { status, headers, body };
+            return no_feed(room, asked, (again.method(), answer), None);
         }
-        Ok(Err(_)) | Err(_) => {
+        Err(_) => {
             let said = "the site broke off before the whole document had arrived";
-            let problem = Problem::new(StatusCode::BAD_GATEWAY, said);
-            (problem.into_response(), PassOutcome::Failed)
+            return failed(Problem::new(StatusCode::BAD_GATEWAY, said));
+        }
+    };
+    let whole = WholeAnswer { headers, body };
+    let service = match room.origins.service() {
+        Ok(service) => Arc::clone(service),
+        Err(problem) => return failed(problem),
+    };
+    match service.inspect(&asked.url, whole.clone()).await {
+        Some(traits) => made(room, asked, (look, whole, traits, turn), again, next).await,
+        None => {
+            look.tell(LookResult::NoFeed(NoFeedKind::Document));
+            no_feed(room, asked, (again.method(), as_answer(whole)), None)
         }
     }
+}
+
+fn as_answer(whole: WholeAnswer) -> PassAnswer {
+    let body = Full::new(whole.body).map_err(|never| match never {}).boxed_unsync();
+    PassAnswer { status: StatusCode::OK, headers: whole.headers, body }
 }
 
 /// Makes a feed of a document, which goes on where the client leaves or the time is over.
 async fn made(
     room: &SharedState,
     asked: &OriginRequest,
-    (look, whole): (FirstLook, WholeAnswer),
+    (look, whole, traits, turn): (FirstLook, WholeAnswer, FeedTraits, Turn),
     again: Request,
     next: Next,
 ) -> (Response, PassOutcome) {
-    let wait = asked.site.config().first_wait;
     let service = match room.origins.service() {
         Ok(service) => Arc::clone(service),
-        Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+        Err(problem) => return failed(problem),
     };
-    let (site, url, given) =
-        (AdmittedSite::of_origin(&asked.site), asked.url.clone(), whole.clone());
+    let (site, url) = (AdmittedSite::of_origin(&asked.site), asked.url.clone());
+    // What may be another document for others is asked for anew.
+    let is_everybodys = is_usual(again.headers()) && is_neutral(&whole.headers);
+    let is_ours = asked.site.config().passes == PassMode::Redirect;
+    let given = (is_ours || is_everybodys).then(|| whole.clone());
     let directory = Arc::clone(&room.directory);
     let making = tokio::spawn(async move {
-        let made = service.make_feed(&site, &url, Some(given)).await;
+        let made = service.make_feed(&site, &url, traits, given).await;
         directory.changed();
         look.tell(match &made {
             Ok(name) => LookResult::Feed(name.clone()),
-            Err(NotMade::NoFeed | NotMade::Full { .. }) => LookResult::NoFeed(NoFeedKind::Document),
-            Err(NotMade::Later { why, .. }) => LookResult::Later(why.clone()),
+            Err(NotMade::Full { .. }) => LookResult::NoFeed(NoFeedKind::Document),
+            Err(error @ NotMade::Later) => LookResult::Later(error.to_string()),
         });
+        drop(turn);
         made
     });
-    let answer = |whole: WholeAnswer| PassAnswer {
-        status: StatusCode::OK,
-        headers: whole.headers,
-        body: Full::new(whole.body).map_err(|never| match never {}).boxed_unsync(),
-    };
-    match timeout(wait, making).await {
+    let method = again.method().clone();
+    match timeout(asked.site.config().first_wait, making).await {
         Ok(Ok(Ok(name))) => feed(room, asked, &name, again, next).await,
-        Ok(Ok(Err(NotMade::NoFeed | NotMade::Full { .. }))) => {
-            no_feed(room, asked, answer(whole)).await
+        Ok(Ok(Err(NotMade::Full { .. }))) => {
+            no_feed(room, asked, (&method, as_answer(whole)), None)
         }
-        Ok(Ok(Err(NotMade::Later { keeps_ids: true, .. }))) => passed(asked, answer(whole)),
-        Ok(Ok(Err(NotMade::Later { why, .. }))) => later(why),
+        // The publisher's own document will do: it is published with the same ids.
+        _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
+        Ok(Ok(Err(error @ NotMade::Later))) => later(error.to_string()),
         Ok(Err(_)) | Err(_) => later("the feed is new, and its first document is being judged"),
     }
 }
 
 /// What is no feed: passed back, or left to the origin. What a page announces is noted either way.
-async fn no_feed(
+fn no_feed(
     room: &SharedState,
     asked: &OriginRequest,
-    answer: PassAnswer,
+    (method, answer): (&Method, PassAnswer),
+    turn: Option<Turn>,
 ) -> (Response, PassOutcome) {
     if asked.site.config().passes == PassMode::Through {
-        return passed(asked, pages::noticing(room, asked, answer));
+        return passed(room, asked, method, pages::noticing(room, asked, answer));
     }
     let leads = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-    let here = leads.and_then(|leads| asked.site.redirected(leads, &asked.url));
-    if here.is_some() && answer.status.is_redirection() {
-        return passed(asked, answer);
+    let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    if let Some(here) = leads.filter(|_| is_redirect).and_then(|leads| {
+        let to = asked.url.join(leads).ok()?;
+        asked.site.holds(&to).then(|| asked.site.redirected(leads, &asked.url))?
+    }) {
+        return lead(answer.status, &here);
     }
-    let is_page = says_page(&answer.headers) && is_for_everybody(&answer.headers);
-    if answer.status == StatusCode::OK && is_page {
-        let (room, asked, headers) = (Arc::clone(room), asked.clone(), answer.headers.clone());
+    let reading = room.origins.pages.turn(&asked.url, answer.status, &answer.headers);
+    if let Some(reading) = reading {
+        let (room, asked) = (Arc::clone(room), asked.clone());
         tokio::spawn(async move {
-            let read = timeout(DOCUMENT_TIME, pages::whole(answer.body)).await;
-            if let Ok(Some(body)) = read {
-                pages::read(&room, &asked, WholeAnswer { headers, body }).await;
+            if let Some(body) = whole(answer.body, pages::PAGE_LIMIT).await {
+                let answer = WholeAnswer { headers: answer.headers, body };
+                pages::read(&room, &asked, answer).await;
             }
+            drop((reading, turn));
         });
     }
     redirect(&asked.url)
-}
-
-/// Whether a media type is that of any JSON, most of which is no feed.
-fn is_plain_json(value: &HeaderValue) -> bool {
-    value.as_bytes().starts_with(b"application/json")
-}
-
-/// A body, as far as it is kept.
-enum Collected {
-    Whole(Bytes),
-    /// It is larger than the limit: what was read, and the rest.
-    Part(PassedBody),
-}
-
-async fn collect(mut body: PassedBody) -> Result<Collected, BodyError> {
-    let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
-        all.extend_from_slice(&data);
-        if all.len() > DOCUMENT_LIMIT {
-            return Ok(Collected::Part(continued(all.freeze(), body)));
-        }
-    }
-    Ok(Collected::Whole(all.freeze()))
-}
-
-/// A body whose beginning was read.
-fn continued(beginning: Bytes, rest: PassedBody) -> PassedBody {
-    BegunBody { beginning: Some(beginning), rest }.boxed_unsync()
-}
-
-struct BegunBody {
-    beginning: Option<Bytes>,
-    rest: PassedBody,
-}
-
-impl http_body::Body for BegunBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
-        match self.beginning.take() {
-            Some(bytes) => Poll::Ready(Some(Ok(http_body::Frame::data(bytes)))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
-        }
-    }
 }
