@@ -27,7 +27,7 @@ impl AdmittedSite {
 }
 
 /// Why a request could not be passed on. What is said names no address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PassError {
     #[error("the site did not answer in time")]
     TimedOut,
