@@ -1,0 +1,234 @@
+"""What becomes a feed, and what never does: answers and requests that are private, queries that nobody announced, and
+what an origin with `pass = "redirect"` does with all of it."""
+
+import json
+import time
+import typing
+
+import origin_crawl
+import origin_stage as lab
+
+# How long what is no feed is given to become one, in seconds.
+STILL = 1.5
+
+
+def document(name):
+    """A feed of two entries."""
+    entries = "".join(
+        f"<entry><id>urn:{name}:{n}</id><title>{name} {n}</title><updated>2026-01-0{n}T00:00:00Z</updated>"
+        f'<link href="http://blog.example/{name}/{n}"/><content>Words {n}.</content></entry>' for n in (2, 1)
+    )
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{name}</id>'
+        f"<title>{name}</title><author><name>N</name></author><updated>2026-01-02T00:00:00Z</updated>{entries}</feed>"
+    ).encode()
+
+
+class Case(typing.NamedTuple):
+    """An address that answers with a feed, in a way. `headers` are those of the request."""
+
+    name: str
+    becomes: bool = False
+    answer: list = []
+    headers: list = []
+    method: str = "GET"
+    status: str = "200 OK"
+    body: bytes = None
+    query: str = ""
+
+
+CASES = [
+    Case("plain", True),
+    Case("with max-age", True, ["Cache-Control: public, max-age=60"]),
+    Case("with Vary on the encoding", True, ["Vary: Accept-Encoding"]),
+    Case("with Set-Cookie", answer=["Set-Cookie: a=1"]),
+    Case("private", answer=["Cache-Control: private"]),
+    Case("PRIVATE among others", answer=["Cache-Control: max-age=60", 'Cache-Control: x="y, z", PRIVATE']),
+    Case("private for a header", answer=['Cache-Control: private="x-user"']),
+    Case("no-store", answer=["Cache-Control: no-store"]),
+    Case("No-Store", answer=["Cache-Control: max-age=0 , No-Store"]),
+    Case("Vary: Cookie", answer=["Vary: Cookie"]),
+    Case("vary: accept-encoding, cookie", answer=["Vary: Accept-Encoding, cookie"]),
+    Case("Vary: Authorization", answer=["Vary: Authorization"]),
+    Case("Vary: *", answer=["Vary: *"]),
+    Case("asked with a cookie", headers=["Cookie: a=1"]),
+    Case("asked with Authorization", headers=["Authorization: Basic YTpi"]),
+    Case("asked by POST", method="POST", body=b"x"),
+    Case("a part", status="206 Partial Content", answer=["Content-Range: bytes 0-9/99"], headers=["Range: bytes=0-9"]),
+    Case("not found", status="404 Not Found"),
+    Case("an error", status="500 Internal Server Error"),
+    Case("forbidden", status="403 Forbidden"),
+    Case("with a query", query="?format=atom"),
+    Case("a download that says so", answer=["Content-Type: text/html"]),
+]
+
+
+def path(case):
+    return f"/{case.name.lower().translate(str.maketrans(' :,*', '----'))}.xml"
+
+
+def prepare(site):
+    """The addresses of all cases."""
+    for case in CASES:
+        headers = [*case.answer]
+        if not any(line.startswith("Content-Type:") for line in headers):
+            headers.append("Content-Type: application/atom+xml")
+        site.answers[path(case)] = lab.reply(document(path(case)[1:-4]), case.status, headers)
+
+
+def passed_through(gate, site):
+    """An origin that is passed through."""
+    faults, rows = [], []
+    for case in CASES:
+        place = path(case) + case.query
+        site.taken()
+        answers = [lab.ask(gate.base, place, lab.HOST, case.method, case.headers, case.body) for _ in range(2)]
+        expected = site.answers[path(case)].partition(b"\r\n\r\n")[2]
+        url = f"{site.base}{place}"
+        known = lab.until(lambda url=url: url in lab.known_feeds(gate), 10 if case.becomes else STILL)
+        asked = len(site.taken())
+        rows.append((case.name, answers[0].status, answers[1].status, asked, "a feed" if known else "none"))
+        if bool(known) != case.becomes:
+            faults.append(f"{case.name}: it {'became' if known else 'did not become'} a feed")
+        status = int(case.status.split()[0])
+        if [answer.status for answer in answers] != [status, status]:
+            faults.append(f"{case.name}: answered {answers[0].status}, {answers[1].status}")
+        if not case.becomes and [answer.body for answer in answers] != [expected, expected]:
+            faults.append(f"{case.name}: other bytes than the origin's: {answers[1].body[:100]}")
+        if not case.becomes and asked != 2:
+            faults.append(f"{case.name}: two requests of the client were {asked} of the origin")
+    lab.table(rows, ("answer", "first", "second", "asked", "becomes"))
+    return faults
+
+
+def stays_private(gate, site):
+    """A feed that is known, asked for by somebody whom the origin knows, and one that turns private."""
+    site.answers["/plain.xml"] = lambda wire, message: not wire.connection.sendall(lab.reply(
+        document("secret") if message.one("cookie") or message.one("authorization") else document("plain"),
+        headers=["Content-Type: application/atom+xml"],
+    ))
+    for header in ("Cookie: who=me", "Authorization: Basic YTpi"):
+        lab.ask(gate.base, "/plain.xml", headers=[header])
+        answer = lab.ask(gate.base, "/plain.xml")
+        if answer.status != 200 or b"secret" in answer.body:
+            yield f"what {header} was told is told to everybody: {answer.status} {answer.body[:100]}"
+    site.answers["/turning.xml"] = lambda wire, message: not wire.connection.sendall(lab.reply(
+        document(message.one("x-who") or "nobody"), headers=["Content-Type: application/atom+xml", "Cache-Control: private"],
+    ))
+    for who in ("ann", "bob"):
+        answer = lab.ask(gate.base, "/turning.xml", headers=[f"X-Who: {who}"])
+        if f"urn:{who}<".encode() not in answer.body:
+            yield f"{who} is answered {answer.body[:200]}"
+
+
+def announced(gate, site):
+    """A query that a page announced which was asked for through the gateway."""
+    feed = "/shop.xml"
+    site.answers[feed] = lab.reply(document("shop"), headers=["Content-Type: application/atom+xml"])
+    site.answers["/page"] = lab.reply(
+        b'<!doctype html><html><head><title>T</title><link rel="alternate" type="application/atom+xml" '
+        b'href="/shop.xml?format=atom&amp;n=1"></head><body>x</body></html>', headers=["Content-Type: text/html; charset=utf-8"],
+    )
+    url = f"{site.base}{feed}?format=atom&n=1"
+    lab.ask(gate.base, f"{feed}?format=atom&n=1")
+    time.sleep(STILL)
+    if url in lab.known_feeds(gate):
+        yield "a query became a feed before a page announced it"
+    page = lab.ask(gate.base, "/page")
+    if b"/shop.xml?format=atom&amp;n=1" not in page.body:
+        yield f"the page is not as it was: {page.body}"
+
+    def asked():
+        lab.ask(gate.base, f"{feed}?format=atom&n=1")
+        return url in lab.known_feeds(gate)
+
+    if not lab.until(asked, 10, 0.5):
+        yield "a query that a page announced does not become a feed"
+    lab.ask(gate.base, f"{feed}?format=atom&n=2")
+    time.sleep(STILL)
+    if f"{site.base}{feed}?format=atom&n=2" in lab.known_feeds(gate):
+        yield "a query that nobody announced became a feed after another one was"
+
+
+def redirected(gate, site):
+    """`pass = "redirect"`: what is no feed is at the origin, and feeds are here."""
+    faults, rows = [], []
+    site.answers["/page.html"] = lab.reply(b"<title>T</title>", headers=["Content-Type: text/html"])
+    cases = [
+        ("GET", "/page.html", [], 307), ("GET", "/page.html?a=%41&b", [], 307), ("HEAD", "/page.html", [], 307),
+        ("POST", "/page.html", [], 307), ("POST", "/plain.xml", [], 307), ("PUT", "/x", [], 307), ("OPTIONS", "/x", [], 307),
+        ("GET", "/not-there", [], 307), ("GET", "/private.xml", [], 307), ("GET", "/with-set-cookie.xml", [], 307),
+        ("GET", "/no-store.xml", [], 307), ("GET", "/with-a-query.xml?format=atom", [], 307),
+        ("GET", "/with-max-age.xml", ["Cookie: a=1"], 307), ("GET", "/with-max-age.xml", ["Authorization: Basic YTpi"], 307),
+        ("GET", "/plain.xml", [], 200), ("HEAD", "/plain.xml", [], 200), ("GET", "/with-max-age.xml", [], 200),
+    ]
+    for method, place, headers, status in cases:
+        site.taken()
+        answer = lab.ask(gate.base, place, lab.HOST, method, headers, b"x" if method in ("POST", "PUT") else None)
+        arrived = site.taken()
+        where = answer.one("location")
+        rows.append((f"{method} {place} {' '.join(headers)}", answer.status, where or "", len(arrived)))
+        wrong = []
+        if answer.status != status:
+            wrong.append(f"status {answer.status} instead of {status}: {answer.body[:100]}")
+        if status == 307 and where != f"{site.base}{place}":
+            wrong.append(f"it leads to {where}")
+        if status == 307 and (method not in ("GET", "HEAD") or headers) and arrived:
+            wrong.append("the origin was asked")
+        if any(message.line.split()[0] not in ("GET", "HEAD") or message.one("cookie") or message.one("authorization") for message in arrived):
+            wrong.append(f"the origin was asked with what is the client's: {arrived}")
+        if answer.status == 200 and method == "GET" and not origin_crawl.is_enriched(answer, "atom"):
+            wrong.append("the feed is not enriched")
+        faults += [f"redirect: {method} {place} {headers}: {each}" for each in wrong]
+    site.taken()
+    for _ in range(5):
+        lab.ask(gate.base, "/page.html")
+    if asked := len(site.taken()):
+        faults.append(f"redirect: a page that is known to be none is looked at again: {asked} requests")
+    wanted = {f"{site.base}/plain.xml", f"{site.base}/with-max-age.xml"}
+    if (found := set(lab.known_feeds(gate))) != wanted:
+        faults.append(f"redirect: the feeds are {sorted(found)}")
+    lab.table(rows, ("pass = \"redirect\"", "status", "Location", "asked"))
+    return faults
+
+
+def own_path(given, folder, site):
+    """A feed with a path of its own, and what it is not."""
+    tables = f'[[feed]]\nname = "plain"\nurl = "{site.base}/with-max-age.xml"\npath = "/atom.xml"\n'
+    gate = lab.gateway(given.bin, folder, tables)
+    try:
+        gate.poll("plain")
+        host = gate.base.removeprefix("http://")
+        answer, usual = (lab.ask(gate.base, place, host) for place in ("/atom.xml", "/feeds/plain"))
+        if answer.status != 200 or origin_crawl.ids(answer.body, "atom") != origin_crawl.ids(usual.body, "atom"):
+            yield f"the feed is not at its own path: {answer.status} {answer.body[:100]}"
+        elif origin_crawl.self_link(answer.body, "atom") != f"{gate.base}/atom.xml":
+            yield f"the self link at its own path is {origin_crawl.self_link(answer.body, 'atom')}"
+        if (status := lab.ask(gate.base, "/atom.xml/sync", host).status) != 404:
+            yield f"there is something below the path of a feed: {status}"
+    finally:
+        gate.end()
+
+
+def run(given, folder):
+    site, faults, running = lab.Origin(), [], []
+    prepare(site)
+    try:
+        gate = lab.gateway(given.bin, folder / "through", lab.origin(f"{site.base}/"))
+        running.append(gate)
+        faults += passed_through(gate, site)
+        faults += announced(gate, site)
+        faults += stays_private(gate, site)
+        listed = json.dumps(sorted(lab.known_feeds(gate)))
+        if "secret" in gate.ask("/feeds/" + next(iter(lab.known_feeds(gate).values()))["name"]).decode() or "turning" in listed:
+            faults.append("what was private is kept")
+        prepare(site)
+        other = lab.gateway(given.bin, folder / "redirect", lab.origin(f"{site.base}/", **{"pass": "redirect"}))
+        running.append(other)
+        faults += redirected(other, site)
+        faults += own_path(given, folder / "path", site)
+    finally:
+        for each in running:
+            each.end()
+        site.end()
+    return faults
