@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import urllib.parse
 import xml.etree.ElementTree
 
 import origin_site
@@ -17,12 +18,13 @@ ENRICHED_WITHIN = 15
 BOUNDARY = re.compile(rb"[0-9]{20}")
 
 
-def seen(answer, ours=None, theirs=None):
-    """What two answers are compared by. Addresses of ours are written as theirs."""
+def seen(answer, asked, base):
+    """What two answers are compared by. Where one leads is told from the address that was asked, without the host
+    that was."""
     headers = []
     for name, value in answer.headers:
-        if ours and name.lower() in ("location", "content-location"):
-            value = value.replace(f"http://{ours}/", f"{theirs}/")
+        if name.lower() in ("location", "content-location"):
+            value = urllib.parse.urljoin(asked, value).removeprefix(base)
         if name.lower() not in OF_THE_WAY:
             headers.append((name.lower(), BOUNDARY.sub(b"BOUNDARY", value.encode()).decode()))
     body = answer.body
@@ -97,43 +99,48 @@ def is_enriched(answer, kind):
     return bool(SYNC.search(answer.body))
 
 
+def host(gate):
+    """The host of the origin with the port of the gateway, as browsers say it."""
+    return f"{lab.HOST}:{gate.base.rpartition(':')[2]}"
+
+
 def crawl(gate, static, files):
     tags = {}
     for path in ("/images/board.png", "/page-10k.html", "/theme/css/main.css"):
         answer = lab.ask(static.base, path)
         tags[path] = answer.one("etag"), answer.one("last-modified")
-    compared, faults, host = 0, [], static.base.removeprefix("http://")
+    compared, faults, ours, theirs = 0, [], host(gate), static.base.removeprefix("http://")
     for path, method, headers in requests(files, tags):
         body = b"some words" if method == "POST" else None
-        directly = lab.ask(static.base, path, host, method, headers, body)
-        through = lab.ask(gate.base, path, lab.HOST, method, headers, body)
+        pair = [
+            seen(lab.ask(base, path, name, method, headers, body), f"http://{name}{path}", f"http://{name}")
+            for base, name in ((gate.base, ours), (static.base, theirs))
+        ]
         compared += 1
-        faults += differences(
-            f"{method} {path} {headers}", seen(through, lab.HOST, static.base), seen(directly)
-        )
+        faults += differences(f"{method} {path} {headers}", *pair)
     print(f"crawl: {compared} requests for {len(files)} files, {len(faults)} differences")
     return faults
 
 
-def redirects(gate, static):
-    """Where the folder without its slash leads, by the host that was asked."""
-    port = gate.base.rpartition(":")[2]
-    for host in (lab.HOST, lab.HOST.upper(), f"{lab.HOST}:{port}"):
-        found = lab.ask(gate.base, "/posts/article-1", host).one("location") or ""
-        if found.lower() != f"http://{host}/posts/article-1/".lower():
-            yield f"the folder without its slash leads to {found} where {host} is asked"
+def redirects(gate):
+    """Where the folder without its slash leads, however the host is spelt."""
+    for name in (lab.HOST, lab.HOST.upper(), host(gate)):
+        found = lab.ask(gate.base, "/posts/article-1", name).one("location")
+        found = found and urllib.parse.urljoin(f"http://{name}/posts/article-1", found).lower()
+        if found not in (f"http://{each}/posts/article-1/".lower() for each in (name, host(gate))):
+            yield f"the folder without its slash leads to {found} where {name} is asked"
 
 
 def feeds(gate, static):
     """Each feed three times: its first answer, the second, and the enriched one."""
     faults, rows = [], []
-    public = gate.base
+    public, ours = gate.base, host(gate)
     for path, kind in origin_site.FEEDS.items():
         original = lab.ask(static.base, path)
-        first = lab.ask(gate.base, path)
-        second = lab.ask(gate.base, path)
+        first = lab.ask(gate.base, path, ours)
+        second = lab.ask(gate.base, path, ours)
         third = lab.until(
-            lambda path=path, kind=kind: (answer := lab.ask(gate.base, path)).status == 200
+            lambda path=path, kind=kind: (answer := lab.ask(gate.base, path, ours)).status == 200
             and is_enriched(answer, kind) and answer, ENRICHED_WITHIN,
         )
         rows.append((path, first.status, is_enriched(first, kind), second.status, is_enriched(second, kind), bool(third)))
@@ -151,7 +158,7 @@ def feeds(gate, static):
                 faults.append(f"{path}: entries without ids")
         elif found[0] != published:
             faults.append(f"{path}: other ids than the publisher's: {found[0][:2]}, {published[:2]}")
-        if (said := self_link(third.body, kind)) != f"http://{lab.HOST}{path}":
+        if (said := self_link(third.body, kind)) != f"http://{ours}{path}":
             faults.append(f"{path}: its self link is {said}")
         name = next((feed["name"] for url, feed in lab.known_feeds(gate).items() if url == static.base + path), None)
         if f"<{public}/feeds/{name}/sync>" not in (third.one("link") or ""):
@@ -165,16 +172,16 @@ def feeds(gate, static):
 
 def conditional(gate, path, kind, answer):
     """HEAD, 304 and gzip of a feed that is known."""
-    head = lab.ask(gate.base, path, method="HEAD")
+    head = lab.ask(gate.base, path, host(gate), "HEAD")
     if (head.status, head.one("etag"), head.body) != (200, answer.one("etag"), b""):
         yield f"{path}: HEAD is {head.status}, {head.one('etag')} instead of {answer.one('etag')}"
-    again = lab.ask(gate.base, path, headers=[f"If-None-Match: {answer.one('etag')}"])
+    again = lab.ask(gate.base, path, host(gate), headers=[f"If-None-Match: {answer.one('etag')}"])
     if (again.status, again.body) != (304, b""):
         yield f"{path}: If-None-Match is answered {again.status}"
-    packed = lab.ask(gate.base, path, headers=["Accept-Encoding: gzip"])
+    packed = lab.ask(gate.base, path, host(gate), headers=["Accept-Encoding: gzip"])
     if packed.one("content-encoding") != "gzip" or ids(gzip.decompress(packed.body), kind) != ids(answer.body, kind):
         yield f"{path}: as gzip it is another: {packed.one('content-encoding')}"
-    page = lab.ask(gate.base, path, headers=["Accept: text/html"])
+    page = lab.ask(gate.base, path, host(gate), headers=["Accept: text/html"])
     if page.one("content-type") != answer.one("content-type"):
         yield f"{path}: a browser gets {page.one('content-type')}"
 
@@ -189,7 +196,7 @@ def run(given, folder):
         static.begin()
         gate = lab.gateway(given.bin, folder / "gateway", lab.origin(f"{static.base}/"))
         faults = crawl(gate, static, source.files())
-        faults += redirects(gate, static)
+        faults += redirects(gate)
         faults += feeds(gate, static)
         # Nothing but the feeds became one.
         more = set(lab.known_feeds(gate)) - {static.base + path for path in origin_site.FEEDS}
