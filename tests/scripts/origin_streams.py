@@ -1,5 +1,7 @@
 """Bodies are handed on as they come, in both directions and within bounded memory, and every wait for an origin ends."""
 
+import collections
+import concurrent.futures
 import json
 import pathlib
 import re
@@ -14,6 +16,9 @@ import stage
 LARGE, GROWTH = 20_000_000, 8_000_000
 # How long a piece may be on its way, and how long a wait for an origin that says nothing may last, in seconds.
 ON_ITS_WAY, SILENCE = 5, 90
+
+# Clients that ask for one address at the same time; slow requests side by side, and how long each takes, in seconds.
+TOGETHER, SLOW, SLOWNESS = 10, 30, 3
 
 
 def resident(process):
@@ -256,6 +261,40 @@ def client_that_leaves(gate, site, _):
         yield "the origin is read on after the client has left"
 
 
+def side_by_side(gate, site, _):
+    """Clients that ask for addresses that nobody has asked for yet do not wait for each other."""
+    for status in ("200 OK", "404 Not Found", "500 Internal Server Error"):
+        path = f"/together-{status[:3]}"
+
+        def answer(wire, _, status=status):
+            time.sleep(0.5)
+            wire.connection.sendall(lab.reply(b"words", status, ["Content-Type: text/html"]))
+            return True
+
+        site.answers[path] = answer
+        with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:
+            got = list(pool.map(lambda _, path=path: lab.ask(gate.base, path), range(TOGETHER)))
+        found = collections.Counter((each.status, each.body) for each in got)
+        if list(found) != [(int(status[:3]), b"words")]:
+            yield f"{TOGETHER} requests at the same time for a page that is {status} are answered {found}"
+    for n in range(SLOW):
+        site.answers[f"/slow-{n}"] = lambda wire, _: time.sleep(SLOWNESS) or not wire.connection.sendall(lab.reply(b"slow"))
+    site.answers["/quick"] = lab.reply(b"quick")
+    with concurrent.futures.ThreadPoolExecutor(SLOW) as pool:
+        slow = [pool.submit(lab.ask, gate.base, f"/slow-{n}") for n in range(SLOW)]
+        time.sleep(0.5)
+        began = time.monotonic()
+        quick = lab.ask(gate.base, "/quick")
+        taken = time.monotonic() - began
+        got = collections.Counter(each.result().status for each in slow)
+        whole = time.monotonic() - began
+    print(f"beside {SLOW} requests that take {SLOWNESS} s, all over after {whole:.1f} s, another takes {taken:.2f} s")
+    if quick.body != b"quick" or taken > 1:
+        yield f"beside {SLOW} slow requests another one is answered {quick.status} after {taken:.2f} s"
+    if got != {200: SLOW} or whole > 2 * SLOWNESS:
+        yield f"{SLOW} slow requests are answered {dict(got)} after {whole:.1f} s"
+
+
 def run(given, folder):
     site, faults, running = lab.Origin(), [], []
     try:
@@ -266,7 +305,7 @@ def run(given, folder):
         waiting = threading.Thread(target=lambda: silent.extend(silent_origin(gate, site, given)))
         waiting.start()
         for part in (answer_as_it_comes, request_as_it_comes, answer_before_the_body, large_bodies, expects_continue,
-                     client_that_leaves):
+                     client_that_leaves, side_by_side):
             faults += part(gate, site, given)
         faults += unreachable(gate, site, given, folder)
         waiting.join()
