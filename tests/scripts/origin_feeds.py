@@ -130,6 +130,18 @@ def announced(gate, site):
         b'<!doctype html><html><head><title>T</title><link rel="alternate" type="application/atom+xml" '
         b'href="/shop.xml?format=atom&amp;n=1"></head><body>x</body></html>', headers=["Content-Type: text/html; charset=utf-8"],
     )
+    # What one person's page announces is his own business.
+    for name, answer, headers in [("a page asked with a cookie", [], ["Cookie: a=1"]), ("a page asked with Authorization", [], ["Authorization: Basic YTpi"]),
+                                  ("a private page", ["Cache-Control: private"], []), ("a page with Set-Cookie", ["Set-Cookie: a=1"], [])]:
+        secret = f"{feed}?secret={len(name)}"
+        body = site.answers["/page"].partition(b"\r\n\r\n")[2].replace(b"/shop.xml?format=atom&amp;n=1", secret.encode())
+        site.answers[f"/own-page-{len(name)}"] = lab.reply(body, headers=["Content-Type: text/html", *answer])
+        page = lab.ask(gate.base, f"/own-page-{len(name)}", headers=headers)
+        time.sleep(0.5)
+        lab.ask(gate.base, secret)
+        time.sleep(STILL)
+        if page.status != 200 or site.base + secret in lab.known_feeds(gate):
+            yield f"{name} ({page.status}) made a feed of an address with a query"
     url = f"{site.base}{feed}?format=atom&n=1"
     lab.ask(gate.base, f"{feed}?format=atom&n=1")
     time.sleep(STILL)

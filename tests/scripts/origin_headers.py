@@ -158,6 +158,8 @@ def to_the_client(host):
             (f"http://{host}/new?x=1#y", f"http://{lab.HOST}/new?x=1#y"), ("/new", f"http://{lab.HOST}/new"), ("new", f"http://{lab.HOST}/new"),
             ("http://elsewhere.example/new", "http://elsewhere.example/new"),
             ("//elsewhere.example/x", "http://elsewhere.example/x"), (f"//{host}/x", f"http://{lab.HOST}/x"),
+            (f"http://{host}//evil.example/x", f"http://{lab.HOST}//evil.example/x"),
+            (f"http://{host}/\\evil.example/x", [f"http://{lab.HOST}/\\evil.example/x", f"http://{lab.HOST}//evil.example/x"]),
             (f"http://{host}.evil.example/", f"http://{host}.evil.example/"),
             (f"http://{host}@evil.example/", f"http://{host}@evil.example/"),
             (f"https://{host}/new", f"https://{host}/new"),
