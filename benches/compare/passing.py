@@ -6,8 +6,9 @@ there is one, and both keep connections to the origin. Runs are short and interl
 
     benches/compare/passing.py                       the table, about a minute
     benches/compare/passing.py --json FILE           and its figures in a file
+    benches/compare/passing.py --instructions        instructions per request under callgrind
 
-Installs nginx and wrk from Debian's packages where they are missing and it may.
+Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
 """
 
 import argparse
@@ -28,6 +29,8 @@ import stage
 # The most that is aimed at, as a ratio of nginx.
 AIM = 1.5
 PAGE = 10_000
+# The host of the origin, which leads to this machine.
+HOST = "localhost"
 # What is asked for, and the headers of the request.
 PATHS = {"10 KB": ("/page.html", {}), "304": ("/page.html", {"If-None-Match": "TAG"}), "1 KB": ("/small.html", {})}
 ONE_PROCESS = "master_process off; worker_processes 1;"
@@ -56,15 +59,16 @@ PROXY = """
 """
 
 
-def nginx(program, folder, core, text, ready):
-    return nginx_stage.Server(program, folder, text, ready, ONE_PROCESS, measure.pinned(core, []))
+def nginx(program, folder, begin, text, ready):
+    return nginx_stage.Server(program, folder, text, ready, ONE_PROCESS, begin)
 
 
 @contextlib.contextmanager
-def servers(arguments):
-    """Process and address of each server that is measured, by name; the origin's own for comparison."""
+def servers(arguments, begin=()):
+    """Process and address of each server that is measured, by name. `begin`: what their commands begin with."""
     program, = measure.programs("nginx")
     server_core, client_core = measure.cores()
+    begin = measure.pinned(server_core, begin)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         folder = pathlib.Path(folder)
         files = folder / "files"
@@ -74,24 +78,52 @@ def servers(arguments):
         port = stage.free_port()
         origin = f"http://127.0.0.1:{port}"
         text = ORIGIN.format(port=port, root=files)
-        stack.callback(nginx(program, folder / "origin", client_core, text, f"{origin}/page.html").end)
+        stack.callback(nginx(program, folder / "origin", measure.pinned(client_core, []), text, f"{origin}/page.html").end)
         at = {}
         if pathlib.Path(arguments.bin).exists():
             (folder / "gateway").mkdir()
             gateway = serving_stage.Gateway(
-                measure.pinned(server_core, []), arguments.bin, folder / "gateway",
-                f"[polling]\nallow_private = true\n{origin_stage.origin(f'{origin}/')}",
+                begin, arguments.bin, folder / "gateway",
+                f"[polling]\nallow_private = true\n{origin_stage.origin(f'{origin}/', host=HOST)}",
             )
             stack.callback(gateway.end)
-            at["tidegate"] = gateway.process.pid, gateway.base
+            at["tidegate"] = gateway.process.pid, here(gateway.base)
         for name, more in (("nginx", ""), ("nginx, unbuffered", "proxy_buffering off; proxy_request_buffering off;")):
             port = stage.free_port()
             text = PROXY.format(port=port, origin=origin.removeprefix("http://"), more=more)
             base = f"http://127.0.0.1:{port}"
-            server = nginx(program, folder / name.replace(", ", "-"), server_core, text, f"{base}/page.html")
+            server = nginx(program, folder / name.replace(", ", "-"), begin, text, f"{base}/page.html")
             stack.callback(server.end)
-            at[name] = server.process.pid, base
+            at[name] = server.process.pid, here(base)
         yield at
+
+
+def here(base):
+    """An address of this machine with the host of the origin."""
+    return base.replace("127.0.0.1", HOST)
+
+
+def asked(base, target, headers):
+    """The headers of a request, once the server has answered one as it should."""
+    answer = origin_stage.ask(base, target, base.removeprefix("http://"))
+    if answer.status != 200 or len(answer.body) % (PAGE // 10):
+        raise RuntimeError(f"{base}{target} is answered {answer.status}, {len(answer.body)} bytes")
+    return {name: answer.one("etag") if name == "If-None-Match" else value for name, value in headers.items()}
+
+
+def instructions(arguments):
+    """Instructions per request on each path."""
+    valgrind, control = measure.programs("valgrind", "callgrind_control")
+    with tempfile.TemporaryDirectory() as folder:
+        begin = [valgrind, "--tool=callgrind", "-q", f"--callgrind-out-file={arguments.profile or folder}/callgrind.%p"]
+        with servers(arguments, begin) as at:
+            print(f"{'':8}" + "".join(f"{server:>20}" for server in at))
+            for path, (target, headers) in PATHS.items():
+                counts = [
+                    measure.instructions(control, process, base, target, asked(base, target, headers), arguments.requests)
+                    for process, base in at.values()
+                ]
+                print(f"{path:8}" + "".join(f"{count:20.0f}" for count in counts))
 
 
 def compare(arguments):
@@ -103,12 +135,7 @@ def compare(arguments):
         for number in range(arguments.rounds + 1):
             for path, (target, headers) in PATHS.items():
                 for server, (process, base) in at.items():
-                    answer = origin_stage.ask(base, target)
-                    if answer.status != 200 or len(answer.body) % (PAGE // 10):
-                        raise RuntimeError(f"{server} answers {target} with {answer.status}, {len(answer.body)} bytes")
-                    said = {"Host": origin_stage.HOST, **headers}
-                    if "If-None-Match" in said:
-                        said["If-None-Match"] = answer.one("etag")
+                    said = asked(base, target, headers)
                     run = measure.wrk(wrk, client_core, process, base + target, said, arguments.connections, arguments.seconds)
                     # The first round warms both up.
                     if number > 0:
@@ -141,7 +168,12 @@ def main():
     parser.add_argument("--seconds", type=int, default=1, help="of each run")
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--json", help="a file for the figures")
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--requests", type=int, default=2000, help="that are counted under callgrind")
+    parser.add_argument("--profile", help="a folder for what callgrind writes")
     arguments = parser.parse_args()
+    if arguments.instructions:
+        return instructions(arguments)
     runs = compare(arguments)
     ratios = show(runs)
     if arguments.json:
