@@ -76,7 +76,14 @@ def requests(files, tags):
 
 
 def ids(body, kind):
-    """The ids and titles of a feed's entries, in their order."""
+    """The ids and titles of a feed's entries, in their order; of what is none of its kind, how it begins."""
+    try:
+        return entries(body, kind)
+    except (ValueError, KeyError, xml.etree.ElementTree.ParseError):
+        return [(None, body[:80])]
+
+
+def entries(body, kind):
     if kind == "jsonfeed":
         return [(item.get("id"), item.get("title")) for item in json.loads(body)["items"]]
     root = xml.etree.ElementTree.fromstring(body)
@@ -88,7 +95,7 @@ def ids(body, kind):
 def self_link(body, kind):
     """The address that a feed says it has."""
     if kind == "jsonfeed":
-        return json.loads(body).get("feed_url")
+        return json.loads(body).get("feed_url") if body.startswith(b"{") else None
     links = xml.etree.ElementTree.fromstring(body).iter(f"{ATOM}link")
     return next((link.get("href") for link in links if link.get("rel") == "self"), None)
 
@@ -195,15 +202,14 @@ def run(given, folder):
     try:
         static.begin()
         gate = lab.gateway(given.bin, folder / "gateway", lab.origin(f"{static.base}/"))
-        faults = crawl(gate, static, source.files())
-        faults += redirects(gate)
-        faults += feeds(gate, static)
+        yield from crawl(gate, static, source.files())
+        yield from redirects(gate)
+        yield from feeds(gate, static)
         # Nothing but the feeds became one.
         more = set(lab.known_feeds(gate)) - {static.base + path for path in origin_site.FEEDS}
         if more:
-            faults.append(f"feeds that are none: {sorted(more)}")
+            yield f"feeds that are none: {sorted(more)}"
     finally:
         if gate:
             gate.end()
         static.end()
-    return faults

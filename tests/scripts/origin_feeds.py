@@ -224,24 +224,23 @@ def own_path(given, folder, site):
 
 
 def run(given, folder):
-    site, faults, running = lab.Origin(), [], []
+    site, running = lab.Origin(), []
     prepare(site)
     try:
         gate = lab.gateway(given.bin, folder / "through", lab.origin(f"{site.base}/"))
         running.append(gate)
-        faults += passed_through(gate, site)
-        faults += announced(gate, site)
-        faults += stays_private(gate, site)
+        yield from passed_through(gate, site)
+        yield from announced(gate, site)
+        yield from stays_private(gate, site)
         listed = json.dumps(sorted(lab.known_feeds(gate)))
         if "secret" in gate.ask("/feeds/" + next(iter(lab.known_feeds(gate).values()))["name"]).decode() or "turning" in listed:
-            faults.append("what was private is kept")
+            yield "what was private is kept"
         prepare(site)
         other = lab.gateway(given.bin, folder / "redirect", lab.origin(f"{site.base}/", **{"pass": "redirect"}))
         running.append(other)
-        faults += redirected(other, site)
-        faults += own_path(given, folder / "path", site)
+        yield from redirected(other, site)
+        yield from own_path(given, folder / "path", site)
     finally:
         for each in running:
             each.end()
         site.end()
-    return faults

@@ -124,7 +124,8 @@ def to_the_origin(host):
         ("Cache-Control", "no-cache"), ("Referer", "http://blog.test/"), ("A-IM", "feed"), ("DNT", "1"),
     ]:
         yield Case(f"{name} as it is", arrived(name.lower()), value, headers=[f"{name}: {value}"])
-    yield Case("User-Agent where none is", arrived("user-agent"), "-")
+    for name in ("User-Agent", "Accept", "Accept-Encoding"):
+        yield Case(f"{name} where none is", arrived(name.lower()), "-")
     yield Case("two lines of one header", arrived("x-many"), "1, 2", headers=["X-Many: 1", "X-Many: 2"])
     for path in ("/a%2Fb/%c3%A9?x=%41&&y=+%20;z=[1]|{2}&=", "/a//b///c/", "/a;b=c/~d/$&'()*+,=:@!", "/...", "/a..b/.c/d.",
                  "/?", "/x?a=/../b&c=..", "/%25%32%65", "/x?u=http://evil.example/", "/x?a='b'&c=(d)!*"):
@@ -268,13 +269,12 @@ def run(given, folder):
         running.append(trusting)
         nginx = lab.Proxy(given.nginx, folder / "nginx", site.base)
         running.append(nginx)
-        faults = compare([*to_the_origin(site.name), *to_the_client(site.name)], site, ours, trusting, nginx)
-        faults += below_a_path(given, folder, site, running)
+        yield from compare([*to_the_origin(site.name), *to_the_client(site.name)], site, ours, trusting, nginx)
+        yield from below_a_path(given, folder, site, running)
     finally:
         for each in running:
             each.end()
         site.end()
-    return faults
 
 
 def below_a_path(given, folder, site, running):
@@ -292,6 +292,9 @@ def below_a_path(given, folder, site, running):
         ("/blog/", None, target, "GET /deep/ HTTP/1.1"), ("/blog/a/b?c", None, target, "GET /deep/a/b?c HTTP/1.1"),
         ("/blog//x", None, target, ["GET /deep//x HTTP/1.1", "- -"]), ("/blogger", None, target, "- -"),
         ("/blog", None, target, "- -"), ("/BLOG/", None, target, "- -"), ("/blog/%2e%2e/up", None, target, "- -"),
+        # Many servers take these for steps of a path.
+        ("/blog/..%2fup", None, target, "- -"), ("/blog/%2e%2e%2Fup", None, target, "- -"), ("/blog/x/..%2f..%2fup", None, target, "- -"),
+        ("/blog/..%5cup", None, target, "- -"),
         ("/blog/x", f"{site.base}/deep/y", leads, f"{gate.base}/blog/y"), ("/blog/x", "/deep/y", leads, f"{gate.base}/blog/y"),
         ("/blog/x", "y?z#f", leads, f"{gate.base}/blog/y?z#f"), ("/blog/x", "/other", leads, f"{site.base}/other"),
         ("/blog/x", f"{site.base}/other", leads, f"{site.base}/other"), ("/blog/x", "../other", leads, f"{site.base}/other"),

@@ -83,7 +83,7 @@ def judged(answers):
 
 
 def run(given, folder):
-    site, gate, faults = Counting(), None, []
+    site, gate = Counting(), None
     try:
         gate = lab.gateway(
             given.bin, folder / "gateway", lab.origin(f"{site.base}/", feeds=FEEDS), 'trusted_proxies = ["127.0.0.1"]'
@@ -96,7 +96,7 @@ def run(given, folder):
         taken = time.monotonic() - began
         times, refused, first = [], 0, 0
         for answers in results:
-            faults += judged(answers)
+            yield from judged(answers)
             for each in answers.values():
                 times += [seconds for _, seconds in each]
                 refused += len(each) - 1
@@ -115,19 +115,18 @@ def run(given, folder):
             f"memory {peak.before >> 20} MB before, {peak.most >> 20} MB at most, {after >> 20} MB after"
         )
         if site.most > IN_FLIGHT:
-            faults.append(f"the origin had {site.most} requests at the same time")
+            yield f"the origin had {site.most} requests at the same time"
         if max(counts) > FOR_EACH:
-            faults.append(f"for one feed the origin had {max(counts)} requests")
+            yield f"for one feed the origin had {max(counts)} requests"
         if known != FEEDS:
-            faults.append(f"{known} feeds are known of {FEEDS}")
+            yield f"{known} feeds are known of {FEEDS}"
         if peak.growth > FEEDS * FOR_A_FEED + ONCE:
-            faults.append(f"memory grew by {peak.growth >> 20} MB")
-        faults += no_more(gate, site)
+            yield f"memory grew by {peak.growth >> 20} MB"
+        yield from no_more(gate, site)
     finally:
         if gate:
             gate.end()
         site.end()
-    return faults
 
 
 def no_more(gate, site):

@@ -146,18 +146,17 @@ def run(given, folder):
         running.append(redirect)
         port = through.base.rpartition(":")[2]
         host = f"{NAME}:{port}"
-        faults = first_requests(through, site, host)
+        yield from first_requests(through, site, host)
         site.delay = 0
         paths = ("/feeds/all.atom.xml", "/feeds/without-ids.rss.xml", "/feeds/all.rss.xml")
         addresses = {f"http://{host}{path}": path for path in paths}
         addresses |= {f"{redirect.base}/blog{path}": path for path in paths}
         addresses |= {f"{site.base}{path}": path for path in paths}
-        faults += follow((through, redirect), site, addresses, make(folder / "newsboat"))
-        faults += names(through, host)
+        yield from follow((through, redirect), site, addresses, make(folder / "newsboat"))
+        yield from names(through, host)
     finally:
         for each in running:
             each.end()
-    return faults
 
 
 def make(folder):

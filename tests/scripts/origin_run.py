@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 import time
+import traceback
 
 import stage
 
@@ -26,9 +27,14 @@ def main():
     faults = []
     for part in given.parts or PARTS:
         print(f"-- {part}", flush=True)
-        began = time.monotonic()
+        began, found = time.monotonic(), []
         with tempfile.TemporaryDirectory() as folder:
-            found = list(importlib.import_module(f"origin_{part}").run(given, pathlib.Path(folder)))
+            try:
+                for fault in importlib.import_module(f"origin_{part}").run(given, pathlib.Path(folder)):
+                    found.append(fault)
+            except Exception as error:
+                traceback.print_exc()
+                found.append(f"it ended with {error!r}")
         print(f"-- {part}: {time.monotonic() - began:.0f} s, {len(found)} faults", flush=True)
         faults += [f"{part}: {fault}" for fault in found]
     return stage.status(faults)

@@ -27,6 +27,8 @@ STATIC = """
         server_name _;
         root {root};
         gzip on;
+        # Without it nginx packs nothing for a request with Via, which a gateway has to send (RFC 9110 section 7.6.3).
+        gzip_proxied any;
         gzip_types text/css text/xml application/feed+json;
         gzip_vary on;
     }}

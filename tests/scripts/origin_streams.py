@@ -296,7 +296,7 @@ def side_by_side(gate, site, _):
 
 
 def run(given, folder):
-    site, faults, running = lab.Origin(), [], []
+    site, running = lab.Origin(), []
     try:
         gate = lab.gateway(given.bin, folder / "gateway", lab.origin(f"{site.base}/"))
         running.append(gate)
@@ -306,12 +306,11 @@ def run(given, folder):
         waiting.start()
         for part in (answer_as_it_comes, request_as_it_comes, answer_before_the_body, large_bodies, expects_continue,
                      client_that_leaves, side_by_side):
-            faults += part(gate, site, given)
-        faults += unreachable(gate, site, given, folder)
+            yield from part(gate, site, given)
+        yield from unreachable(gate, site, given, folder)
         waiting.join()
-        faults += silent
+        yield from silent
     finally:
         for each in running:
             each.end()
         site.end()
-    return faults
