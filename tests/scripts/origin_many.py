@@ -16,8 +16,9 @@ FEEDS, CLIENTS, SECONDS = 1_000, 50, 10
 TOGETHER = 2
 # How long the origin thinks, and how long all of it may take, in seconds.
 DELAY, WITHIN = 0.05, 300
-# The most requests that an origin may have at the same time, and for one feed in all: the first, and a poll.
-IN_FLIGHT, FOR_EACH = 16, 2
+# The most requests that an origin may have at the same time: those of the clients where they are passed through, a
+# few of the gateway's own where they are not. And the most for one feed in all: the first, and a poll.
+IN_FLIGHT, FOR_EACH = {True: CLIENTS, "redirect": 8}, 2
 # By how much memory may grow, in bytes: for each feed, and for what is there once.
 FOR_A_FEED, ONCE = 64 << 10, 32 << 20
 # The longest that a client is believed to wait, in seconds.
@@ -83,10 +84,16 @@ def judged(answers):
 
 
 def run(given, folder):
+    for passes, most in IN_FLIGHT.items():
+        yield from (f"pass = {passes}: {fault}" for fault in asked_for(given, folder / str(passes), passes, most))
+
+
+def asked_for(given, folder, passes, most):
     site, gate = Counting(), None
     try:
         gate = lab.gateway(
-            given.bin, folder / "gateway", lab.origin(f"{site.base}/", feeds=FEEDS), 'trusted_proxies = ["127.0.0.1"]'
+            given.bin, folder, lab.origin(f"{site.base}/", feeds=FEEDS, **{"pass": passes}),
+            'trusted_proxies = ["127.0.0.1"]',
         )
         lab.ask(gate.base, "/feed-0.xml")
         began = time.monotonic()
@@ -102,19 +109,18 @@ def run(given, folder):
                 refused += len(each) - 1
                 first += bool(each) and each[0][0].status == 200
         times.sort()
-        after = origin_streams.resident(gate.process)
         counts = collections.Counter(site.asked.values())
-        a_second = collections.Counter(int(moment - began) for moment in site.times)
+        a_second = max(collections.Counter(int(moment - began) for moment in site.times).values())
         known = sum(url.startswith(f"{site.base}/feed-") for url in lab.known_feeds(gate))
+        p50, p99 = (times[len(times) * part // 100] * 1000 for part in (50, 99))
         print(
-            f"{FEEDS} feeds, each asked for by {TOGETHER} clients: all there after {taken:.0f} s; {first} first answers were 200, "
-            f"{refused} answers 503; an answer took {times[len(times) // 2] * 1000:.0f} ms, p99 {times[len(times) * 99 // 100] * 1000:.0f} ms, "
-            f"at most {times[-1] * 1000:.0f} ms\n"
-            f"the origin had {site.most} requests at the same time, at most {max(a_second.values())} in a second, "
-            f"and for a feed {dict(counts)} (requests: feeds); {known} feeds are known\n"
-            f"memory {peak.before >> 20} MB before, {peak.most >> 20} MB at most, {after >> 20} MB after"
+            f"pass = {passes}: {FEEDS} feeds, each asked for by {TOGETHER} clients: all there after {taken:.0f} s; {first} first\n"
+            f"answers were 200, {refused} answers 503; an answer took {p50:.0f} ms, p99 {p99:.0f} ms, at most {times[-1] * 1000:.0f} ms\n"
+            f"the origin had {site.most} requests at the same time, at most {a_second} in a second, and for a feed {dict(counts)}\n"
+            f"(requests: feeds); {known} feeds are known; memory {peak.before >> 20} MB before, {peak.most >> 20} MB at most, "
+            f"{origin_streams.resident(gate.process) >> 20} MB after"
         )
-        if site.most > IN_FLIGHT:
+        if site.most > most:
             yield f"the origin had {site.most} requests at the same time"
         if max(counts) > FOR_EACH:
             yield f"for one feed the origin had {max(counts)} requests"
@@ -122,19 +128,19 @@ def run(given, folder):
             yield f"{known} feeds are known of {FEEDS}"
         if peak.growth > FEEDS * FOR_A_FEED + ONCE:
             yield f"memory grew by {peak.growth >> 20} MB"
-        yield from no_more(gate, site)
+        yield from no_more(gate, site, passes)
     finally:
         if gate:
             gate.end()
         site.end()
 
 
-def no_more(gate, site):
-    """One more than the origin may have: it is passed through, and no feed."""
+def no_more(gate, site, passes):
+    """One more than the origin may have: it is passed through, or is at the origin, and is no feed."""
     site.answers["/one-more.xml"] = lab.reply(origin_feeds.document("more"), headers=["Content-Type: application/atom+xml"])
     answer = lab.ask(gate.base, "/one-more.xml")
     time.sleep(1)
-    if answer.status != 200 or b"urn:more:1" not in answer.body:
+    if answer.status != (307 if passes == "redirect" else 200) or passes is True and b"urn:more:1" not in answer.body:
         yield f"one feed more than the limit is answered {answer.status} {answer.body[:200]}"
     if f"{site.base}/one-more.xml" in lab.known_feeds(gate):
         yield "one feed more than the limit became one"

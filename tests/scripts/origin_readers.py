@@ -127,7 +127,13 @@ def follow(gates, site, addresses, folder):
             again = sorted(title for title, unread in posts if unread and title not in new)
             missing = sorted(new - {title for title, unread in posts if unread})
             rows.append((what, address, len(posts), ", ".join(twice), ", ".join(again), ", ".join(missing)))
-            for word, found in (("twice", twice), ("unread again", again), ("not new", missing)):
+            texts = readers[address].texts(address)
+            # What the summary says is not edited, and a feed of summaries shows no edit of the text.
+            late = sorted(
+                title for title, text, _ in site.source.articles.values()
+                if title not in texts or path.endswith(".atom.xml") and text.strip() not in texts[title]
+            )
+            for word, found in (("not as it is now", late), ("twice", twice), ("unread again", again), ("not new", missing)):
                 if found and address in behind:
                     faults.append(f"{what}: {address} ({path}): {word}: {found}")
     lab.table(rows, ("change", "newsboat reads", "posts", "twice", "unread again", "not new"))
