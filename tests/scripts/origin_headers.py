@@ -124,8 +124,9 @@ def to_the_origin(host):
         ("Cache-Control", "no-cache"), ("Referer", "http://blog.test/"), ("A-IM", "feed"), ("DNT", "1"),
     ]:
         yield Case(f"{name} as it is", arrived(name.lower()), value, headers=[f"{name}: {value}"])
-    for name in ("User-Agent", "Accept", "Accept-Encoding"):
-        yield Case(f"{name} where none is", arrived(name.lower()), "-")
+    # Without Accept anything is accepted (RFC 9110 section 12.5.1).
+    for name, good in (("User-Agent", "-"), ("Accept", ["-", "*/*"]), ("Accept-Encoding", "-")):
+        yield Case(f"{name} where none is", arrived(name.lower()), good)
     yield Case("two lines of one header", arrived("x-many"), "1, 2", headers=["X-Many: 1", "X-Many: 2"])
     for path in ("/a%2Fb/%c3%A9?x=%41&&y=+%20;z=[1]|{2}&=", "/a//b///c/", "/a;b=c/~d/$&'()*+,=:@!", "/...", "/a..b/.c/d.",
                  "/?", "/x?a=/../b&c=..", "/%25%32%65", "/x?u=http://evil.example/", "/x?a='b'&c=(d)!*"):
