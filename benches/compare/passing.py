@@ -37,11 +37,14 @@ ONE_PROCESS = "master_process off; worker_processes 1;"
 KEPT = "keepalive_requests 1000000000;"
 ORIGIN = "server {{ listen 127.0.0.1:{port}; root {root}; default_type text/html; " + KEPT + " }}"
 # What a careful operator writes, with the headers that the gateway sends too.
-PROXY = """
+PROXY = (
+    """
     upstream origin {{ server {origin}; keepalive 64; keepalive_requests 1000000000; }}
     server {{
         listen 127.0.0.1:{port} backlog=4096;
-        """ + KEPT + """
+        """
+    + KEPT
+    + """
         location / {{
             proxy_pass http://origin;
             proxy_http_version 1.1;
@@ -57,6 +60,7 @@ PROXY = """
         }}
     }}
 """
+)
 
 
 def nginx(program, folder, begin, text, ready):
@@ -66,7 +70,7 @@ def nginx(program, folder, begin, text, ready):
 @contextlib.contextmanager
 def servers(arguments, begin=()):
     """Process and address of each server that is measured, by name. `begin`: what their commands begin with."""
-    program, = measure.programs("nginx")
+    (program,) = measure.programs("nginx")
     server_core, client_core = measure.cores()
     begin = measure.pinned(server_core, begin)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -78,12 +82,16 @@ def servers(arguments, begin=()):
         port = stage.free_port()
         origin = f"http://127.0.0.1:{port}"
         text = ORIGIN.format(port=port, root=files)
-        stack.callback(nginx(program, folder / "origin", measure.pinned(client_core, []), text, f"{origin}/page.html").end)
+        stack.callback(
+            nginx(program, folder / "origin", measure.pinned(client_core, []), text, f"{origin}/page.html").end
+        )
         at = {}
         if pathlib.Path(arguments.bin).exists():
             (folder / "gateway").mkdir()
             gateway = serving_stage.Gateway(
-                begin, arguments.bin, folder / "gateway",
+                begin,
+                arguments.bin,
+                folder / "gateway",
                 f"[polling]\nallow_private = true\n{origin_stage.origin(f'{origin}/', host=HOST)}",
             )
             stack.callback(gateway.end)
@@ -120,7 +128,9 @@ def instructions(arguments):
             print(f"{'':8}" + "".join(f"{server:>20}" for server in at))
             for path, (target, headers) in PATHS.items():
                 counts = [
-                    measure.instructions(control, process, base, target, asked(base, target, headers), arguments.requests)
+                    measure.instructions(
+                        control, process, base, target, asked(base, target, headers), arguments.requests
+                    )
                     for process, base in at.values()
                 ]
                 print(f"{path:8}" + "".join(f"{count:20.0f}" for count in counts))
@@ -128,7 +138,7 @@ def instructions(arguments):
 
 def compare(arguments):
     """The runs of each path and server."""
-    wrk, = measure.programs("wrk")
+    (wrk,) = measure.programs("wrk")
     _, client_core = measure.cores()
     runs = {}
     with servers(arguments) as at:
@@ -136,7 +146,9 @@ def compare(arguments):
             for path, (target, headers) in PATHS.items():
                 for server, (process, base) in at.items():
                     said = asked(base, target, headers)
-                    run = measure.wrk(wrk, client_core, process, base + target, said, arguments.connections, arguments.seconds)
+                    run = measure.wrk(
+                        wrk, client_core, process, base + target, said, arguments.connections, arguments.seconds
+                    )
                     # The first round warms both up.
                     if number > 0:
                         runs.setdefault((path, server), []).append(run)
@@ -144,8 +156,10 @@ def compare(arguments):
 
 
 def show(runs):
-    print("CPU per passed request in µs: medians, and half of the distance between the quartiles. Then what the\n"
-          "gateway's is to nginx's in the same round, and requests a second.\n")
+    print(
+        "CPU per passed request in µs: medians, and half of the distance between the quartiles. Then what the\n"
+        "gateway's is to nginx's in the same round, and requests a second.\n"
+    )
     print(f"{'':8}{'server':20}{'CPU':>15}{'ratio':>14}{'aim':>6}{'p99 ms':>10}{'a second':>10}")
     ratios = {}
     for (path, server), made in runs.items():
@@ -157,7 +171,11 @@ def show(runs):
             middle, off = measure.spread([a.cpu / b.cpu for a, b in zip(ours, made, strict=True)])
             ratios[path, server] = middle
             line += f"{middle:8.2f} ±{off:4.2f}" + (f"{AIM:6.2f}" if server == "nginx" else " " * 6)
-        print(line + f"{measure.spread([run.p99 for run in made])[0]:10.2f}{measure.spread([run.rate for run in made])[0]:10.0f}")
+        print(
+            line
+            + f"{measure.spread([run.p99 for run in made])[0]:10.2f}"
+            + f"{measure.spread([run.rate for run in made])[0]:10.0f}"
+        )
     return ratios
 
 
@@ -177,8 +195,12 @@ def main():
     runs = compare(arguments)
     ratios = show(runs)
     if arguments.json:
-        cpu = {f"{path}, {server}": measure.spread([run.cpu for run in made])[0] for (path, server), made in runs.items()}
-        measure.report(arguments.json, cpu=cpu, ratios={f"{path}, to {server}": ratio for (path, server), ratio in ratios.items()})
+        cpu = {
+            f"{path}, {server}": measure.spread([run.cpu for run in made])[0] for (path, server), made in runs.items()
+        }
+        measure.report(
+            arguments.json, cpu=cpu, ratios={f"{path}, to {server}": ratio for (path, server), ratio in ratios.items()}
+        )
 
 
 if __name__ == "__main__":

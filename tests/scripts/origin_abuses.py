@@ -2,10 +2,8 @@
 arrives at the origin of somebody else, and no request that was hidden in another."""
 
 import typing
-import urllib.parse
 
 import origin_stage as lab
-import stage
 
 # A request that must never be seen: the rest of another one is taken for it.
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: blog.test\r\n\r\n"
@@ -65,10 +63,26 @@ def of_targets(trap, origin):
     yield Abuse("absolute form, https", get(f"https://{trap}/x"), own)
     yield Abuse("absolute form, ftp", get(f"ftp://{trap}/x"), own)
     yield Abuse("absolute form, file", get("file:///etc/passwd"), own)
-    for target in ("@evil.example/", f"@{trap}/", f":{port}/", f":@{trap}/", f".{trap}/", "x", "", "?x", "#", "\\\\evil.example"):
+    for target in (
+        "@evil.example/",
+        f"@{trap}/",
+        f":{port}/",
+        f":@{trap}/",
+        f".{trap}/",
+        "x",
+        "",
+        "?x",
+        "#",
+        "\\\\evil.example",
+    ):
         yield Abuse(f"target {target.replace(port, 'PORT')!r}", get(target))
     yield Abuse("target /@evil", get("/@evil"), REFUSED | {200}, as_path("/@evil"))
-    yield Abuse("target with a fragment", get(f"/x#@{trap}/"), REFUSED | {200}, lambda request: request.target in ("/x", f"/x#@{trap}/"))
+    yield Abuse(
+        "target with a fragment",
+        get(f"/x#@{trap}/"),
+        REFUSED | {200},
+        lambda request: request.target in ("/x", f"/x#@{trap}/"),
+    )
     for path in ("//evil.example/", f"//{trap}/", f"///{trap}/", f"/http://{trap}/", f"/x//{trap}/"):
         yield Abuse(f"path {path.replace(port, 'PORT')}", get(path), REFUSED | {200}, as_path(path))
     yield Abuse("asterisk", get("*"))
@@ -78,10 +92,34 @@ def of_targets(trap, origin):
     yield Abuse("CONNECT to our host", head(f"CONNECT {lab.HOST}:80 HTTP/1.1"), {400, 404, 405, 501})
     yield Abuse("TRACE", head("TRACE / HTTP/1.1", "Connection: close"), {405, 501})
     yield Abuse("TRACK", head("TRACK / HTTP/1.1", "Connection: close"), REFUSED | {200}, as_path("/"))
-    for host in (trap, "evil.example", f"{lab.HOST}.evil.example", f"x.{lab.HOST}", origin, "", "127.0.0.1", "localhost"):
-        yield Abuse(f"Host: {host.replace(port, 'PORT')}", get("/x", host=host) if host else head("GET /x HTTP/1.1", "Host:", "Connection: close", host=None), own)
-    for host in (f"{lab.HOST}@{trap}", f"{lab.HOST}:x", f"{lab.HOST}/x", f"{lab.HOST}, {trap}", f"{lab.HOST} {trap}",
-                 f"{lab.HOST}\\{trap}", f"{lab.HOST}#", f"{lab.HOST}?", "[::1", f"{lab.HOST}\0", f"{lab.HOST}%00"):
+    for host in (
+        trap,
+        "evil.example",
+        f"{lab.HOST}.evil.example",
+        f"x.{lab.HOST}",
+        origin,
+        "",
+        "127.0.0.1",
+        "localhost",
+    ):
+        yield Abuse(
+            f"Host: {host.replace(port, 'PORT')}",
+            get("/x", host=host) if host else head("GET /x HTTP/1.1", "Host:", "Connection: close", host=None),
+            own,
+        )
+    for host in (
+        f"{lab.HOST}@{trap}",
+        f"{lab.HOST}:x",
+        f"{lab.HOST}/x",
+        f"{lab.HOST}, {trap}",
+        f"{lab.HOST} {trap}",
+        f"{lab.HOST}\\{trap}",
+        f"{lab.HOST}#",
+        f"{lab.HOST}?",
+        "[::1",
+        f"{lab.HOST}\0",
+        f"{lab.HOST}%00",
+    ):
         yield Abuse(f"Host: {host.replace(port, 'PORT')!r}", get("/x", host=host), own)
     # The port of an address is no part of an origin's host; a final dot names the same host.
     yield Abuse("Host with a port that is none", get("/x", host=f"{lab.HOST}:99999"), own, as_path("/x"))
@@ -92,19 +130,61 @@ def of_targets(trap, origin):
     yield Abuse("the same Host twice", get("/x", f"Host: {lab.HOST}"), {400})
     yield Abuse("no Host", get("/x", host=None), {400})
     yield Abuse("X-Forwarded-Host leads nowhere", get("/x", f"X-Forwarded-Host: {trap}"), {200}, as_path("/x"))
-    yield Abuse("X-Original-URL leads nowhere", get("/x", "X-Original-URL: /admin", "X-Rewrite-URL: /admin"), {200}, as_path("/x"))
+    yield Abuse(
+        "X-Original-URL leads nowhere",
+        get("/x", "X-Original-URL: /admin", "X-Rewrite-URL: /admin"),
+        {200},
+        as_path("/x"),
+    )
 
 
 def of_paths():
     """Paths that climb, and bytes that no path has."""
-    for path in ("/../x", "/a/../../x", "/a/..", "/..", "/.", "/./x", "/a/./x", "/%2e%2e/x", "/%2E%2E/x", "/.%2e/x", "/%2e./x", "/a/%2e",
-                 "/%2e%2e", "/a/%2e%2e?x", "/a\\..\\x", "/\\x", "/a\\", "/x\x7f", "/x\x01y", "/a b", "/..\\x"):
+    for path in (
+        "/../x",
+        "/a/../../x",
+        "/a/..",
+        "/..",
+        "/.",
+        "/./x",
+        "/a/./x",
+        "/%2e%2e/x",
+        "/%2E%2E/x",
+        "/.%2e/x",
+        "/%2e./x",
+        "/a/%2e",
+        "/%2e%2e",
+        "/a/%2e%2e?x",
+        "/a\\..\\x",
+        "/\\x",
+        "/a\\",
+        "/x\x7f",
+        "/x\x01y",
+        "/a b",
+        "/..\\x",
+    ):
         yield Abuse(f"path {path!r}", get(path), {400})
     yield Abuse("NUL", get("/x\0y"), {400})
     yield Abuse("a tab", get("/x\ty"), {400})
     yield Abuse("CR in the target", get("/x\rX-Injected: 1"), {400})
-    for path in ("/%00", "/%0d%0aX-Injected:%201", "/%5c..%5cx", "/%5C", "/..;/x", "/%252e%252e/x", "/..%2fx", "/%2e%2e%2fx", "/%2f..%2f",
-                 "/x%c0%ae%c0%ae/", "/%", "/%zz", "/%u002e", "/x?../..", "/x?%0d%0aX: y", "/caf\xe9"):
+    for path in (
+        "/%00",
+        "/%0d%0aX-Injected:%201",
+        "/%5c..%5cx",
+        "/%5C",
+        "/..;/x",
+        "/%252e%252e/x",
+        "/..%2fx",
+        "/%2e%2e%2fx",
+        "/%2f..%2f",
+        "/x%c0%ae%c0%ae/",
+        "/%",
+        "/%zz",
+        "/%u002e",
+        "/x?../..",
+        "/x?%0d%0aX: y",
+        "/caf\xe9",
+    ):
         yield Abuse(f"path {path!r}", get(path), REFUSED | {200}, as_path(path))
     yield Abuse("a target of 100 KB", get("/" + "x" * 100_000), REFUSED | {200}, lambda _: True)
     yield Abuse("a header of 1 MB", get("/x", "X: " + "x" * 1_000_000))
@@ -113,6 +193,7 @@ def of_paths():
 
 def of_framing():
     """What two servers could read as one request or as two."""
+
     def post(*lines, body=b"", version="1.1"):
         return head(f"POST /first HTTP/{version}", *lines) + body
 
@@ -121,51 +202,136 @@ def of_framing():
     either = REFUSED | {200}
     end = b"0\r\n\r\n"
     # Refused, or read as chunked with the connection closed behind it (RFC 9112 section 6.3): the rest is no request.
-    for name, lines in [("Content-Length and chunked", (f"Content-Length: {inner + 5}", chunked)),
-                        ("chunked and Content-Length", (chunked, f"Content-Length: {inner + 5}")),
-                        ("chunked, chunked", ("Transfer-Encoding: chunked, chunked", f"Content-Length: {inner + 5}"))]:
-        yield Abuse(name, post(*lines, body=end + HIDDEN), either, lambda request: whole(request) and request.body == b"")
-    yield Abuse("chunked and a short Content-Length", post(chunked, "Content-Length: 4", body=b"%x\r\n%s\r\n" % (inner, HIDDEN) + end), either,
-                lambda request: whole(request) and request.body == HIDDEN)
+    for name, lines in [
+        ("Content-Length and chunked", (f"Content-Length: {inner + 5}", chunked)),
+        ("chunked and Content-Length", (chunked, f"Content-Length: {inner + 5}")),
+        ("chunked, chunked", ("Transfer-Encoding: chunked, chunked", f"Content-Length: {inner + 5}")),
+    ]:
+        yield Abuse(
+            name, post(*lines, body=end + HIDDEN), either, lambda request: whole(request) and request.body == b""
+        )
+    yield Abuse(
+        "chunked and a short Content-Length",
+        post(chunked, "Content-Length: 4", body=b"%x\r\n%s\r\n" % (inner, HIDDEN) + end),
+        either,
+        lambda request: whole(request) and request.body == HIDDEN,
+    )
     yield Abuse("two Content-Lengths", post("Content-Length: 0", f"Content-Length: {inner}", body=HIDDEN), {400})
     yield Abuse("a list of Content-Lengths", post(f"Content-Length: 0, {inner}", body=HIDDEN), {400})
-    yield Abuse("the same Content-Length twice", post(f"Content-Length: {inner}", f"Content-Length: {inner}", body=HIDDEN), either, whole)
+    yield Abuse(
+        "the same Content-Length twice",
+        post(f"Content-Length: {inner}", f"Content-Length: {inner}", body=HIDDEN),
+        either,
+        whole,
+    )
     for value in (f"+{inner}", "-1", "0x10", "1 6", "", "1e1", "99999999999999999999999", f"{inner}\x0b", "\xb2"):
         yield Abuse(f"Content-Length: {value!r}", post(f"Content-Length: {value}", body=HIDDEN), REFUSED)
-    for value in ("xchunked", "identity, chunked, identity", "chunked, identity", "\x0bchunked", "gzip, x",
-                  "chunked\0", "\"chunked\"", ""):
-        yield Abuse(f"Transfer-Encoding: {value!r}", post(f"Transfer-Encoding: {value}", f"Content-Length: {inner + 5}", body=end + HIDDEN), REFUSED)
+    for value in (
+        "xchunked",
+        "identity, chunked, identity",
+        "chunked, identity",
+        "\x0bchunked",
+        "gzip, x",
+        "chunked\0",
+        '"chunked"',
+        "",
+    ):
+        yield Abuse(
+            f"Transfer-Encoding: {value!r}",
+            post(f"Transfer-Encoding: {value}", f"Content-Length: {inner + 5}", body=end + HIDDEN),
+            REFUSED,
+        )
     yield Abuse("gzip, chunked", post("Transfer-Encoding: gzip, chunked", body=end), either, whole)
     yield Abuse("two Transfer-Encodings", post(chunked, "Transfer-Encoding: identity", body=end + HIDDEN), REFUSED)
     yield Abuse("chunked in HTTP/1.0", post(chunked, body=end + HIDDEN, version="1.0"), REFUSED)
-    for line in ("Transfer-Encoding : chunked", " Transfer-Encoding: chunked", "Transfer-Encoding\t: chunked", "Transfer-Encoding\0: chunked",
-                 "Transfer-Encoding\x0b: chunked", "X: y\r\n Transfer-Encoding: chunked", "X: y\r\n\tz", "X: y\rTransfer-Encoding: chunked",
-                 "X: y\r\rz", "X: y\0z", "X Y: z", ": z", "no colon", "X\x7f: y", "X(: y", "Content-Length : 5", "X: y\x01z"):
+    for line in (
+        "Transfer-Encoding : chunked",
+        " Transfer-Encoding: chunked",
+        "Transfer-Encoding\t: chunked",
+        "Transfer-Encoding\0: chunked",
+        "Transfer-Encoding\x0b: chunked",
+        "X: y\r\n Transfer-Encoding: chunked",
+        "X: y\r\n\tz",
+        "X: y\rTransfer-Encoding: chunked",
+        "X: y\r\rz",
+        "X: y\0z",
+        "X Y: z",
+        ": z",
+        "no colon",
+        "X\x7f: y",
+        "X(: y",
+        "Content-Length : 5",
+        "X: y\x01z",
+    ):
         yield Abuse(f"line {line!r}", post(line, f"Content-Length: {inner + 5}", body=end + HIDDEN), REFUSED)
-    yield Abuse("a line that ends in LF alone", b"POST /first HTTP/1.1\r\nHost: blog.test\r\nX: y\nX-Second: z\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-                either, whole)
-    yield Abuse("Transfer_Encoding", post("Transfer_Encoding: chunked", f"Content-Length: {inner + 5}", "Connection: close", body=end + HIDDEN),
-                either, lambda request: request.one("transfer-encoding") is None and len(request.body) == inner + 5)
+    yield Abuse(
+        "a line that ends in LF alone",
+        post("X: y\nX-Second: z", "Content-Length: 0", "Connection: close"),
+        either,
+        whole,
+    )
+    yield Abuse(
+        "Transfer_Encoding",
+        post("Transfer_Encoding: chunked", f"Content-Length: {inner + 5}", "Connection: close", body=end + HIDDEN),
+        either,
+        lambda request: request.one("transfer-encoding") is None and len(request.body) == inner + 5,
+    )
     for size in ("0x5", "+5", "-5", " 5", "5 5", "", "g", "FFFFFFFFFFFFFFFFF", "10000000000000005", "5\0", "5\r"):
-        yield Abuse(f"chunk's size {size!r}", post(chunked, body=size.encode() + b"\r\nwords\r\n" + end + HIDDEN), BROKEN, cut)
-    yield Abuse("an extension of 100 KB", post(chunked, "Connection: close", body=b"5;" + b"x" * 100_000 + b"\r\nwords\r\n" + end),
-                BROKEN | {200}, lambda request: not request.whole or request.body == b"words")
-    for body, what in [(b"5\nwords\n0\n\n" + HIDDEN, "LF alone"), (b"5\r\nwordsX\r\n" + end + HIDDEN, "more than its size"),
-                       (b"5\r\nwords" + end + HIDDEN, "no CRLF behind it")]:
+        yield Abuse(
+            f"chunk's size {size!r}", post(chunked, body=size.encode() + b"\r\nwords\r\n" + end + HIDDEN), BROKEN, cut
+        )
+    yield Abuse(
+        "an extension of 100 KB",
+        post(chunked, "Connection: close", body=b"5;" + b"x" * 100_000 + b"\r\nwords\r\n" + end),
+        BROKEN | {200},
+        lambda request: not request.whole or request.body == b"words",
+    )
+    for body, what in [
+        (b"5\nwords\n0\n\n" + HIDDEN, "LF alone"),
+        (b"5\r\nwordsX\r\n" + end + HIDDEN, "more than its size"),
+        (b"5\r\nwords" + end + HIDDEN, "no CRLF behind it"),
+    ]:
         yield Abuse(f"chunk: {what}", post(chunked, body=body), BROKEN, cut)
-    yield Abuse("chunk's size with an extension", post(chunked, "Connection: close", body=b"5;a=\"b\"\r\nwords\r\n" + end), either,
-                lambda request: request.body == b"words")
-    yield Abuse("chunk's size with zeros", post(chunked, "Connection: close", body=b"0000005\r\nwords\r\n000\r\n\r\n"), either,
-                lambda request: request.body == b"words")
-    yield Abuse("trailers that are headers", post(chunked, "Connection: close", body=b"5\r\nwords\r\n0\r\nHost: evil.example\r\nContent-Length: 9\r\nX-Forwarded-For: 1.1.1.1\r\n\r\n"),
-                either, lambda request: request.all("host") != ["evil.example"] and request.body == b"words")
-    yield Abuse("a body with GET", head("GET /first HTTP/1.1", f"Content-Length: {inner}", "Connection: close") + HIDDEN, either,
-                lambda request: len(request.body) == inner)
+    yield Abuse(
+        "chunk's size with an extension",
+        post(chunked, "Connection: close", body=b'5;a="b"\r\nwords\r\n' + end),
+        either,
+        lambda request: request.body == b"words",
+    )
+    yield Abuse(
+        "chunk's size with zeros",
+        post(chunked, "Connection: close", body=b"0000005\r\nwords\r\n000\r\n\r\n"),
+        either,
+        lambda request: request.body == b"words",
+    )
+    yield Abuse(
+        "trailers that are headers",
+        post(
+            chunked,
+            "Connection: close",
+            body=b"5\r\nwords\r\n0\r\nHost: evil.example\r\nContent-Length: 9\r\nX-Forwarded-For: 1.1.1.1\r\n\r\n",
+        ),
+        either,
+        lambda request: request.all("host") != ["evil.example"] and request.body == b"words",
+    )
+    yield Abuse(
+        "a body with GET",
+        head("GET /first HTTP/1.1", f"Content-Length: {inner}", "Connection: close") + HIDDEN,
+        either,
+        lambda request: len(request.body) == inner,
+    )
     yield Abuse("HTTP/0.9", b"GET /first\r\n\r\n")
     yield Abuse("HTTP/2.0 in words", b"GET /first HTTP/2.0\r\nHost: blog.test\r\n\r\n")
-    yield Abuse("HTTP/1.2", b"GET /first HTTP/1.2\r\nHost: blog.test\r\nConnection: close\r\n\r\n", either, as_path("/first"))
+    yield Abuse(
+        "HTTP/1.2", b"GET /first HTTP/1.2\r\nHost: blog.test\r\nConnection: close\r\n\r\n", either, as_path("/first")
+    )
     yield Abuse("a method that is none", b"GE(T /first HTTP/1.1\r\nHost: blog.test\r\n\r\n")
-    yield Abuse("a method in small letters", b"get /first HTTP/1.1\r\nHost: blog.test\r\nConnection: close\r\n\r\n", either, as_path("/first"))
+    yield Abuse(
+        "a method in small letters",
+        b"get /first HTTP/1.1\r\nHost: blog.test\r\nConnection: close\r\n\r\n",
+        either,
+        as_path("/first"),
+    )
     yield Abuse("an empty line before it", b"\r\n" + get("/first"), either, as_path("/first"))
 
 
@@ -190,85 +356,6 @@ def try_abuse(abuse, base, site, trap):
     return status, len(arrived), faults
 
 
-def subscribe(folder, given, site, trap):
-    """/subscribe?url= of what is admitted, and of what is not."""
-    admitted = "http://" + site.name + "/blog/"
-    allow = f'[[allow]]\nurl = "{admitted}"\n'
-    gate = lab.gateway(given.bin, folder / "subscribe", allow)
-    # The same, where private addresses are not to be called.
-    strict = folder / "strict"
-    strict.mkdir()
-    closed = stage.Gateway(given.bin, strict, allow, 'public_url = "http://127.0.0.1:1"')
-    feed = b'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x</id><title>T</title><updated>2026-01-01T00:00:00Z</updated></feed>'
-    site.answers = {
-        "/blog/feed.xml": lab.reply(feed, headers=["Content-Type: application/atom+xml"]),
-        "/blog/away": lab.reply(b"", "302 Found", [f"Location: {trap.base}/x"]),
-        "/blog/page": lab.reply(f'<link rel="alternate" type="application/atom+xml" href="{trap.base}/feed.xml">'.encode(),
-                                headers=["Content-Type: text/html"]),
-    }
-    host, port = lab.place(site.base)
-    refused, faults, rows = {400, 403}, [], []
-    cases = [
-        ("a feed that is admitted", f"{admitted}feed.xml", {200}, True),
-        ("somebody else", f"{trap.base}/feed.xml", refused, False),
-        ("a private address", "http://169.254.169.254/latest/meta-data/", refused, False),
-        ("a loopback name", "http://localhost:22/", refused, False),
-        ("another scheme, https", f"https://{site.name}/blog/feed.xml", refused, False),
-        ("another scheme, file", "file:///etc/passwd", refused, False),
-        ("another scheme, gopher", f"gopher://{trap.name}/x", refused, False),
-        ("another scheme, javascript", "javascript:alert(1)", refused, False),
-        ("another port", f"http://{host}:{lab.place(trap.base)[1]}/blog/feed.xml", refused, False),
-        ("no port", f"http://{host}/blog/feed.xml", refused, False),
-        ("a path that is not below", f"http://{site.name}/other", refused, False),
-        ("a path that begins alike", f"http://{site.name}/blogger", refused, False),
-        ("a path that climbs", f"http://{site.name}/blog/../other", refused, False),
-        ("a path that climbs, encoded", f"http://{site.name}/blog/%2e%2e/other", refused, False),
-        ("a path that climbs, backslash", f"http://{site.name}/blog/..\\other", refused, False),
-        ("a user", f"http://{site.name}@{trap.name}/blog/", refused, False),
-        ("a user, encoded", f"http://{host}%3A{port}@{trap.name}/blog/", refused, False),
-        ("a backslash", f"http://{trap.name}\\@{site.name}/blog/", refused, False),
-        ("a fragment", f"http://{trap.name}#@{site.name}/blog/", refused, False),
-        ("a host below it", f"http://{host}.{trap.name}/blog/", refused, False),
-        ("credentials", f"http://u:p@{site.name}/blog/feed.xml", refused | {200}, None),
-        ("another spelling of the host", f"http://127.1:{port}/blog/feed.xml", refused | {200}, None),
-        ("a redirect to somebody else", f"{admitted}away", None, True),
-        ("a page that announces somebody else's", f"{admitted}page", None, True),
-        ("nothing", "", refused | {200}, False), ("no address", "what", refused, False), ("8 KB", admitted + "x" * 8000, None, None),
-    ]
-    try:
-        for gateway, way in ((gate, ""), (closed, ", private ones closed")):
-            base, own = gateway.base, gateway.base.removeprefix("http://")
-            for name, url, allowed, may_arrive in cases:
-                if gateway is closed and may_arrive is False:
-                    continue
-                path = "/subscribe?url=" + urllib.parse.quote(url, safe="")
-                form = ("url=" + urllib.parse.quote(url, safe="")).encode()
-                for method, headers, body in (("GET", ["Accept: application/json"], None), ("GET", ["Accept: text/html"], None),
-                                              ("POST", ["Content-Type: application/x-www-form-urlencoded"], form)):
-                    site.taken()
-                    before = trap.opened
-                    answer = lab.ask(base, path if method == "GET" else "/subscribe", own, method, headers, body)
-                    arrived = site.taken()
-                    wrong = []
-                    if trap.opened != before:
-                        wrong.append("a request arrived at somebody else")
-                    if arrived and (may_arrive is False or gateway is closed):
-                        wrong.append("a request arrived")
-                    if gateway is gate and method == "GET" and allowed and answer.status not in allowed:
-                        wrong.append(f"status {answer.status}")
-                    if answer.status >= 500 and gateway is gate or answer.status == 0:
-                        wrong.append(f"status {answer.status}")
-                    if method == "GET" and headers[0].endswith("html") and b"<script" in answer.body and b"alert(1)" in answer.body:
-                        wrong.append("a script in the page")
-                    rows.append((f"{method} {name}{way}", answer.status, len(arrived), "; ".join(wrong)))
-                    faults += [f"/subscribe: {method} {name}{way} ({headers[0]}): {each}" for each in wrong]
-        lab.table(rows, ("/subscribe", "status", "requests", ""))
-    finally:
-        gate.end()
-        closed.end()
-    return faults
-
-
 def run(given, folder):
     site, trap, running = lab.Origin(), lab.Origin(), []
     try:
@@ -280,7 +367,6 @@ def run(given, folder):
         # It still answers.
         if lab.ask(gate.base, "/").status != 200:
             yield "the gateway does not answer any more"
-        yield from subscribe(folder, given, site, trap)
     finally:
         for each in running:
             each.end()

@@ -66,7 +66,7 @@ def requests(files, tags):
             yield path, method, ["Range: bytes=0-99", 'If-Range: "another"']
             yield path, method, [f"If-None-Match: {tag}"]
             yield path, method, [f'If-None-Match: "another", {tag}']
-            yield path, method, [f'If-None-Match: W/{tag}', "Accept-Encoding: gzip"]
+            yield path, method, [f"If-None-Match: W/{tag}", "Accept-Encoding: gzip"]
             yield path, method, ["If-None-Match: *"]
             yield path, method, ['If-None-Match: "another"']
             yield path, method, [f"If-Modified-Since: {modified}"]
@@ -148,9 +148,13 @@ def feeds(gate, static):
         second = lab.ask(gate.base, path, ours)
         third = lab.until(
             lambda path=path, kind=kind: (answer := lab.ask(gate.base, path, ours)).status == 200
-            and is_enriched(answer, kind) and answer, ENRICHED_WITHIN,
+            and is_enriched(answer, kind)
+            and answer,
+            ENRICHED_WITHIN,
         )
-        rows.append((path, first.status, is_enriched(first, kind), second.status, is_enriched(second, kind), bool(third)))
+        rows.append(
+            (path, first.status, is_enriched(first, kind), second.status, is_enriched(second, kind), bool(third))
+        )
         if (first.status, second.status) != (200, 200) or not third:
             faults.append(f"{path}: {first.status}, {second.status}, enriched: {bool(third)}: {first.body[:200]}")
             continue

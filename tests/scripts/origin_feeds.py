@@ -16,7 +16,8 @@ def document(name):
     """A feed of two entries."""
     entries = "".join(
         f"<entry><id>urn:{name}:{n}</id><title>{name} {n}</title><updated>2026-01-0{n}T00:00:00Z</updated>"
-        f'<link href="http://blog.example/{name}/{n}"/><content>Words {n}.</content></entry>' for n in (2, 1)
+        f'<link href="http://blog.example/{name}/{n}"/><content>Words {n}.</content></entry>'
+        for n in (2, 1)
     )
     return (
         f'<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"><id>urn:{name}</id>'
@@ -110,18 +111,23 @@ def passed_through(gate, site):
 
 def stays_private(gate, site):
     """A feed that is known, asked for by somebody whom the origin knows, and one that turns private."""
-    site.answers["/plain.xml"] = lambda wire, message: not wire.connection.sendall(lab.reply(
-        document("secret") if message.one("cookie") or message.one("authorization") else document("plain"),
-        headers=["Content-Type: application/atom+xml"],
-    ))
+    site.answers["/plain.xml"] = lambda wire, message: not wire.connection.sendall(
+        lab.reply(
+            document("secret") if message.one("cookie") or message.one("authorization") else document("plain"),
+            headers=["Content-Type: application/atom+xml"],
+        )
+    )
     for header in ("Cookie: who=me", "Authorization: Basic YTpi"):
         lab.ask(gate.base, "/plain.xml", headers=[header])
         answer = lab.ask(gate.base, "/plain.xml")
         if answer.status != 200 or b"secret" in answer.body:
             yield f"what {header} was told is told to everybody: {answer.status} {answer.body[:100]}"
-    site.answers["/turning.xml"] = lambda wire, message: not wire.connection.sendall(lab.reply(
-        document(message.one("x-who") or "nobody"), headers=["Content-Type: application/atom+xml", "Cache-Control: private"],
-    ))
+    site.answers["/turning.xml"] = lambda wire, message: not wire.connection.sendall(
+        lab.reply(
+            document(message.one("x-who") or "nobody"),
+            headers=["Content-Type: application/atom+xml", "Cache-Control: private"],
+        )
+    )
     for who in ("ann", "bob"):
         answer = lab.ask(gate.base, "/turning.xml", headers=[f"X-Who: {who}"])
         if f"urn:{who}<".encode() not in answer.body:
@@ -134,16 +140,21 @@ def announced(gate, site):
     site.answers[feed] = lab.reply(document("shop"), headers=["Content-Type: application/atom+xml"])
     site.answers["/page"] = lab.reply(
         b'<!doctype html><html><head><title>T</title><link rel="alternate" type="application/atom+xml" '
-        b'href="/shop.xml?format=atom&amp;n=1"></head><body>x</body></html>', headers=["Content-Type: text/html; charset=utf-8"],
+        b'href="/shop.xml?format=atom&amp;n=1"></head><body>x</body></html>',
+        headers=["Content-Type: text/html; charset=utf-8"],
     )
     # What one person's page announces is his own business.
     secrets = {}
     for name, answer, headers in [
-        ("a page asked with a cookie", [], ["Cookie: a=1"]), ("a private page", ["Cache-Control: private"], []),
-        ("a page asked with Authorization", [], ["Authorization: Basic YTpi"]), ("a page with Set-Cookie", ["Set-Cookie: a=1"], []),
+        ("a page asked with a cookie", [], ["Cookie: a=1"]),
+        ("a private page", ["Cache-Control: private"], []),
+        ("a page asked with Authorization", [], ["Authorization: Basic YTpi"]),
+        ("a page with Set-Cookie", ["Set-Cookie: a=1"], []),
     ]:
         secret = f"{feed}?secret={len(name)}"
-        body = site.answers["/page"].partition(b"\r\n\r\n")[2].replace(b"/shop.xml?format=atom&amp;n=1", secret.encode())
+        body = (
+            site.answers["/page"].partition(b"\r\n\r\n")[2].replace(b"/shop.xml?format=atom&amp;n=1", secret.encode())
+        )
         site.answers[f"/own-page-{len(name)}"] = lab.reply(body, headers=["Content-Type: text/html", *answer])
         secrets[secret] = name
         if (status := lab.ask(gate.base, f"/own-page-{len(name)}", headers=headers).status) != 200:
@@ -181,12 +192,23 @@ def redirected(gate, site):
     faults, rows = [], []
     site.answers["/page.html"] = lab.reply(b"<title>T</title>", headers=["Content-Type: text/html"])
     cases = [
-        ("GET", "/page.html", [], 307), ("GET", "/page.html?a=%41&b", [], 307), ("HEAD", "/page.html", [], 307),
-        ("POST", "/page.html", [], 307), ("POST", "/plain.xml", [], 307), ("PUT", "/x", [], 307), ("OPTIONS", "/x", [], 307),
-        ("GET", "/not-there", [], 307), ("GET", "/private.xml", [], 307), ("GET", "/with-set-cookie.xml", [], 307),
-        ("GET", "/no-store.xml", [], 307), ("GET", "/with-a-query.xml?format=atom", [], 307),
-        ("GET", "/with-max-age.xml", ["Cookie: a=1"], 307), ("GET", "/with-max-age.xml", ["Authorization: Basic YTpi"], 307),
-        ("GET", "/plain.xml", [], 200), ("HEAD", "/plain.xml", [], 200), ("GET", "/with-max-age.xml", [], 200),
+        ("GET", "/page.html", [], 307),
+        ("GET", "/page.html?a=%41&b", [], 307),
+        ("HEAD", "/page.html", [], 307),
+        ("POST", "/page.html", [], 307),
+        ("POST", "/plain.xml", [], 307),
+        ("PUT", "/x", [], 307),
+        ("OPTIONS", "/x", [], 307),
+        ("GET", "/not-there", [], 307),
+        ("GET", "/private.xml", [], 307),
+        ("GET", "/with-set-cookie.xml", [], 307),
+        ("GET", "/no-store.xml", [], 307),
+        ("GET", "/with-a-query.xml?format=atom", [], 307),
+        ("GET", "/with-max-age.xml", ["Cookie: a=1"], 307),
+        ("GET", "/with-max-age.xml", ["Authorization: Basic YTpi"], 307),
+        ("GET", "/plain.xml", [], 200),
+        ("HEAD", "/plain.xml", [], 200),
+        ("GET", "/with-max-age.xml", [], 200),
     ]
     for method, place, headers, status in cases:
         site.taken()
@@ -201,7 +223,10 @@ def redirected(gate, site):
             wrong.append(f"it leads to {where}")
         if status == 307 and (method not in ("GET", "HEAD") or headers) and arrived:
             wrong.append("the origin was asked")
-        if any(message.line.split()[0] not in ("GET", "HEAD") or message.one("cookie") or message.one("authorization") for message in arrived):
+        if any(
+            message.line.split()[0] not in ("GET", "HEAD") or message.one("cookie") or message.one("authorization")
+            for message in arrived
+        ):
             wrong.append(f"the origin was asked with what is the client's: {arrived}")
         if answer.status == 200 and method == "GET" and not origin_crawl.is_enriched(answer, "atom"):
             wrong.append("the feed is not enriched")
@@ -214,7 +239,7 @@ def redirected(gate, site):
     wanted = {f"{site.base}/plain.xml", f"{site.base}/with-max-age.xml"}
     if (found := set(lab.known_feeds(gate))) != wanted:
         faults.append(f"redirect: the feeds are {sorted(found)}")
-    lab.table(rows, ("pass = \"redirect\"", "status", "Location", "asked"))
+    lab.table(rows, ('pass = "redirect"', "status", "Location", "asked"))
     return faults
 
 
@@ -246,7 +271,10 @@ def run(given, folder):
         yield from announced(gate, site)
         yield from stays_private(gate, site)
         listed = json.dumps(sorted(lab.known_feeds(gate)))
-        if "secret" in gate.ask("/feeds/" + next(iter(lab.known_feeds(gate).values()))["name"]).decode() or "turning" in listed:
+        if (
+            "secret" in gate.ask("/feeds/" + next(iter(lab.known_feeds(gate).values()))["name"]).decode()
+            or "turning" in listed
+        ):
             yield "what was private is kept"
         prepare(site)
         other = lab.gateway(given.bin, folder / "redirect", lab.origin(f"{site.base}/", **{"pass": "redirect"}))

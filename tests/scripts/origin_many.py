@@ -76,7 +76,10 @@ def judged(answers):
             yield f"feed {n} was answered {statuses}"
             continue
         for answer, _ in each[:-1]:
-            if not (answer.one("retry-after") or "").isdigit() or answer.one("content-type") != "application/problem+json":
+            if (
+                not (answer.one("retry-after") or "").isdigit()
+                or answer.one("content-type") != "application/problem+json"
+            ):
                 yield f"feed {n}: a 503 without Retry-After, or no problem document: {answer.headers}"
         found = origin_crawl.ids(each[-1][0].body, "atom")
         if [entry for entry, _ in found] != [f"urn:feed-{n}:2", f"urn:feed-{n}:1"]:
@@ -92,7 +95,9 @@ def asked_for(given, folder, passes, most):
     site, gate = Counting(), None
     try:
         gate = lab.gateway(
-            given.bin, folder, lab.origin(f"{site.base}/", feeds=FEEDS, **{"pass": passes}),
+            given.bin,
+            folder,
+            lab.origin(f"{site.base}/", feeds=FEEDS, **{"pass": passes}),
             'trusted_proxies = ["127.0.0.1"]',
         )
         lab.ask(gate.base, "/feed-0.xml")
@@ -114,10 +119,12 @@ def asked_for(given, folder, passes, most):
         known = sum(url.startswith(f"{site.base}/feed-") for url in lab.known_feeds(gate))
         p50, p99 = (times[len(times) * part // 100] * 1000 for part in (50, 99))
         print(
-            f"pass = {passes}: {FEEDS} feeds, each asked for by {TOGETHER} clients: all there after {taken:.0f} s; {first} first\n"
-            f"answers were 200, {refused} answers 503; an answer took {p50:.0f} ms, p99 {p99:.0f} ms, at most {times[-1] * 1000:.0f} ms\n"
-            f"the origin had {site.most} requests at the same time, at most {a_second} in a second, and for a feed {dict(counts)}\n"
-            f"(requests: feeds); {known} feeds are known; memory {peak.before >> 20} MB before, {peak.most >> 20} MB at most, "
+            f"pass = {passes}: {FEEDS} feeds, each asked for by {TOGETHER} clients: all there after {taken:.0f} s\n"
+            f"  {first} first answers were 200, {refused} answers 503; an answer took {p50:.0f} ms, p99 {p99:.0f} ms, "
+            f"at most {times[-1] * 1000:.0f} ms\n"
+            f"  the origin had {site.most} requests at the same time, at most {a_second} in a second, and for a feed "
+            f"{dict(counts)} (requests: feeds); {known} feeds are known\n"
+            f"  memory {peak.before >> 20} MB before, {peak.most >> 20} MB at most, "
             f"{origin_streams.resident(gate.process) >> 20} MB after"
         )
         if site.most > most:
@@ -137,7 +144,9 @@ def asked_for(given, folder, passes, most):
 
 def no_more(gate, site, passes):
     """One more than the origin may have: it is passed through, or is at the origin, and is no feed."""
-    site.answers["/one-more.xml"] = lab.reply(origin_feeds.document("more"), headers=["Content-Type: application/atom+xml"])
+    site.answers["/one-more.xml"] = lab.reply(
+        origin_feeds.document("more"), headers=["Content-Type: application/atom+xml"]
+    )
     answer = lab.ask(gate.base, "/one-more.xml")
     time.sleep(1)
     if answer.status != (307 if passes == "redirect" else 200) or passes is True and b"urn:more:1" not in answer.body:

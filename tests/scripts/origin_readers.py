@@ -56,10 +56,15 @@ def first_requests(gate, site, host):
                 if answer.status != 200:
                     faults.append(f"{path}: {way}: {answer.status}: {answer.body[:200]}")
         medians = {way: statistics.median(each) * 1000 for way, each in times.items()}
-        print(f"a feed {name}: " + ", ".join(f"{way} {median:.0f} ms" for way, median in medians.items())
-              + f", the slowest first one {max(times['first']) * 1000:.0f} ms")
+        print(
+            f"a feed {name}: "
+            + ", ".join(f"{way} {median:.0f} ms" for way, median in medians.items())
+            + f", the slowest first one {max(times['first']) * 1000:.0f} ms"
+        )
         if name == "with ids" and medians["first"] > medians["directly"] + LONGER * 1000:
-            faults.append(f"the first request of a feed takes {medians['first']:.0f} ms, {medians['directly']:.0f} directly")
+            faults.append(
+                f"the first request of a feed takes {medians['first']:.0f} ms, {medians['directly']:.0f} directly"
+            )
     return faults
 
 
@@ -87,8 +92,14 @@ def changes(source):
 
 def read(reader):
     done = subprocess.run(
-        reader.command, env={"HOME": str(reader.folder), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=READER_WAIT, text=True, check=False,
+        reader.command,
+        env={"HOME": str(reader.folder), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=READER_WAIT,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise RuntimeError(f"newsboat ended with {done.returncode}: {done.stdout[-500:]}")
@@ -130,10 +141,16 @@ def follow(gates, site, addresses, folder):
             texts = readers[address].texts(address)
             # What the summary says is not edited, and a feed of summaries shows no edit of the text.
             late = sorted(
-                title for title, text, _ in site.source.articles.values()
+                title
+                for title, text, _ in site.source.articles.values()
                 if title not in texts or path.endswith(".atom.xml") and text.strip() not in texts[title]
             )
-            for word, found in (("not as it is now", late), ("twice", twice), ("unread again", again), ("not new", missing)):
+            for word, found in (
+                ("not as it is now", late),
+                ("twice", twice),
+                ("unread again", again),
+                ("not new", missing),
+            ):
                 if found and address in behind:
                     faults.append(f"{what}: {address} ({path}): {word}: {found}")
     lab.table(rows, ("change", "newsboat reads", "posts", "twice", "unread again", "not new"))

@@ -50,6 +50,7 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 
 def picture(width, height):
     """A PNG of two colours."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -58,9 +59,7 @@ def picture(width, height):
         for y in range(height)
     )
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
 
 
 class Source:
@@ -89,7 +88,9 @@ class Source:
         settings = self.folder / "settings.py"
         settings.write_text(SETTINGS.format(address=self.address))
         subprocess.run(
-            [sys.executable, "-m", "pelican", "content", "-s", settings, "--quiet"], cwd=self.folder, check=True,
+            [sys.executable, "-m", "pelican", "content", "-s", settings, "--quiet"],
+            cwd=self.folder,
+            check=True,
             stdout=subprocess.DEVNULL,
         )
         self.write_beside()
@@ -100,31 +101,42 @@ class Source:
         rss = (self.output / "feeds/all.rss.xml").read_text()
         (self.output / "feeds/without-ids.rss.xml").write_text(GUID.sub("", rss))
         items = [
-            {"id": entry.findtext(f"{ATOM}id"), "url": entry.find(f"{ATOM}link").get("href"),
-             "title": entry.findtext(f"{ATOM}title"), "content_html": entry.findtext(f"{ATOM}content")}
+            {
+                "id": entry.findtext(f"{ATOM}id"),
+                "url": entry.find(f"{ATOM}link").get("href"),
+                "title": entry.findtext(f"{ATOM}title"),
+                "content_html": entry.findtext(f"{ATOM}content"),
+            }
             for entry in xml.etree.ElementTree.fromstring(atom).iter(f"{ATOM}entry")
         ]
-        (self.output / "feed.json").write_text(json.dumps({
-            "version": "https://jsonfeed.org/version/1.1", "title": "A small site", "home_page_url": f"{self.address}/",
-            "feed_url": f"{self.address}/feed.json", "items": items,
-        }, indent=1))
+        (self.output / "feed.json").write_text(
+            json.dumps(
+                {
+                    "version": "https://jsonfeed.org/version/1.1",
+                    "title": "A small site",
+                    "home_page_url": f"{self.address}/",
+                    "feed_url": f"{self.address}/feed.json",
+                    "items": items,
+                },
+                indent=1,
+            )
+        )
         links = "".join(
             f'<link rel="alternate" type="{kind}" href="{place}">'
             for kind, place in [
-                ("application/atom+xml", "/feeds/all.atom.xml"), ("application/feed+json", "/feed.json"),
+                ("application/atom+xml", "/feeds/all.atom.xml"),
+                ("application/feed+json", "/feed.json"),
                 ("application/rss+xml", "/feeds/without-ids.rss.xml"),
             ]
         )
         page = f"<!doctype html><html><head><title>Ten thousand bytes</title>{links}</head><body><p>"
         end = "</p></body></html>\n"
         words = "Words that fill a page. " * LARGE_PAGE_BYTES
-        (self.output / LARGE_PAGE[1:]).write_text(page + words[:LARGE_PAGE_BYTES - len(page) - len(end)] + end)
+        (self.output / LARGE_PAGE[1:]).write_text(page + words[: LARGE_PAGE_BYTES - len(page) - len(end)] + end)
 
     def files(self):
         """The path of each file at the server, sorted, and its file."""
-        return {
-            f"/{file.relative_to(self.output)}": file for file in sorted(self.output.rglob("*")) if file.is_file()
-        }
+        return {f"/{file.relative_to(self.output)}": file for file in sorted(self.output.rglob("*")) if file.is_file()}
 
 
 if __name__ == "__main__":

@@ -104,8 +104,11 @@ def gateway(program, folder, tables, server="", polling=""):
     port = stage.free_port()
     # A client has a share of connections by its address; here all have one.
     return stage.Gateway(
-        program, folder, f"[polling]\nallow_private = true\n{polling}\n{tables}",
-        f'public_url = "http://127.0.0.1:{port}"\n{server}', f"127.0.0.1:{port}",
+        program,
+        folder,
+        f"[polling]\nallow_private = true\n{polling}\n{tables}",
+        f'public_url = "http://127.0.0.1:{port}"\n{server}',
+        f"127.0.0.1:{port}",
     )
 
 

@@ -1,4 +1,5 @@
-"""Bodies are handed on as they come, in both directions and within bounded memory, and every wait for an origin ends."""
+"""Bodies are handed on as they come, in both directions and within bounded memory, and every wait for an origin
+ends."""
 
 import collections
 import concurrent.futures
@@ -54,12 +55,18 @@ class Peak:
 
 def answer_as_it_comes(gate, site, _):
     """The first bytes of an answer arrive before the last are sent, however it is framed."""
-    for name, framing in [("chunked", "Transfer-Encoding: chunked"), ("by length", "Content-Length: 20"),
-                          ("until it is closed", "X: y"), ("an event stream", "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked")]:
+    for name, framing in [
+        ("chunked", "Transfer-Encoding: chunked"),
+        ("by length", "Content-Length: 20"),
+        ("until it is closed", "X: y"),
+        ("an event stream", "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked"),
+    ]:
         chunked, goes_on = "chunked" in framing, threading.Event()
 
         def send(wire, _, framing=framing, chunked=chunked, goes_on=goes_on):
-            first, last = (b"a\r\n0123456789\r\n", b"a\r\nabcdefghij\r\n0\r\n\r\n") if chunked else (b"0123456789", b"abcdefghij")
+            first, last = (
+                (b"a\r\n0123456789\r\n", b"a\r\nabcdefghij\r\n0\r\n\r\n") if chunked else (b"0123456789", b"abcdefghij")
+            )
             wire.connection.sendall(f"HTTP/1.1 200 OK\r\n{framing}\r\n\r\n".encode() + first)
             if goes_on.wait(ON_ITS_WAY):
                 wire.connection.sendall(last)
@@ -107,12 +114,17 @@ def request_as_it_comes(gate, site, _):
             answer = lab.Wire(connection).answer()
         if not early or not answer or answer.body != b"taken" or whole[0].body != b"0123456789":
             yield f"a body, {name}, is not handed on as it comes: early {early}, {answer}, {whole}"
-        elif not (whole[0].one("content-length") == "10" if name == "by length" else "chunked" in (whole[0].one("transfer-encoding") or "")):
+        elif not (
+            whole[0].one("content-length") == "10"
+            if name == "by length"
+            else "chunked" in (whole[0].one("transfer-encoding") or "")
+        ):
             yield f"a body, {name}, arrives otherwise: {whole[0].headers}"
 
 
 def answer_before_the_body(gate, site, _):
     """An origin that answers and closes while the body is still on its way: its answer reaches the client."""
+
     def refuse(wire, _):
         wire.connection.sendall(lab.reply(b"too much", "413 Content Too Large", ["Connection: close"]))
         wire.connection.shutdown(socket.SHUT_WR)
@@ -132,6 +144,7 @@ def answer_before_the_body(gate, site, _):
 
 def large_bodies(gate, site, _):
     """Twenty megabytes in each direction past an origin and a client that are slow."""
+
     def take(wire, message):
         left = int(message.one("content-length")) - len(wire.ahead)
         time.sleep(1)
@@ -152,7 +165,9 @@ def large_bodies(gate, site, _):
         yield f"memory grew by {peak.growth} for a body of {LARGE} to the origin"
 
     def give(wire, message):
-        wire.connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\nContent-Length: %d\r\n\r\n" % LARGE)
+        wire.connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\nContent-Length: %d\r\n\r\n" % LARGE
+        )
         for _ in range(LARGE // 100_000):
             wire.connection.sendall(b"y" * 100_000)
         return True
@@ -171,7 +186,8 @@ def large_bodies(gate, site, _):
 
 def expects_continue(gate, site, _):
     """A client that waits for 100 gets it, and an origin that refuses the body is heard."""
-    head = f"POST /expect HTTP/1.1\r\nHost: {lab.HOST}\r\nConnection: close\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+    lines = f"Host: {lab.HOST}\r\nConnection: close\r\nContent-Length: 5\r\nExpect: 100-continue"
+    head = f"POST /expect HTTP/1.1\r\n{lines}\r\n\r\n"
     site.answers["/expect"] = lab.reply(b"taken")
     with lab.connect(gate.base, ON_ITS_WAY) as connection:
         connection.sendall(head.encode())
@@ -278,7 +294,9 @@ def side_by_side(gate, site, _):
         if list(found) != [(int(status[:3]), b"words")]:
             yield f"{TOGETHER} requests at the same time for a page that is {status} are answered {found}"
     for n in range(SLOW):
-        site.answers[f"/slow-{n}"] = lambda wire, _: time.sleep(SLOWNESS) or not wire.connection.sendall(lab.reply(b"slow"))
+        site.answers[f"/slow-{n}"] = lambda wire, _: time.sleep(SLOWNESS) or not wire.connection.sendall(
+            lab.reply(b"slow")
+        )
     site.answers["/quick"] = lab.reply(b"quick")
     with concurrent.futures.ThreadPoolExecutor(SLOW) as pool:
         slow = [pool.submit(lab.ask, gate.base, f"/slow-{n}") for n in range(SLOW)]
@@ -304,8 +322,15 @@ def run(given, folder):
         silent = []
         waiting = threading.Thread(target=lambda: silent.extend(silent_origin(gate, site, given)))
         waiting.start()
-        for part in (answer_as_it_comes, request_as_it_comes, answer_before_the_body, large_bodies, expects_continue,
-                     client_that_leaves, side_by_side):
+        for part in (
+            answer_as_it_comes,
+            request_as_it_comes,
+            answer_before_the_body,
+            large_bodies,
+            expects_continue,
+            client_that_leaves,
+            side_by_side,
+        ):
             yield from part(gate, site, given)
         yield from unreachable(gate, site, given, folder)
         waiting.join()
