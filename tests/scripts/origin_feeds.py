@@ -109,6 +109,40 @@ def passed_through(gate, site):
     return faults
 
 
+def of_old_readers(gate, site):
+    """A feed without ids that is first asked for by readers who have an older copy of it, or understand deltas: its
+    ids are the same at the second request, and it becomes a feed."""
+    items = "".join(
+        f"<item><title>Post {n}</title><link>http://blog.example/{n}</link><description>Words {n}.</description></item>"
+        for n in (3, 2, 1)
+    )
+    for n, header in enumerate(
+        ('If-None-Match: "old"', "If-Modified-Since: Thu, 01 Jan 2015 00:00:00 GMT", "A-IM: feed", 'If-None-Match: W/"now"')
+    ):
+        place = f"/old-{n}.xml"
+        rss = f'<rss version="2.0"><channel><title>Old {n}</title><link>http://blog.example/</link>{items}</channel></rss>'
+
+        def answer(wire, message, rss=rss.encode()):
+            headers = ["Content-Type: application/rss+xml", 'ETag: W/"now"']
+            is_known = message.one("if-none-match") == 'W/"now"'
+            status = "304 Not Modified" if is_known else "200 OK"
+            wire.connection.sendall(lab.reply(b"" if is_known else rss, status, headers, not is_known))
+            return True
+
+        site.answers[place] = answer
+        answers = [lab.ask(gate.base, place, headers=[header]), lab.ask(gate.base, place, headers=[header])]
+        time.sleep(0.5)
+        answers.append(lab.ask(gate.base, place))
+        found = [origin_crawl.ids(each.body, "rss") for each in answers if each.status == 200]
+        if any(each != found[0] for each in found):
+            yield f"a feed without ids that is asked for with {header} changes its ids: {[each[:1] for each in found]}"
+        statuses = [each.status for each in answers]
+        if set(statuses) - {200, 304} or statuses[-1] != 200:
+            yield f"a feed that is asked for with {header} is answered {statuses}"
+        if f"{site.base}{place}" not in lab.known_feeds(gate):
+            yield f"a feed that is asked for with {header} does not become one"
+
+
 def stays_private(gate, site):
     """A feed that is known, asked for by somebody whom the origin knows, and one that turns private."""
     site.answers["/plain.xml"] = lambda wire, message: not wire.connection.sendall(
@@ -270,6 +304,7 @@ def run(given, folder):
         yield from passed_through(gate, site)
         yield from announced(gate, site)
         yield from stays_private(gate, site)
+        yield from of_old_readers(gate, site)
         listed = json.dumps(sorted(lab.known_feeds(gate)))
         if (
             "secret" in gate.ask("/feeds/" + next(iter(lab.known_feeds(gate).values()))["name"]).decode()

@@ -313,6 +313,26 @@ def side_by_side(gate, site, _):
         yield f"{SLOW} slow requests are answered {dict(got)} after {whole:.1f} s"
 
 
+def closing_origin(gate, site, _):
+    """An origin that closes each connection behind its answer without a word: no GET is lost by it. A POST may be that
+    was sent meanwhile, since nobody knows whether it was heard; nginx loses some too."""
+
+    def close(wire, message):
+        wire.read_body(message)
+        wire.connection.sendall(lab.reply(b"words"))
+        return False
+
+    site.answers["/closing"] = close
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        methods = ["GET", "POST", "GET"] * 100
+        body = {"POST": b"words"}
+        asked = [pool.submit(lab.ask, gate.base, "/closing", method=each, body=body.get(each)) for each in methods]
+        found = collections.Counter((method, each.result().status) for method, each in zip(methods, asked))
+    print(f"an origin that closes each connection: {dict(found)}")
+    if {status for method, status in found if method == "GET"} != {200} or found["POST", 200] < 80:
+        yield f"an origin that closes each connection makes {dict(found)}"
+
+
 def run(given, folder):
     site, running = lab.Origin(), []
     try:
@@ -330,6 +350,7 @@ def run(given, folder):
             expects_continue,
             client_that_leaves,
             side_by_side,
+            closing_origin,
         ):
             yield from part(gate, site, given)
         yield from unreachable(gate, site, given, folder)
