@@ -29,6 +29,11 @@ class Newsboat:
                 "SELECT title, unread FROM rss_item WHERE feedurl = ? ORDER BY title", (address,)
             ).fetchall()
 
+    def texts(self, address):
+        """The text that it has of each title of a feed."""
+        with sqlite3.connect(self.folder / "cache.db") as database:
+            return dict(database.execute("SELECT title, content FROM rss_item WHERE feedurl = ?", (address,)))
+
     def all_read(self):
         with sqlite3.connect(self.folder / "cache.db") as database:
             database.execute("UPDATE rss_item SET unread = 0")

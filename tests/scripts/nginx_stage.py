@@ -12,7 +12,6 @@ CONFIGURATION = """
 daemon off;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log warn;
-worker_processes auto;
 events {{ worker_connections 4096; }}
 http {{
     access_log off;
@@ -58,25 +57,22 @@ def server(address, gateway, path="/", more="", tls=None):
     return text
 
 
-class Nginx:
-    """Hands `path` of its own address on to a gateway."""
+class Server:
+    """nginx with these servers, once it answers at an address. `main` says how many processes it has, `begin` what
+    its command begins with."""
 
-    def __init__(self, program, folder, port, gateway, path="/", more=""):
+    def __init__(self, program, folder, servers, ready, main="worker_processes auto;", begin=()):
         folder = pathlib.Path(folder)
         folder.mkdir()
-        address = f"127.0.0.1:{port}"
-        (folder / "nginx.conf").write_text(CONFIGURATION.format(
-            folder=folder, server=server(address, gateway, path, more)
-        ))
+        (folder / "nginx.conf").write_text(main + CONFIGURATION.format(folder=folder, server=servers))
         # As root it would become another user, who may not write below the folder.
         self.process = subprocess.Popen([
-            program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
+            *begin, program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
             "-g", "user root;" if pathlib.Path.home() == pathlib.Path("/root") else "",
         ])
-        self.base = f"http://{address}"
         for _ in range(stage.WAIT * 10):
             try:
-                urllib.request.urlopen(f"{self.base}{path}healthz", timeout=stage.WAIT).read()
+                urllib.request.urlopen(ready, timeout=stage.WAIT).read()
                 return
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.1)
@@ -85,3 +81,12 @@ class Nginx:
     def end(self):
         self.process.terminate()
         self.process.wait(timeout=stage.WAIT)
+
+
+class Nginx(Server):
+    """Hands `path` of its own address on to a gateway."""
+
+    def __init__(self, program, folder, port, gateway, path="/", more=""):
+        self.base = f"http://127.0.0.1:{port}"
+        text = server(f"127.0.0.1:{port}", gateway, path, more)
+        super().__init__(program, folder, text, f"{self.base}{path}healthz")

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -28,17 +29,18 @@ def free_port(address="127.0.0.1"):
 
 class Site:
     """A publisher. `documents` maps a path to a body; its answers are conditional as Apache's are.
-    `asked` lists the paths that were asked for, in order."""
+    `asked` lists the paths that were asked for, in order. It thinks for `delay` seconds before each answer."""
 
     def __init__(self, address="127.0.0.1"):
         site = self
-        self.documents, self.asked = {}, []
+        self.documents, self.asked, self.delay = {}, [], 0
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
                 site.asked.append(self.path)
+                time.sleep(site.delay)
                 body = site.documents.get(self.path)
                 if body is None:
                     self.answer(404, b"not here", None)
