@@ -8,6 +8,7 @@ use super::client::Core;
 use super::error::FetchError;
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
+use http::Method;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -28,13 +29,24 @@ impl Core {
         }
         let limit = self.limits.pass_idle;
         let progress = Progress::new();
+        let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
+        let again = may_repeat.then(|| (method.clone(), headers.clone()));
         let mut call = by.client.request(method, url.clone()).headers(headers);
         if let Some(body) = body {
             let body = NotedBody { body, progress: progress.clone() };
             call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
         }
+        let sending = async {
+            match (call.send().await, again) {
+                // A connection that was kept may be closed just when a request is sent over it.
+                (Err(error), Some((method, headers))) if is_cut_off(&error) => {
+                    by.client.request(method, url.clone()).headers(headers).send().await
+                }
+                (sent, _) => sent,
+            }
+        };
         let sent = tokio::select! {
-            sent = call.send() => sent,
+            sent = sending => sent,
             () = progress.stall(limit, self.limits.pass_upload) => {
                 return Err(FetchError::Timeout { what: "answer", limit });
             }
@@ -49,6 +61,11 @@ impl Core {
         let body = TimedBody::new(body, limit).map_err(BodyError::from).boxed_unsync();
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }
+}
+
+/// Whether a connection ended before there was an answer.
+fn is_cut_off(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 /// When the origin last took something of a request's body.

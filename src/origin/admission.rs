@@ -8,8 +8,15 @@ use http::{Method, StatusCode};
 const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 /// Headers of a request that say nothing of what is asked for, or of who asks. An answer to any other header may
 /// be another for everybody else.
-const USUAL: [&str; 17] = [
+const USUAL: [&str; 24] = [
     "host",
+    "a-im",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "range",
     "user-agent",
     "accept",
     "accept-encoding",
@@ -31,16 +38,6 @@ const USUAL: [&str; 17] = [
 const USUAL_BEGINNINGS: [&str; 4] = ["sec-", "x-forwarded-", "forwarded", "x-real-ip"];
 /// Those of which the answer must not depend if it is to be everybody's first document.
 const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
-/// Headers of a request whose answer is not the whole document.
-const PARTIAL: [HeaderName; 7] = [
-    header::RANGE,
-    header::IF_RANGE,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_MATCH,
-    header::IF_UNMODIFIED_SINCE,
-    HeaderName::from_static("a-im"),
-];
 /// Media types of feeds, and of XML and JSON as they are served that nobody configured.
 const TYPES: [&str; 8] = [
     "application/atom+xml",
@@ -54,10 +51,10 @@ const TYPES: [&str; 8] = [
 ];
 const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
-/// Whether a request's answer may make a feed: one that everybody gets, whole.
+/// Whether a request's answer may make a feed: one that everybody gets. Where it has conditions or asks for a part, an
+/// answer with status 200 is whole all the same.
 pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
-    let names = |all: &[HeaderName]| all.iter().any(|name| headers.contains_key(name));
-    *method == Method::GET && !names(&PERSONAL) && !names(&PARTIAL)
+    *method == Method::GET && !PERSONAL.iter().any(|name| headers.contains_key(name))
 }
 
 /// Whether a request has no header that may make its answer another than everybody's.
@@ -126,9 +123,10 @@ mod tests {
     fn only_what_everybody_asks_may_make_a_feed() {
         let may = |pairs: &[(&'static str, &str)]| may_make_feed(&Method::GET, &map(pairs));
         assert!(may(&[]) && may(&[("accept", "*/*"), ("accept-encoding", "gzip")]));
-        for name in ["cookie", "authorization", "range", "if-none-match", "a-im"] {
+        for name in ["cookie", "authorization"] {
             assert!(!may(&[(name, "x")]), "{name}");
         }
+        assert!(may(&[("if-none-match", "x"), ("a-im", "feed")]));
         assert!(!may_make_feed(&Method::HEAD, &HeaderMap::new()));
         assert!(!may_make_feed(&Method::POST, &HeaderMap::new()));
     }

@@ -268,6 +268,9 @@ async fn answer(
         let said = format!("{method} is not passed on");
         return refused(Problem::new(StatusCode::METHOD_NOT_ALLOWED, said));
     }
+    if !request.uri().path().starts_with('/') {
+        return refused(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
+    }
     if room.origins.via.is_in(request.headers()) {
         let said = "the request came through this gateway before: the origin's url leads back here";
         return refused(Problem::new(StatusCode::LOOP_DETECTED, said));

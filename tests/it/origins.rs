@@ -54,6 +54,16 @@ fn answer(base: &str, request: &Request) -> Response {
                 format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>"),
             )
         }
+        "/feed.json" => typed(
+            "application/feed+json",
+            "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":[{\"id\":\"1\",\
+             \"title\":\"One\",\"content_text\":\"x\"}]}",
+        ),
+        "/choices" => {
+            let mut answer = with(typed(HTML, "<script>alert(1)</script>"), "set-cookie", "a=b");
+            *answer.status_mut() = StatusCode::MULTIPLE_CHOICES;
+            with(answer, "location", "/x")
+        }
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
         "/echo" => {
@@ -203,6 +213,9 @@ async fn a_feed_is_enriched_from_its_first_request_on() {
     let again = front.get("/atom.xml").header(header::IF_NONE_MATCH, etag).send().await.unwrap();
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
     assert_eq!(front.text("/atom.xml").await, text);
+    let json = front.get("/feed.json").send().await.unwrap();
+    assert!(json.headers()["content-type"].to_str().unwrap().contains("json"));
+    assert!(json.text().await.unwrap().contains("http://blog.gw.example/feed.json"));
     let feeds = front.feeds().await;
     let name = &feeds[&format!("{}atom.xml", site.url)];
     // Its other views are where those of every feed are.
@@ -250,6 +263,10 @@ async fn what_is_not_for_everybody_makes_no_feed() {
         }
         assert_eq!(site.count(path), 2, "{path}");
     }
+    // What a stranger's header makes the site answer is nobody else's feed.
+    let chosen =
+        front.get("/atom.xml").header("x-original-url", "/other.xml").send().await.unwrap();
+    assert!(!chosen.text().await.unwrap().contains("sx:sync"));
     for name in [header::COOKIE, header::AUTHORIZATION] {
         let answer = front.get("/atom.xml").header(&name, "a=b").send().await.unwrap();
         assert!(!answer.text().await.unwrap().contains("sx:sync"), "{name}");
@@ -334,6 +351,8 @@ async fn what_leads_elsewhere_is_refused() {
         assert!(status.contains(" 400 "), "{target}: {status}");
     }
     for head in [
+        format!("GET / HTTP/1.1\r\nhost: {HOST}\r\ncontent-length: 1\r\n\r\nx"),
+        format!("GET * HTTP/1.1\r\nhost: {HOST}"),
         format!("TRACE / HTTP/1.1\r\nhost: {HOST}"),
         format!("CONNECT {HOST}:80 HTTP/1.1\r\nhost: {HOST}"),
         format!("GET / HTTP/1.1\r\nhost: {HOST}\r\nhost: other.example"),
@@ -364,6 +383,13 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         }
         assert_eq!(site.count(path), 1, "it was looked at once: {path}");
     }
+    // Nothing of an answer that is no redirect to follow comes to our host.
+    let choices = front.get("/choices").send().await.unwrap();
+    assert_eq!(choices.status(), StatusCode::TEMPORARY_REDIRECT);
+    assert!(!choices.headers().contains_key("set-cookie"));
+    assert!(!choices.text().await.unwrap().contains("script"));
+    let moved = front.get("/moved").send().await.unwrap();
+    assert_eq!(moved.headers()["location"], "/blog/new?x#y");
     let posted = front.ask(reqwest::Method::POST, "/echo").body("x").send().await.unwrap();
     assert_eq!(posted.status(), StatusCode::TEMPORARY_REDIRECT);
     let bare = front.client.get(front.base.clone()).send().await.unwrap();
