@@ -28,7 +28,7 @@ impl Core {
             headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         }
         let limit = self.limits.pass_idle;
-        let progress = Progress::new();
+        let progress = UploadProgress::new();
         let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
         let again = may_repeat.then(|| (method.clone(), headers.clone()));
         let mut call = by.client.request(method, url.clone()).headers(headers);
@@ -70,9 +70,9 @@ fn is_cut_off(error: &reqwest::Error) -> bool {
 
 /// When the origin last took something of a request's body.
 #[derive(Clone)]
-struct Progress(Arc<Mutex<Instant>>);
+struct UploadProgress(Arc<Mutex<Instant>>);
 
-impl Progress {
+impl UploadProgress {
     fn new() -> Self {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
@@ -98,7 +98,7 @@ impl Progress {
 /// The body of a request, whose progress is noted.
 struct NotedBody {
     body: PassedBody,
-    progress: Progress,
+    progress: UploadProgress,
 }
 
 impl Body for NotedBody {

@@ -18,7 +18,7 @@ pub use self::service::{
 };
 
 use self::first::{Look, LookResult, Looks, Turn};
-use self::flights::Flights;
+use self::flights::OriginFlights;
 use self::pages::PagesSeen;
 use super::client::Peer;
 use super::problem::Problem;
@@ -48,7 +48,7 @@ pub(super) struct Origins {
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
     looks: Looks,
-    flights: Flights,
+    flights: OriginFlights,
     pages: PagesSeen,
     via: Via,
 }
@@ -80,7 +80,7 @@ impl Origins {
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
             looks: Looks::new(&settings.sites),
-            flights: Flights::new(&settings.sites),
+            flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
             via: Via::new(name),
         }

@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 type ClientCounts = Arc<Mutex<HashMap<Client, usize>>>;
 
 /// The requests in flight.
-pub(super) struct Flights {
+pub(super) struct OriginFlights {
     sites: HashMap<FeedName, Arc<Semaphore>>,
     clients: ClientCounts,
 }
@@ -48,7 +48,7 @@ impl Drop for Flight {
     }
 }
 
-impl Flights {
+impl OriginFlights {
     pub(super) fn new(sites: &[Arc<OriginSite>]) -> Self {
         let new = |site: &Arc<OriginSite>| {
             (site.config().name.clone(), Arc::new(Semaphore::new(SITE_LIMIT)))
@@ -89,7 +89,7 @@ mod tests {
         let name = FeedName::new("blog").unwrap();
         let turns = Arc::new(Semaphore::new(CLIENT_LIMIT + 1));
         let sites = HashMap::from([(name.clone(), turns)]);
-        let flights = Flights { sites, clients: ClientCounts::default() };
+        let flights = OriginFlights { sites, clients: ClientCounts::default() };
         let client = |last: u8| Client::at([192, 0, 2, last].into());
         let mut held = Vec::new();
         for _ in 0..CLIENT_LIMIT {

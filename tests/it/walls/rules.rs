@@ -61,7 +61,12 @@ pub const MODULES: &[Module] = &[
     module("render", &["model", "sync", "sync_markup", "xml"], &["tokio"]),
     module("pull", &["model", "parse", "render", "sync", "sync_markup", "xml"], NOT_PURE),
     module("config", &["model"], &["tokio", "async", "await"]),
-    module("origin", &["config", "model"], NOT_PURE),
+    // An address of a client is a value.
+    module(
+        "origin",
+        &["config", "model"],
+        &["tokio", "async", "await", "async_trait", "getrandom", "rand", "std::fs"],
+    ),
     module("fetch", &["model", "origin", "sup", "websub"], &["sled"]),
     module("load", &[], &["sled", "reqwest", "axum"]),
     module("acme", &["fetch"], &["sled", "reqwest", "axum", "std::fs"]),
