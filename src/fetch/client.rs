@@ -106,7 +106,7 @@ pub(super) struct Core {
     /// Look up names that a proxy is asked for, for hosts that are public, private or named.
     names: [GuardedResolver; 3],
     /// Clients that pass requests on, to public and to other hosts; made where they are needed.
-    passing: [OnceLock<Client>; 2],
+    passing: [OnceLock<Clients>; 2],
     pub(super) handover: Handover,
 }
 
@@ -183,10 +183,12 @@ impl Core {
         is_first.then(|| self.handover.take(&request.url)).flatten()
     }
 
-    /// Passes the guard, and answers the client that passes requests on.
+    /// Passes the guard, and answers the client that passes requests on. `once`: a request that cannot be repeated
+    /// if a kept connection ends just then.
     pub(super) async fn client_for_passing(
         &self,
         url: &Url,
+        once: bool,
     ) -> Result<ClientForRequest, FetchError> {
         let by = self.client_for(url, 0, true, None).await?;
         if by.proxy.is_some() {
@@ -198,7 +200,9 @@ impl Core {
         if place.get().is_none() {
             let _ = place.set(self.maker.passing(openness)?);
         }
-        Ok(ClientForRequest { client: place.get().cloned().unwrap_or(by.client), proxy: None })
+        let found =
+            place.get().map(|clients| if once { &clients.closing } else { &clients.keeping });
+        Ok(ClientForRequest { client: found.cloned().unwrap_or(by.client), proxy: None })
     }
 
     /// Passes the guard, and says which client may ask. `soon`: the host is asked again within

@@ -36,8 +36,9 @@ enum ClientUse {
     /// Documents, over a connection that is kept or that is not.
     Keeping,
     Closing,
-    /// Requests of others: nothing is added to them.
+    /// Requests of others, to which nothing is added, over connections that are kept or that are not.
     Passing,
+    PassingOnce,
 }
 
 /// Two clients with one resolver.
@@ -110,10 +111,12 @@ impl ClientMaker {
         Ok((Clients { keeping, closing }, has_roots))
     }
 
-    /// A client that passes requests on to hosts that `openness` admits.
-    pub(super) fn passing(&self, openness: Openness) -> Result<Client, FetchError> {
+    /// Clients that pass requests on to hosts that `openness` admits.
+    pub(super) fn passing(&self, openness: Openness) -> Result<Clients, FetchError> {
         let resolver = Arc::new(GuardedResolver::new(openness));
-        Ok(self.client(None, &resolver, ClientUse::Passing)?.0)
+        let keeping = self.client(None, &resolver, ClientUse::Passing)?.0;
+        let closing = self.client(None, &resolver, ClientUse::PassingOnce)?.0;
+        Ok(Clients { keeping, closing })
     }
 
     /// A client, and whether it knows root certificates. A machine without any must still be able to poll `http` addresses.
@@ -136,13 +139,13 @@ impl ClientMaker {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
             let idle = match used {
                 ClientUse::Keeping => 1,
-                ClientUse::Closing => 0,
+                ClientUse::Closing | ClientUse::PassingOnce => 0,
                 ClientUse::Passing => PASSING_IDLE,
             };
             let builder = Client::builder();
             let builder = match used {
-                ClientUse::Passing => builder,
-                _ => builder
+                ClientUse::Passing | ClientUse::PassingOnce => builder,
+                ClientUse::Keeping | ClientUse::Closing => builder
                     .user_agent(&self.agent)
                     .default_headers(headers)
                     .read_timeout(limits.idle),

@@ -21,7 +21,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 impl Core {
     pub(super) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
         let PassRequest { method, url, mut headers, body } = request;
-        let by = self.client_for_passing(&url).await?;
+        let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
+        let by = self.client_for_passing(&url, !may_repeat).await?;
         if by.proxy.is_some() {
             // The client for a proxy would add its own.
             headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
@@ -29,7 +30,6 @@ impl Core {
         }
         let limit = self.limits.pass_idle;
         let progress = UploadProgress::new();
-        let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
         let again = may_repeat.then(|| (method.clone(), headers.clone()));
         let mut call = by.client.request(method, url.clone()).headers(headers);
         if let Some(body) = body {

@@ -129,16 +129,16 @@ fn other_files_are_told_apart() {
 }
 
 /// Feeds of a file of format 1 have nothing of how their publishers are asked, those of format 2 nothing of
-/// being private, those of format 3 nothing of lists.
+/// being private, those of format 3 nothing of lists, those of format 4 nothing of requests that made them.
 #[test]
 fn files_of_the_formats_before_are_read() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut feed = any_feed().new_tree(&mut runner).unwrap().current();
     (feed.access, feed.private) = (None, false);
-    (feed.adds_feeds, feed.list) = (false, None);
+    (feed.adds_feeds, feed.list, feed.on_demand) = (false, None, None);
     let whole = [b"\x01\x00\x01\x01".to_vec(), postcard::to_stdvec(&feed).unwrap()].concat();
     let head = [b"\x01\x00\x00".to_vec(), postcard::to_stdvec(&head()).unwrap()].concat();
-    for (format, lacks) in [(1, 4), (2, 3), (3, 2)] {
+    for (format, lacks) in [(1, 5), (2, 4), (3, 3), (4, 1)] {
         let (record, rest) = whole.split_at(whole.len() - lacks);
         assert!(rest.iter().all(|byte| *byte == 0));
         let mut digest = xxhash_rust::xxh3::Xxh3Default::new();
