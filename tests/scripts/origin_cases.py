@@ -26,14 +26,19 @@ class Case(typing.NamedTuple):
     trusted: bool = False
 
 
+def unmarked(text):
+    """A header without what tells one gateway from another in `Via`."""
+    return re.sub(r"\btidegate-\w+", "tidegate", text)
+
+
 def arrived(name):
     """A watch for a header of the request that arrived."""
-    return lambda request, _: request.one(name) or "-"
+    return lambda request, _: unmarked(request.one(name) or "-")
 
 
 def answered(name):
     """A watch for a header of the answer, its lines apart."""
-    return lambda _, answer: " | ".join(answer.all(name)) or "-"
+    return lambda _, answer: unmarked(" | ".join(answer.all(name)) or "-")
 
 
 def status(_, answer):
