@@ -190,7 +190,7 @@ impl Core {
         url: &Url,
         once: bool,
     ) -> Result<ClientForRequest, FetchError> {
-        let by = self.client_for(url, 0, true, None).await?;
+        let by = self.client_for(url, 0, !once, None).await?;
         if by.proxy.is_some() {
             return Ok(by);
         }

@@ -107,8 +107,7 @@ impl Site {
 
     /// The same site as a reader has it, below a path.
     pub(super) fn below(&self, path: &str, reader: &Arc<KnownReader>) -> Self {
-        let (reader, places) = (Some(Arc::clone(reader)), Arc::default());
-        Self { base: self.at(path), reader, places, ..self.clone() }
+        Self { base: self.at(path), reader: Some(Arc::clone(reader)), ..self.clone() }
     }
 
     /// Whose site it is, for keys of what is written with its addresses.
@@ -157,6 +156,7 @@ impl Site {
         let is_default = form.dialect == self.dialect(None, form.container);
         if kind == ViewKind::Reader
             && is_default
+            && self.reader.is_none()
             && let Some(address) = self.places.load().address(feed, form.container)
         {
             return address.to_owned();

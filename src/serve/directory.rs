@@ -151,6 +151,15 @@ impl Directory {
         Self { rules, places, asked: (asked, self.asked.1), ..self }
     }
 
+    /// Notes that a feed was asked for, where a request made it; one that was let go is wanted again.
+    pub(super) fn note_asked_for(&self, record: &FeedRecord) {
+        if record.is_let_go() {
+            self.asked.0.want(&record.name, self.asked.1.now());
+        } else if record.on_demand.is_some() {
+            self.note_asked(&record.name);
+        }
+    }
+
     /// Notes that a feed was asked for or announced.
     pub(super) fn note_asked(&self, feed: &FeedName) {
         let (asked, clock) = &self.asked;
@@ -263,11 +272,7 @@ impl Directory {
         let listing = self.listing().await?;
         let seen = listing.is_seen(&name, audience);
         let record = listing.get(&name).filter(|_| seen).ok_or_else(Problem::unknown_feed)?;
-        if record.is_let_go() {
-            self.asked.0.want(&name, self.asked.1.now());
-        } else if record.on_demand.is_some() {
-            self.note_asked(&name);
-        }
+        self.note_asked_for(record);
         match record.standing {
             FeedStanding::Active | FeedStanding::Paused => Ok(ServedFeed::new(record, audience)),
             FeedStanding::Gone => Err(Problem::new(

@@ -114,9 +114,9 @@ impl Origins {
     /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
         for site in &self.sites {
-            let there = if site.holds(url) { Some(url.clone()) } else { site.upstream_of(url) };
-            if let Some(there) = there {
-                return Some((AdmittedSite::of_origin(site), there));
+            let admitted = AdmittedSite::of_origin(site);
+            if let Some(there) = admitted.there(url) {
+                return Some((admitted, there));
             }
         }
         let allowed =
@@ -178,6 +178,10 @@ pub(super) async fn enter(
                 OriginAsked::Site(site, rest) => {
                     let (name, begun) = (site.config().name.clone(), Instant::now());
                     let method = request.method().clone();
+                    let request = match site.config().passes {
+                        PassMode::Through => request,
+                        PassMode::Redirect => request_rules::without_body(request),
+                    };
                     let (answer, outcome) = answer(&room, (site, &rest), request, next).await;
                     room.metrics.passed(&name, outcome);
                     let (status, outcome) = (answer.status().as_u16(), outcome.name());
@@ -312,7 +316,10 @@ fn may_make(
     let is_announced = || room.origins.pages.is_announced(&asked.url);
     // Where nothing is passed on, the gateway asks by itself.
     let is_everybodys = asked.site.config().passes == PassMode::Redirect || is_usual(headers);
+    // One that is known and has no document yet is polled already.
+    let is_unknown = room.site.places.load().feed_of(&asked.url).is_none();
     may_make_feed(method, headers)
+        && is_unknown
         && is_everybodys
         && (asked.url.query().is_none() || is_announced())
 }
@@ -373,6 +380,9 @@ async fn known_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, P
             is_new || room.store.state(&name).await?.is_some()
         }
     };
+    if !is_served && let Some(record) = record {
+        room.directory.note_asked_for(record);
+    }
     Ok(is_served.then_some(name))
 }
 

@@ -87,6 +87,17 @@ pub(super) async fn drain(request: Request, next: Next) -> Response {
     response
 }
 
+/// The same of a request whose body nobody is going to read: it goes on without one.
+pub(super) fn without_body(request: Request) -> Request {
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    let (parts, body) = request.into_parts();
+    if !asks_first && !body.is_end_stream() {
+        let left = SharedBody(Arc::new(Mutex::new(body)));
+        tokio::spawn(tokio::time::timeout(DRAIN_TIME, rest(left)));
+    }
+    Request::from_parts(parts, Body::empty())
+}
+
 async fn rest(mut body: SharedBody) {
     let mut read = 0_u64;
     while let Some(Ok(frame)) = body.frame().await {

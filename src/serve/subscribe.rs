@@ -126,7 +126,10 @@ async fn offered(
         room.origins.announce(&url);
         let offer = match known(room, &url).await? {
             Some(feed) => feed,
-            None => OfferedFeed { address: room.origins.place_of(&url), url: url.into(), title },
+            None => {
+                let address = room.origins.place_of(&url);
+                OfferedFeed { url: address.clone().unwrap_or_else(|| url.into()), address, title }
+            }
         };
         offers.push((offer, traits));
     }
@@ -145,7 +148,8 @@ async fn known(room: &SharedState, url: &Url) -> Result<Option<OfferedFeed>, Pro
             && !listing.private().contains(&record.name)
     };
     let found = listing.values().find(is_it).map(|record| OfferedFeed {
-        url: url.to_string(),
+        // Where the gateway asks a site is for its operator.
+        url: room.origins.place_of(url).unwrap_or_else(|| url.to_string()),
         title: record.enrolment.title.clone().unwrap_or_else(|| record.name.to_string()),
         address: Some(address(room, &record.name)),
     });
@@ -168,7 +172,8 @@ async fn made(room: &SharedState, typed: &str) -> Result<OfferedFeed, Problem> {
         return Ok(feed);
     }
     let (site, url) = admitted(room, &feed.url)?;
-    let service = room.origins.service()?;
+    let service = Arc::clone(room.origins.service()?);
+    let _turn = room.origins.turn(&site).await?;
     let traits = match traits {
         Some(traits) => traits,
         None => match service.discover(&site, &url).await {
@@ -178,7 +183,10 @@ async fn made(room: &SharedState, typed: &str) -> Result<OfferedFeed, Problem> {
             }
         },
     };
-    let name = service.make_feed(&site, &url, traits, None).await.map_err(|error| match error {
+    // To its end, also where the client leaves.
+    let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });
+    let made = making.await.unwrap_or(Err(NotMade::Later));
+    let name = made.map_err(|error| match error {
         NotMade::Full { .. } => Problem::new(StatusCode::CONFLICT, error.to_string()),
         NotMade::Later => Problem::later(error.to_string(), RETRY_SOON),
     })?;

@@ -7,7 +7,7 @@ use crate::fetch::{self, FetchError};
 use crate::model::{
     Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
 };
-use crate::origin::{PassAnswer, PassRequest, PassedBody, WholeAnswer, is_below};
+use crate::origin::{PassAnswer, PassRequest, PassedBody, WholeAnswer};
 use crate::parse::discover::{COMMON_PATHS, feed_links};
 use crate::parse::{self, Limits};
 use crate::poll::FirstPoll;
@@ -67,12 +67,13 @@ impl OriginService for AdminService {
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
         let (name, polled) = match self.new_on_demand(site, url, traits, answer).await? {
-            NewFeed::Made(name, poll) => (name, poll.finish().await),
-            NewFeed::Known(name) => return Ok(name),
+            NewFeed::Made(name, poll) => (name, Some(poll.finish().await)),
+            NewFeed::Known(name) => (name, None),
         };
         let error = match polled {
-            Ok(response) => response.error,
-            Err(error) => Some(error.to_string()),
+            Some(Ok(response)) => response.error,
+            Some(Err(error)) => Some(error.to_string()),
+            None => None,
         };
         match self.store.state(&name).await {
             Ok(Some(_)) => Ok(name),
@@ -199,7 +200,7 @@ impl AdminService {
             let answer = self.pass(request).await.ok()?;
             if answer.status.is_redirection() {
                 let leads = answer.headers.get(LOCATION)?.to_str().ok()?;
-                url = url.join(leads).ok().filter(|url| is_below(url, &site.url))?;
+                url = site.there(&url.join(leads).ok()?)?;
                 continue;
             }
             if answer.status != StatusCode::OK {
@@ -220,8 +221,9 @@ impl AdminService {
         if let Some((traits, title)) = self.read_feed(&page, answer.clone()).await {
             return FoundAddress::Feed(traits, title);
         }
-        let mut links = self.read_page(&page, answer).await;
-        links.retain(|(url, _)| is_below(url, &site.url));
+        let links = self.read_page(&page, answer).await.into_iter();
+        let links: Vec<_> =
+            links.filter_map(|(url, title)| Some((site.there(&url)?, title))).collect();
         if !links.is_empty() {
             return FoundAddress::Page(links);
         }

@@ -68,9 +68,7 @@ impl PagesSeen {
         if self.read.contains_key(&key(&page)) {
             return None;
         }
-        let turn = Arc::clone(&self.turns).try_acquire_owned().ok()?;
-        self.read.insert(key(&page), ());
-        Some(turn)
+        Arc::clone(&self.turns).try_acquire_owned().ok()
     }
 }
 
@@ -98,6 +96,9 @@ pub(super) fn noticing(
 /// Reads what a page announces.
 pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: WholeAnswer) {
     let Ok(service) = room.origins.service() else { return };
+    let mut page = asked.url.clone();
+    page.set_query(None);
+    room.origins.pages.read.insert(key(&page), ());
     let found = service.announced(&asked.url, answer).await;
     let listing = room.directory.listing().await.ok();
     for url in found {

@@ -26,6 +26,8 @@ pub(in crate::serve) struct Places {
     by_upstream: HashMap<String, FeedName>,
     by_address: HashMap<String, FeedName>,
     addresses: HashMap<FeedName, FeedPlace>,
+    /// What references are relative to, of feeds whose publisher's paths are those of ours; of private ones too.
+    bases: HashMap<FeedName, String>,
 }
 
 /// The address that a feed's reader view has beside `/feeds/NAME`.
@@ -34,8 +36,6 @@ struct FeedPlace {
     address: String,
     /// Whether it is answered there as JSON Feed.
     is_json: bool,
-    /// Whether the publisher's paths are those of ours, so that references in the document lead on here.
-    is_whole_host: bool,
 }
 
 impl Places {
@@ -49,34 +49,50 @@ impl Places {
         if rules.sites.is_empty() && rules.paths.is_empty() {
             return places;
         }
-        for record in feeds.values().filter(|record| !is_private(&record.name)) {
-            if let Some(path) = rules.paths.get(&record.name) {
-                places.by_path.insert(path.clone(), record.name.clone());
-                places.add(record, format!("{}{path}", rules.base), true);
+        for record in feeds.values() {
+            let path = rules.paths.get(&record.name).map(|path| (path, rules.base.clone() + path));
+            let upstream = Self::upstream_place(rules, record);
+            let own = path.as_ref().map(|(_, address)| address);
+            let host =
+                upstream.as_ref().filter(|(_, is_host)| *is_host).map(|(address, _)| address);
+            if let Some(base) = own.or(host) {
+                places.bases.insert(record.name.clone(), base.clone());
             }
-            places.add_upstream(rules, feeds, record);
+            if is_private(&record.name) {
+                continue;
+            }
+            if let Some((path, address)) = path {
+                places.by_path.insert(path.clone(), record.name.clone());
+                places.add(record, address);
+            }
+            if let Some((address, _)) = upstream {
+                places.add_upstream(feeds, record, address);
+            }
         }
         places
     }
 
-    fn add(&mut self, record: &FeedRecord, address: String, is_whole_host: bool) {
+    fn add(&mut self, record: &FeedRecord, address: String) {
         self.by_address.insert(address.clone(), record.name.clone());
         let is_json = record.on_demand.as_ref().is_some_and(|made| made.is_json);
-        self.addresses.insert(record.name.clone(), FeedPlace { address, is_json, is_whole_host });
+        self.addresses.insert(record.name.clone(), FeedPlace { address, is_json });
+    }
+
+    /// The address here of a feed's upstream, and whether it is at a host of its own.
+    fn upstream_place(rules: &PlaceRules, record: &FeedRecord) -> Option<(String, bool)> {
+        if rules.sites.is_empty() || !record.has_upstream() || record.options.sharing.local {
+            return None;
+        }
+        let url = Url::parse(&record.url).ok()?;
+        rules.sites.iter().find_map(|site| {
+            let is_host = matches!(site.config().place, OriginPlace::Host(_));
+            Some((site.public_address(&url)?, is_host))
+        })
     }
 
     /// A feed whose upstream is below an origin. Of several with one upstream, one that is not deleted and that
     /// the operator made goes before.
-    fn add_upstream(&mut self, rules: &PlaceRules, feeds: &FeedList, record: &FeedRecord) {
-        if rules.sites.is_empty() || !record.has_upstream() || record.options.sharing.local {
-            return;
-        }
-        let Ok(url) = Url::parse(&record.url) else { return };
-        let found = rules.sites.iter().find_map(|site| {
-            let is_whole_host = matches!(site.config().place, OriginPlace::Host(_));
-            Some((site.public_address(&url)?, is_whole_host))
-        });
-        let Some((address, is_whole_host)) = found else { return };
+    fn add_upstream(&mut self, feeds: &FeedList, record: &FeedRecord, address: String) {
         let rank = |it: &FeedRecord| (it.standing == FeedStanding::Gone, it.on_demand.is_some());
         let before = self.by_upstream.get(&record.url).and_then(|name| feeds.get(name));
         if let Some(before) = before {
@@ -87,7 +103,7 @@ impl Places {
         }
         self.by_upstream.insert(record.url.clone(), record.name.clone());
         if !self.addresses.contains_key(&record.name) {
-            self.add(record, address, is_whole_host);
+            self.add(record, address);
         }
     }
 
@@ -120,8 +136,7 @@ impl Places {
 
     /// The address of a feed that what it refers to is relative to, where that is ours.
     pub(in crate::serve) fn base(&self, feed: &FeedName) -> Option<&str> {
-        let place = self.addresses.get(feed).filter(|place| place.is_whole_host)?;
-        Some(&place.address)
+        self.bases.get(feed).map(String::as_str)
     }
 
     /// Whether a feed is answered as JSON Feed at its publisher's address.

@@ -2,7 +2,7 @@
 
 use crate::config::AllowConfig;
 use crate::model::{FeedName, Time};
-use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
+use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,15 +14,27 @@ use url::Url;
 pub struct AdmittedSite {
     pub url: Url,
     pub feeds: u32,
+    /// The origin that it is, where it is one.
+    origin: Option<Arc<OriginSite>>,
 }
 
 impl AdmittedSite {
-    pub(super) fn of_origin(site: &OriginSite) -> Self {
-        Self { url: site.config().url.clone(), feeds: site.config().feeds }
+    pub(super) fn of_origin(site: &Arc<OriginSite>) -> Self {
+        let (url, feeds) = (site.config().url.clone(), site.config().feeds);
+        Self { url, feeds, origin: Some(Arc::clone(site)) }
     }
 
     pub(super) fn allowed(allowed: &AllowConfig) -> Self {
-        Self { url: allowed.url.clone(), feeds: allowed.feeds }
+        Self { url: allowed.url.clone(), feeds: allowed.feeds, origin: None }
+    }
+
+    /// The address at the site of one that is below it, or that is an origin's here; `None` where it is neither.
+    pub fn there(&self, url: &Url) -> Option<Url> {
+        match &self.origin {
+            _ if is_below(url, &self.url) => Some(url.clone()),
+            Some(origin) => origin.upstream_of(url),
+            None => None,
+        }
     }
 }
 
