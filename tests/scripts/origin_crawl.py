@@ -172,7 +172,9 @@ def feeds(gate, static):
         if (said := self_link(third.body, kind)) != f"http://{ours}{path}":
             faults.append(f"{path}: its self link is {said}")
         name = next((feed["name"] for url, feed in lab.known_feeds(gate).items() if url == static.base + path), None)
-        if f"<{public}/feeds/{name}/sync>" not in (third.one("link") or ""):
+        # In the container of the document.
+        views = [f"<{public}/feeds/{name}/sync{query}>" for query in ("", "?as=jsonfeed")]
+        if not any(view in (third.one("link") or "") for view in views):
             faults.append(f"{path}: Link leads to no sync view of {name}: {third.one('link')}")
         if lab.ask(gate.base, f"/feeds/{name}/sync", gate.base.removeprefix("http://")).status != 200:
             faults.append(f"{path}: /feeds/{name}/sync is not there")
