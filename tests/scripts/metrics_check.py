@@ -1,6 +1,7 @@
 """Compares what a running gateway tells on /metrics with the alerts, the dashboard and their documentation."""
 
 import argparse
+import contextlib
 import itertools
 import json
 import pathlib
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 
 import stage
 
@@ -36,6 +38,10 @@ url = "{base}/alpha.xml"
 [[feed]]
 name = "omega"
 url = "{base}/omega.xml"
+[[origin]]
+name = "site"
+url = "{base}/site/"
+at = "/site/"
 """
 
 
@@ -62,6 +68,8 @@ def of_running_gateway(program, promtool):
             gateway.poll("alpha")
             if not gateway.feed("omega", "/poll", "POST")["error"]:
                 faults.append("the feed that is not there did not fail")
+            with contextlib.suppress(urllib.error.HTTPError):
+                gateway.ask("/site/%2e%2e/")
             # The files of the store are counted some seconds after the start.
             deadline = time.monotonic() + stage.WAIT
             while True:
@@ -78,6 +86,8 @@ def of_running_gateway(program, promtool):
     ]:
         if value(metrics, name) != expected:
             faults.append(f"{name} is {value(metrics, name)}, not {expected}")
+    if 'tidegate_origin_requests_total{origin="site",outcome="refused"} 1' not in metrics:
+        faults.append("a request for an origin that was refused is not counted")
     for name in ["tidegate_poll_duration_seconds_count", "tidegate_store_size_bytes",
                  "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"]:
         if not value(metrics, name):
