@@ -19,15 +19,11 @@ given=(--bin "$bin" --corpus "$TIDEGATE_CORPUS/replay" --score "$score")
 # Copies of the feeds in which items are really deleted.
 inject=$(dirname "$score")/inject.py
 if [ -f "$inject" ]; then
-    venv=${CARGO_TARGET_DIR:-target}/lxml-venv
-    if ! "$venv/bin/python" -c 'import lxml' 2>/dev/null; then
-        rm -rf "$venv"
-        python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check 'lxml>=5,<7'
-    fi
+    source tests/scripts/venv.bash
+    python=$(venv_python lxml 'import lxml' 'lxml>=5,<7')
     copies=$(mktemp -d)
     trap 'rm -rf "$copies"' EXIT
-    "$venv/bin/python" "$inject" --corpus "$TIDEGATE_CORPUS/replay" --out "$copies" >/dev/null
+    "$python" "$inject" --corpus "$TIDEGATE_CORPUS/replay" --out "$copies" >/dev/null
     given+=(--injected "$copies")
 fi
 python3 tests/scripts/corpus_figures.py "${given[@]}"

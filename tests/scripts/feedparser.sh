@@ -18,5 +18,5 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 
-source tests/scripts/feedparser_venv.bash
+source tests/scripts/venv.bash
 exec "$(feedparser_python)" tests/scripts/feedparser_views.py --bin "$bin" --corpus "$TIDEGATE_CORPUS/replay"

@@ -14,5 +14,5 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 
-source tests/scripts/openapi_venv.bash
-exec "$(openapi_python)" -B tests/scripts/openapi_fuzz.py --bin "$bin" "$@"
+source tests/scripts/venv.bash
+exec "$(pinned_python schemathesis 4.32.5)" -B tests/scripts/openapi_fuzz.py --bin "$bin" "$@"

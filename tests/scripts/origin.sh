@@ -16,8 +16,8 @@ if [ -z "$nginx" ] || ! command -v newsboat >/dev/null; then
     [ -z "${CI:-}" ] || exit 1
     exit 0
 fi
-source tests/scripts/pelican_venv.bash
-if ! python=$(pelican_python); then
+source tests/scripts/venv.bash
+if ! python=$(pinned_python pelican 4.12.0); then
     echo 'pelican cannot be installed here'
     [ -z "${CI:-}" ] || exit 1
     exit 0

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 bin=${TIDEGATE_BIN:-${CARGO_TARGET_DIR:-target}/release/tidegate}
-source tests/scripts/feedparser_venv.bash
+source tests/scripts/venv.bash
 missing=()
 for reader in r2e newsboat sfeed_update curl; do
     command -v "$reader" >/dev/null || missing+=("$reader")
