@@ -103,7 +103,7 @@ pub use operator::{
 };
 pub use origins::{
     AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
-    PassError,
+    PassError, whole_body,
 };
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
 pub use settings::ServeSettings;

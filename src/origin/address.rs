@@ -88,10 +88,15 @@ impl OriginSite {
     }
 
     /// The address there of one of ours that is this origin's.
-    pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
+    fn upstream_of(&self, ours: &Url) -> Option<Url> {
         let whole = &ours[..Position::AfterPath];
         let rest = whole.strip_prefix(self.public.as_str())?;
         self.upstream(rest, ours.query()).ok()
+    }
+
+    /// The address there of one that is the origin's, there or here; `None` where it is neither.
+    pub fn there(&self, url: &Url) -> Option<Url> {
+        if self.holds(url) { Some(url.clone()) } else { self.upstream_of(url) }
     }
 
     /// Whether an address is one of the origin.

@@ -6,6 +6,7 @@
 
 use super::unnamed_proxies::Sign;
 use super::{AppState, SharedState};
+use crate::origin::X_FORWARDED_FOR;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -15,7 +16,6 @@ use ipnet::IpNet;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// How many addresses are looked at, from the last one: as many proxies may stand in a row.
 const HOPS: usize = 32;
 /// The bits of an IPv6 address that tell clients apart: one has a whole network of the rest.

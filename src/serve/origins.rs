@@ -11,6 +11,7 @@ mod places;
 mod service;
 mod through;
 
+pub use self::body::whole_body;
 pub(super) use self::places::{PlaceRules, Places};
 pub use self::service::{
     AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
@@ -62,8 +63,9 @@ struct OriginRequest {
 }
 
 /// What a request asks for.
-enum OriginAsked {
-    Site(Arc<OriginSite>, String),
+enum OriginAsked<'r> {
+    /// An origin, and the rest of the path.
+    Site(&'r Arc<OriginSite>, &'r str),
     /// The place of an origin without the slash at its end.
     WithoutSlash,
 }
@@ -96,12 +98,12 @@ impl Origins {
         !self.sites.is_empty() && self.find(request).is_some()
     }
 
-    fn find<B>(&self, request: &http::Request<B>) -> Option<OriginAsked> {
+    fn find<'r, B>(&'r self, request: &'r http::Request<B>) -> Option<OriginAsked<'r>> {
         let path = request.uri().path();
         let host = host(request.uri(), request.headers());
         for site in &self.sites {
             if let Some(rest) = site.rest(host, path) {
-                return Some(OriginAsked::Site(Arc::clone(site), rest.to_owned()));
+                return Some(OriginAsked::Site(site, rest));
             }
             if site.is_place_without_slash(path) {
                 return Some(OriginAsked::WithoutSlash);
@@ -113,11 +115,9 @@ impl Origins {
     /// The site that admits an address, and the address there: one of an origin, or of the list of those that
     /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
-        for site in &self.sites {
-            let admitted = AdmittedSite::of_origin(site);
-            if let Some(there) = admitted.there(url) {
-                return Some((admitted, there));
-            }
+        let of_origin = |site| Some((AdmittedSite::of_origin(site), site.there(url)?));
+        if let Some(found) = self.sites.iter().find_map(of_origin) {
+            return Some(found);
         }
         let allowed =
             self.allow.iter().find(|allowed| crate::origin::is_below(url, &allowed.url))?;
@@ -176,6 +176,7 @@ pub(super) async fn enter(
             match asked {
                 OriginAsked::WithoutSlash => with_slash(request.uri()),
                 OriginAsked::Site(site, rest) => {
+                    let (site, rest) = (Arc::clone(site), rest.to_owned());
                     let (name, begun) = (site.config().name.clone(), Instant::now());
                     let method = request.method().clone();
                     let request = match site.config().passes {

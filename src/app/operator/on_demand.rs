@@ -7,19 +7,17 @@ use crate::fetch::{self, FetchError};
 use crate::model::{
     Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
 };
-use crate::origin::{PassAnswer, PassRequest, PassedBody, WholeAnswer};
+use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
 use crate::parse::discover::{COMMON_PATHS, feed_links};
 use crate::parse::{self, Limits};
 use crate::poll::FirstPoll;
 use crate::serve::{
     AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OperatorError, OriginService,
-    PassError,
+    PassError, whole_body,
 };
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
 use http::{Method, StatusCode};
-use http_body_util::BodyExt as _;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -42,7 +40,12 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 impl OriginService for AdminService {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url.host_str().unwrap_or_default().to_owned();
-        self.services().passing.pass.oneshot(request).await.map_err(|error| {
+        // The other services are copied for nobody.
+        let pass = {
+            let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
+            services.passing.pass.clone()
+        };
+        pass.oneshot(request).await.map_err(|error| {
             tracing::debug!(host, %error, "a request could not be passed on");
             match error {
                 FetchError::Timeout { .. } => PassError::TimedOut,
@@ -56,7 +59,9 @@ impl OriginService for AdminService {
     }
 
     async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Option<FeedTraits> {
-        Some(self.read_feed(url, answer).await?.0)
+        let url = url.clone();
+        let found = self.read_text(answer, move |text| feed_in(text, &url)).await;
+        found.map(|(traits, _)| traits)
     }
 
     async fn make_feed(
@@ -88,7 +93,9 @@ impl OriginService for AdminService {
     }
 
     async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
-        self.read_page(page, answer).await.into_iter().map(|(url, _)| url).collect()
+        let page = page.clone();
+        let found = self.read_text(answer, move |text| Some(links_in(text, &page))).await;
+        found.unwrap_or_default().into_iter().map(|(url, _)| url).collect()
     }
 }
 
@@ -154,36 +161,16 @@ impl AdminService {
         Ok(())
     }
 
-    /// What a document is, read where that keeps nobody waiting, and its title; `None`: no feed.
-    async fn read_feed(&self, url: &Url, answer: WholeAnswer) -> Option<(FeedTraits, String)> {
-        let url = url.clone();
+    /// What is read of the text of an answer, where that keeps nobody waiting; a few at a time.
+    async fn read_text<T: Send + 'static>(
+        &self,
+        answer: WholeAnswer,
+        read: impl FnOnce(&str) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
         // Never closed.
         let turn = self.first_documents.acquire().await.ok();
-        let reading = tokio::task::spawn_blocking(move || {
-            let text = text_of(answer)?;
-            let document = parse::document(&text, Some(&url), &Limits::default()).ok()?;
-            let is_whole = matches!(document.completeness, Completeness::Full);
-            let is_feed = document.format != Format::Opml && is_whole;
-            let is_json = document.format == Format::JsonFeed;
-            let traits = FeedTraits { keeps_ids: keeps_ids(&document), is_json };
-            let title = document.head.title.clone().unwrap_or_default();
-            is_feed.then_some((traits, title))
-        });
+        let reading = tokio::task::spawn_blocking(move || read(&text_of(answer)?));
         let found = reading.await.ok().flatten();
-        drop(turn);
-        found
-    }
-
-    /// The feeds that a page names, each with its title.
-    async fn read_page(&self, page: &Url, answer: WholeAnswer) -> Vec<(Url, String)> {
-        let page = page.clone();
-        // Never closed.
-        let turn = self.first_documents.acquire().await.ok();
-        let reading = tokio::task::spawn_blocking(move || {
-            let links = feed_links(&text_of(answer)?, &page);
-            Some(links.into_iter().map(|link| (link.url, link.title)).collect())
-        });
-        let found = reading.await.ok().flatten().unwrap_or_default();
         drop(turn);
         found
     }
@@ -206,7 +193,7 @@ impl AdminService {
             if answer.status != StatusCode::OK {
                 return None;
             }
-            let body = whole_body(answer.body).await?;
+            let body = whole_body(answer.body, WIRE_LIMIT).await?;
             return Some((url, WholeAnswer { headers: answer.headers, body }));
         }
         None
@@ -218,19 +205,27 @@ impl AdminService {
         let Some((page, answer)) = self.ask_site(site, url).await else {
             return FoundAddress::Nothing;
         };
-        if let Some((traits, title)) = self.read_feed(&page, answer.clone()).await {
-            return FoundAddress::Feed(traits, title);
-        }
-        let links = self.read_page(&page, answer).await.into_iter();
+        let read = move |text: &str| {
+            Some(match feed_in(text, &page) {
+                Some((traits, title)) => FoundAddress::Feed(traits, title),
+                None => FoundAddress::Page(links_in(text, &page)),
+            })
+        };
+        let links = match self.read_text(answer, read).await {
+            Some(FoundAddress::Page(links)) => links,
+            Some(found) => return found,
+            None => Vec::new(),
+        };
         let links: Vec<_> =
-            links.filter_map(|(url, title)| Some((site.there(&url)?, title))).collect();
+            links.into_iter().filter_map(|(url, title)| Some((site.there(&url)?, title))).collect();
         if !links.is_empty() {
             return FoundAddress::Page(links);
         }
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
             let Some((at, answer)) = self.ask_site(site, &usual).await else { continue };
-            if let Some((_, title)) = self.read_feed(&at, answer).await {
+            let found = self.read_text(answer, move |text| feed_in(text, &at)).await;
+            if let Some((_, title)) = found {
                 return FoundAddress::Page(vec![(usual, title)]);
             }
         }
@@ -288,17 +283,20 @@ impl AdminService {
     }
 }
 
-/// A body of at most [`WIRE_LIMIT`] bytes.
-async fn whole_body(mut body: PassedBody) -> Option<Bytes> {
-    let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.ok()?.into_data() else { continue };
-        all.extend_from_slice(&data);
-        if all.len() > WIRE_LIMIT {
-            return None;
-        }
-    }
-    Some(all.freeze())
+/// The feed that a document is, with its title; a list of subscriptions and a document of which a part is missing are
+/// none.
+fn feed_in(text: &str, url: &Url) -> Option<(FeedTraits, String)> {
+    let document = parse::document(text, Some(url), &Limits::default()).ok()?;
+    let is_whole = matches!(document.completeness, Completeness::Full);
+    let is_feed = document.format != Format::Opml && is_whole;
+    let is_json = document.format == Format::JsonFeed;
+    let traits = FeedTraits { keeps_ids: keeps_ids(&document), is_json };
+    is_feed.then(|| (traits, document.head.title.clone().unwrap_or_default()))
+}
+
+/// The feeds that a page names, each with its title.
+fn links_in(text: &str, page: &Url) -> Vec<(Url, String)> {
+    feed_links(text, page).into_iter().map(|link| (link.url, link.title)).collect()
 }
 
 /// The text of an answer.

@@ -28,7 +28,7 @@ pub(super) async fn collect(body: PassedBody) -> Result<Collected, BodyError> {
 }
 
 /// A body of at most `limit` bytes; `None` where it is larger, slow or broken.
-pub(super) async fn whole(body: PassedBody, limit: usize) -> Option<Bytes> {
+pub async fn whole_body(body: PassedBody, limit: usize) -> Option<Bytes> {
     match collect_within(body, limit, DOCUMENT_TIME).await {
         Ok(Collected::Whole(bytes)) => Some(bytes),
         Ok(Collected::Part(_)) | Err(_) => None,

@@ -102,8 +102,7 @@ pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: Whol
     let found = service.announced(&asked.url, answer).await;
     let listing = room.directory.listing().await.ok();
     for url in found {
-        let there = if asked.site.holds(&url) { Some(url) } else { asked.site.upstream_of(&url) };
-        let Some(url) = there else { continue };
+        let Some(url) = asked.site.there(&url) else { continue };
         room.origins.pages.announce(&url);
         // What is announced is asked for sooner or later.
         let known = listing.as_ref().and_then(|all| all.places().feed_of(&url));

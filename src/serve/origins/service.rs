@@ -31,9 +31,8 @@ impl AdmittedSite {
     /// The address at the site of one that is below it, or that is an origin's here; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         match &self.origin {
-            _ if is_below(url, &self.url) => Some(url.clone()),
-            Some(origin) => origin.upstream_of(url),
-            None => None,
+            Some(origin) => origin.there(url),
+            None => is_below(url, &self.url).then(|| url.clone()),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::client::{Client, Peer};
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
 use super::super::{SharedState, auth};
-use super::body::{Collected, NoSize, collect, whole};
+use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookResult, NoFeedKind, Turn};
 use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
 use super::{Again, OriginRequest, PassOutcome, feed, host, later, pages};
@@ -345,7 +345,7 @@ fn no_feed(
     if let Some(reading) = reading {
         let (room, asked) = (Arc::clone(room), asked.clone());
         tokio::spawn(async move {
-            if let Some(body) = whole(answer.body, pages::PAGE_LIMIT).await {
+            if let Some(body) = whole_body(answer.body, pages::PAGE_LIMIT).await {
                 let answer = WholeAnswer { headers: answer.headers, body };
                 pages::read(&room, &asked, answer).await;
             }
