@@ -38,20 +38,21 @@ impl Core {
         }
         let sending = async {
             match (call.send().await, again) {
-                // A connection that was kept may be closed just when a request is sent over it.
+                // A connection that was kept may be closed just when a request is sent over it, and so may the next.
                 (Err(error), Some((method, headers))) if is_cut_off(&error) => {
-                    by.client.request(method, url.clone()).headers(headers).send().await
+                    let own = self.client_for_passing(&url, true).await?;
+                    let sent = own.client.request(method, url.clone()).headers(headers).send();
+                    sent.await.map_err(|error| own.unreached(error, &url, 0, &self.limits))
                 }
-                (sent, _) => sent,
+                (sent, _) => sent.map_err(|error| by.unreached(error, &url, 0, &self.limits)),
             }
         };
-        let sent = tokio::select! {
-            sent = sending => sent,
+        let answer = tokio::select! {
+            sent = sending => sent?,
             () = progress.stall(limit, self.limits.pass_upload) => {
                 return Err(FetchError::Timeout { what: "answer", limit });
             }
         };
-        let answer = sent.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
         let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
         if head.status.is_informational() {
             // No upgrade was asked for.

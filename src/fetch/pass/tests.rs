@@ -7,6 +7,9 @@ use crate::model::Time;
 use crate::origin::WholeAnswer;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -103,4 +106,42 @@ async fn a_first_poll_takes_what_was_handed_over() {
     assert_eq!(first.validators.etag.as_deref(), Some("\"7\""));
     let next = fetch(FetchRequest::whole(url, Time::from_unix(0))).await.unwrap();
     assert_eq!(text(&next.answer), "<asked/>");
+}
+
+/// Answers the first request of each connection, and closes it where a second one comes. It counts those.
+async fn closing() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (place, closed) = (listener.local_addr().unwrap(), Arc::default());
+    let count = Arc::clone(&closed);
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let count: Arc<AtomicUsize> = Arc::clone(&count);
+            tokio::spawn(async move {
+                let mut piece = [0; 4096];
+                connection.read(&mut piece).await.unwrap();
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwords";
+                connection.write_all(answer).await.unwrap();
+                if connection.read(&mut piece).await.unwrap() > 0 {
+                    count.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    (place, closed)
+}
+
+#[tokio::test]
+async fn a_get_survives_kept_connections_that_end() {
+    let (place, closed) = closing().await;
+    let passing = all(AllowPrivate::All).passing.pass;
+    let whole = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
+    let get = || passing.clone().oneshot(request(&format!("http://{place}/")));
+    // Side by side, so that several are kept.
+    let (one, other) = tokio::join!(get(), get());
+    let (one, other) = tokio::join!(whole(one.unwrap()), whole(other.unwrap()));
+    assert_eq!((&one[..], &other[..]), (&b"words"[..], &b"words"[..]));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let third = get().await.unwrap();
+    assert_eq!(whole(third).await, "words");
+    assert_eq!(closed.load(Ordering::SeqCst), 1, "none was kept");
 }
