@@ -255,6 +255,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError>;
+    /// When something pending in the feed can be decided, of its state; `None` where nothing is. Cheaper
+    /// than its state.
+    async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
+        Ok(self.state(feed).await?.and_then(|state| state.next_decision_at))
+    }
     /// Says when the feed's state is another one than now; `None` where nothing was committed yet, or the
     /// store does not say it. Answered from memory.
     fn watch_state(&self, _feed: &FeedName) -> Option<StateWatch> {

@@ -37,6 +37,7 @@ use crate::load::Deferrable;
 use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::status::PollResponse;
 use crate::store::CommitError;
+use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,20 +179,24 @@ impl PollScheduler {
 
     fn insert(&mut self, record: Arc<FeedRecord>, memory: Memory, next: PlannedPoll) {
         let name = record.name.clone();
-        let host = self.settings.host(hosts::read_from(&memory.poll, &record));
-        self.forget(&Errand::Probe(name.clone()));
-        self.forget(&Errand::Walk(name.clone()));
-        self.leave_hub(&name);
         self.begin_on_board(&name, &memory);
-        let mut feed = Box::new(ScheduledFeed::new(record, host, memory));
-        if let Some(before) = self.feeds.get_mut(&name) {
-            feed.hub_requests = before.hub_requests.take();
+        let mut feed = Box::new(ScheduledFeed::new(record, memory));
+        if self.feeds.contains_key(&name) {
+            feed.hub_requests = self.replace(&name);
         }
-        self.announced.detach(&name);
         self.feeds.insert(name.clone(), feed);
         self.schedule(&name, next);
         self.resume_walk(&name);
         self.resume_hub(&name);
+    }
+
+    /// Ends what else was under way for a feed that another takes the place of. What it asked its hub for.
+    fn replace(&mut self, name: &FeedName) -> Option<Box<Requests>> {
+        self.forget(&Errand::Probe(name.clone()));
+        self.forget(&Errand::Walk(name.clone()));
+        self.leave_hub(name);
+        self.announced.detach(name);
+        self.feeds.get_mut(name)?.hub_requests.take()
     }
 
     fn schedule(&mut self, name: &FeedName, next: PlannedPoll) {
@@ -213,7 +218,8 @@ impl PollScheduler {
             self.due.remove(&(old, Errand::Poll(name.clone())));
         }
         if std::mem::take(&mut feed.in_line) {
-            self.polite.forget(&Errand::Poll(name.clone()), &feed.host);
+            let host = feed.host(&self.settings);
+            self.polite.forget(&Errand::Poll(name.clone()), host);
         }
     }
 
@@ -262,10 +268,12 @@ impl PollScheduler {
         let offset = Duration::from_millis(u64::from(std::mem::take(&mut feed.offset)));
         let begin = instant + offset;
         // What is told of is read soon; the same announcement may list a hundred feeds.
-        if feed.hearing.listed || feed.hearing.pushed {
-            self.polite.enqueue_listed(Errand::Poll(name), &feed.host, begin);
+        let is_told_of = feed.hearing.listed || feed.hearing.pushed;
+        let host = feed.host(&self.settings);
+        if is_told_of {
+            self.polite.enqueue_listed(Errand::Poll(name), host, begin);
         } else {
-            self.polite.enqueue(Errand::Poll(name), &feed.host, begin);
+            self.polite.enqueue(Errand::Poll(name), host, begin);
         }
     }
 

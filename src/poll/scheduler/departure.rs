@@ -5,6 +5,7 @@ use crate::model::{FeedName, FeedRecord, InterruptionKind, PollState, Time};
 use crate::poll::board::BoardEntry;
 use crate::poll::memory::Memory;
 use crate::poll::politeness::Errand;
+use crate::status::PollGaps;
 use std::collections::hash_map::Entry;
 use tokio::sync::oneshot;
 
@@ -100,13 +101,17 @@ impl PollScheduler {
 
     /// Shows how a feed stands that is polled from now on: anew, unless it was paused.
     pub(super) fn begin_on_board(&self, name: &FeedName, memory: &Memory) {
-        if !self.board.matches(name, BoardEntry::is_paused) {
-            self.board.remove(name);
-        }
         let (now, poll) = (self.clock.now(), &memory.poll);
         self.board.change(name, |status| {
+            if !status.is_paused() {
+                *status = BoardEntry::default();
+            }
             status.begin(now, poll.failures);
             status.interruptions = poll.interruptions.clone();
+            let gaps = PollGaps::from(&poll.overlap);
+            if gaps != status.rare.gaps {
+                status.rare.change(|rare| rare.gaps = gaps);
+            }
         });
     }
 }

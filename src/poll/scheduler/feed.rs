@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) struct ScheduledFeed {
     pub(super) record: Arc<FeedRecord>,
-    pub(super) host: PoliteHost,
+    /// Where it is read; `None` until that is asked for.
+    pub(super) host: Option<PoliteHost>,
     /// Fingerprint of the address that this is the host of, once it was read there.
     pub(super) host_of_address: Option<NonZeroU64>,
     /// `None` while a round has it.
@@ -84,13 +85,13 @@ pub(super) struct RunningErrand {
 
 impl ScheduledFeed {
     /// A feed that polling begins with.
-    pub(super) fn new(record: Arc<FeedRecord>, host: PoliteHost, mut memory: Memory) -> Self {
+    pub(super) fn new(record: Arc<FeedRecord>, mut memory: Memory) -> Self {
         // These are written down with what polling remembers, and kept here.
         let (walk, subscription) =
             memory.poll.rare.change(|rare| (rare.backfill.take(), rare.subscription.take()));
         Self {
             record,
-            host,
+            host: None,
             host_of_address: None,
             memory: Some(Box::new(memory)),
             due: None,

@@ -6,7 +6,7 @@ use super::{PollScheduler, ScheduledFeed};
 use crate::fetch::PauseRequest;
 use crate::model::{FeedName, FeedRecord, Time};
 use crate::poll::PollSettings;
-use crate::poll::memory::KeptState;
+use crate::poll::memory::{KeptState, Memory};
 use crate::poll::politeness::{Dispatch, Errand, PoliteHost};
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::describe_duration;
@@ -20,13 +20,16 @@ use tokio::time::Instant;
 const MARGIN: Duration = Duration::from_secs(1);
 
 impl ScheduledFeed {
+    /// The host in whose line its polls stand.
+    pub(super) fn host(&mut self, settings: &PollSettings) -> &PoliteHost {
+        let Self { host, memory, record, .. } = self;
+        host.get_or_insert_with(|| settings.host(last_read(memory.as_deref(), record)))
+    }
+
     /// The host that an errand of this feed goes to.
     fn host_of(&self, errand: &Errand, settings: &PollSettings) -> Option<PoliteHost> {
         let address = match errand {
-            Errand::Poll(_) => {
-                let poll = self.memory.as_ref().map(|memory| &memory.poll);
-                poll.map_or(self.record.url.as_str(), |poll| read_from(poll, &self.record))
-            }
+            Errand::Poll(_) => last_read(self.memory.as_deref(), &self.record),
             Errand::Walk(_) => {
                 let next = self.walk.as_ref().and_then(|walk| walk.next.as_deref());
                 next.unwrap_or(&self.record.url)
@@ -39,13 +42,17 @@ impl ScheduledFeed {
 
     /// Takes note of the host in whose line an errand stands.
     fn stands_at(&mut self, errand: &Errand, host: &PoliteHost) {
-        let place = match self.state_of(errand) {
-            None => &mut self.host,
-            Some(ErrandState::InLine(place)) => place,
-            Some(_) => return,
-        };
-        place.clone_from(host);
+        match self.state_of(errand) {
+            None => self.host = Some(host.clone()),
+            Some(ErrandState::InLine(place)) => place.clone_from(host),
+            Some(_) => {}
+        }
     }
+}
+
+/// The address of a feed whose memory a round may have.
+fn last_read<'a>(memory: Option<&'a Memory>, feed: &'a FeedRecord) -> &'a str {
+    memory.map_or(feed.url.as_str(), |memory| read_from(&memory.poll, feed))
 }
 
 /// Where a feed was read last: feeds whose addresses all redirect to one host wait in that host's line.
@@ -138,17 +145,14 @@ impl PollScheduler {
         }
     }
 
-    /// Puts what waits into lines as the configuration has them now. What is in flight ends in the line
-    /// that it began in.
+    /// Puts what waits into lines as the configuration has them now.
     pub(super) fn rearrange_lines(&mut self) {
         let (settings, feeds) = (&self.settings, &mut self.feeds);
-        for (name, feed) in feeds.iter_mut() {
+        for feed in feeds.values_mut() {
             feed.host_of_address = None;
-            if feed.running.is_some() {
-                continue;
-            }
-            if let Some(host) = feed.host_of(&Errand::Poll(name.clone()), settings) {
-                feed.host = host;
+            // What is in flight ends in the line that it began in.
+            if feed.running.is_none() {
+                feed.host = None;
             }
         }
         let host_of = |errand: &Errand| {

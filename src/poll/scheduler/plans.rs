@@ -9,12 +9,29 @@ use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::resume::NOTE_EVERY;
 use crate::poll::schedule::phase;
-use crate::status::PollGaps;
 use crate::websub::subscriber;
-use std::collections::HashMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec::IntoIter;
 use tokio::time::Instant;
+
+/// Poll states that are asked for in the order of their feeds' names, so that there is no table of all.
+struct InOrder(Peekable<IntoIter<PollState>>);
+
+impl InOrder {
+    fn new(mut states: Vec<PollState>) -> Self {
+        // Stores answer them in this order.
+        states.sort_by(|one, other| one.feed.cmp(&other.feed));
+        Self(states.into_iter().peekable())
+    }
+
+    /// That of a feed, whose name comes after those that were asked for before.
+    fn next_of(&mut self, feed: &FeedName) -> Option<PollState> {
+        while self.0.next_if(|state| state.feed < *feed).is_some() {}
+        self.0.next_if(|state| state.feed == *feed)
+    }
+}
 
 impl PollScheduler {
     /// Takes over what the store knows. A feed whose time has not come waits for it; what is due is
@@ -29,17 +46,24 @@ impl PollScheduler {
         // What was noted in the time that has still to come was noted before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
         self.noted = noted.map(|noted| noted.min(now));
-        let mut states: HashMap<FeedName, PollState> =
-            states.into_iter().map(|state| (state.feed.clone(), state)).collect();
         let is_active =
             |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Active && r.has_upstream();
-        let active: Vec<_> = records.values().filter(is_active).collect();
-        let spread = START_STEP.saturating_mul(u32::try_from(active.len()).unwrap_or(u32::MAX));
+        let active = records.values().filter(is_active).count();
+        self.feeds.reserve(active);
+        let spread = START_STEP.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX));
         let spread = u64::try_from(spread.min(self.settings.min_interval).as_millis());
         let spread = spread.unwrap_or(u64::MAX).max(1);
-        for record in active {
+        let mut states = InOrder::new(states);
+        for record in records.values() {
             // What was learned of another address says nothing of this one.
-            let mut state = states.remove(&record.name).filter(|state| state.url == record.url);
+            let state = states.next_of(&record.name).filter(|state| state.url == record.url);
+            if !is_active(&record) {
+                if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
+                    self.keep_paused(state);
+                }
+                continue;
+            }
+            let mut state = state;
             if let Some(subscription) = state.as_mut().and_then(|it| it.subscription.as_mut()) {
                 subscriber::resume(subscription, back, now);
             }
@@ -51,8 +75,7 @@ impl PollScheduler {
                 let host = self.settings.host(&pause.address);
                 self.polite.pause(&host, left, Instant::now());
             }
-            let state = self.bench.store.state(&record.name).await?;
-            let pending = state.and_then(|state| state.next_decision_at);
+            let pending = self.bench.store.next_decision(&record.name).await?;
             let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
             let bounds = self.settings.bounds(&record.options);
             let alive = self.noted.unwrap_or(now);
@@ -72,20 +95,11 @@ impl PollScheduler {
                 }
             }
             let name = record.name.clone();
-            let gaps = PollGaps::from(&memory.poll.overlap);
             self.insert(Arc::clone(record), memory, next);
             self.delay_step(&name, seconds);
             if let Some(feed) = self.feeds.get_mut(&name) {
                 (feed.pending, feed.offset) =
                     (pending, u16::try_from(offset.as_millis()).unwrap_or(u16::MAX));
-            }
-            self.board.change(&name, |status| status.rare.change(|rare| rare.gaps = gaps));
-        }
-        let is_paused = |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Paused;
-        for record in records.values().filter(is_paused) {
-            let state = states.remove(&record.name).filter(|state| state.url == record.url);
-            if let Some(state) = state {
-                self.keep_paused(state);
             }
         }
         Ok(())

@@ -54,7 +54,8 @@ impl PollScheduler {
             }
             FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
         }));
-        self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), feed.host.clone()));
+        let host = feed.host(&self.settings).clone();
+        self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), host));
         let since = Instant::now();
         let running = RunningErrand { cancel, answers, in_turn, at, since, listed, pushed };
         feed.running = Some(Box::new(running));
@@ -198,7 +199,7 @@ impl PollScheduler {
         let address = read_from(&memory.poll, &feed.record);
         let host_of = NonZeroU64::new(xxh3_64(address.as_bytes()));
         if feed.host_of_address != host_of {
-            (feed.host, feed.host_of_address) = (self.settings.host(address), host_of);
+            (feed.host, feed.host_of_address) = (Some(self.settings.host(address)), host_of);
         }
         feed.memory = Some(memory);
         if let Ok(found) = &result {

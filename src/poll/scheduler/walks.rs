@@ -28,6 +28,9 @@ impl PollScheduler {
             feed.walk = Some(Box::new(Backfill::begin(now)));
         }
         let walk = feed.walk.clone();
+        if walk.is_none() && self.board.matches(name, |status| status.rare.backfill.is_none()) {
+            return;
+        }
         if walk.as_ref().is_some_and(|walk| walk.is_walking())
             && matches!(feed.walking, ErrandState::None)
         {

@@ -91,6 +91,11 @@ impl Store for EmbeddedStore {
         self.inner.shared.state(feed)
     }
 
+    async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
+        self.inner.check_open()?;
+        Ok(self.inner.shared.next_decision(feed))
+    }
+
     fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
         self.inner.shared.watch_state(feed)
     }

@@ -1,6 +1,7 @@
 //! A feed as it may be shown. Of each feed as little is kept in memory as may be, for there may be a million.
 
 use super::pins::Pins;
+use crate::model::Time;
 use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{StateRecord, decode, encode_plain};
 use crate::store::{StateWatch, StoreError};
@@ -12,6 +13,8 @@ pub(super) struct Published {
     head: PackedHead,
     /// The number of the last write to its content.
     pub(super) write: u64,
+    /// When something pending in it can be decided.
+    pub(super) next_decision: Option<Time>,
     pub(super) pins: Arc<Pins>,
     pub(super) watch: StateWatch,
 }
@@ -37,7 +40,8 @@ impl Published {
     /// A feed that nobody reads yet.
     pub(super) fn new(head: StateRecord) -> Self {
         let watch = StateWatch::new(head.state.revision);
-        Self { write: head.write, head: PackedHead::new(head), pins: Arc::default(), watch }
+        let (write, next_decision) = (head.write, head.state.next_decision_at);
+        Self { write, next_decision, head: PackedHead::new(head), pins: Arc::default(), watch }
     }
 
     /// Shows another state from now on, to the same readers.
@@ -61,7 +65,7 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FeedState, Format, Revision, Time};
+    use crate::model::{FeedState, Format, Revision};
 
     fn head(revision: u64) -> StateRecord {
         let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));

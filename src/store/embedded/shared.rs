@@ -5,7 +5,7 @@ use super::open::Opening;
 use super::pins::{Pin, Pins};
 use super::published::Published;
 use crate::clock::Clock;
-use crate::model::{FeedName, FeedState, Lineage, Revision};
+use crate::model::{FeedName, FeedState, Lineage, Revision, Time};
 use crate::store::record::StateRecord;
 use crate::store::{Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
@@ -163,6 +163,12 @@ impl StoreShared {
     pub(super) fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         let head = self.published(feed).map(|published| published.head()).transpose()?;
         Ok(head.map(|head| head.state))
+    }
+
+    /// When something pending in a feed can be decided.
+    pub(super) fn next_decision(&self, feed: &FeedName) -> Option<Time> {
+        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        feeds.get(feed)?.next_decision
     }
 
     /// Says when a feed's state is another one, where anything was committed to it.
