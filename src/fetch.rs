@@ -25,6 +25,7 @@ mod handover;
 mod kept_hosts;
 mod message;
 mod pass;
+mod passers;
 #[cfg(test)]
 pub(crate) mod publisher;
 mod redirect;

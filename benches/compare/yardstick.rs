@@ -3,14 +3,20 @@
 //! them as the gateway's server would that looks nothing up; `tokio` reads and writes bytes, and knows no
 //! HTTP.
 //!
+//! `yardstick proxy ADDRESS` passes each request on to an address and the answer back, over hyper's server and client and
+//! with nothing around them: what a passed request costs in itself.
+//!
 //! `yardstick polls FILE` asks for each address of a file once a second, with the tag that it was given last, by the
 //! gateway's client and nothing around it: what a poll costs in itself.
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -81,6 +87,24 @@ async fn over_hyper(stream: TcpStream, documents: Documents) {
     drop(http.serve_connection(TokioIo::new(stream), service).await);
 }
 
+/// A client that keeps its connections.
+type Passer = Client<HttpConnector, Incoming>;
+
+async fn passing(stream: TcpStream, client: Passer, origin: Arc<str>) {
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+        let to = format!("{origin}{path}").parse();
+        request.headers_mut().remove(header::HOST);
+        let client = client.clone();
+        async move {
+            *request.uri_mut() = to.map_err(io::Error::other)?;
+            client.request(request).await.map_err(io::Error::other)
+        }
+    });
+    let http = hyper::server::conn::http1::Builder::new();
+    drop(http.serve_connection(TokioIo::new(stream), service).await);
+}
+
 async fn over_tokio(mut stream: TcpStream, documents: Documents) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(REQUEST);
     while stream.read_buf(&mut buffer).await? > 0 && buffer.len() < REQUEST {
@@ -144,14 +168,21 @@ async fn main() -> io::Result<()> {
     if how == "polls" {
         return polls(folder).await;
     }
-    let documents = documents(folder)?;
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    let client = Client::builder(TokioExecutor::new()).build(connector);
+    let is_proxy = how == "proxy";
+    let documents = if is_proxy { Documents::default() } else { documents(folder)? };
+    let origin: Arc<str> = folder.trim_end_matches('/').into();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let documents = Arc::clone(&documents);
-        if how == "hyper" {
+        if is_proxy {
+            tokio::spawn(passing(stream, client.clone(), Arc::clone(&origin)));
+        } else if how == "hyper" {
             tokio::spawn(over_hyper(stream, documents));
         } else {
             tokio::spawn(over_tokio(stream, documents));

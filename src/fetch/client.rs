@@ -9,6 +9,7 @@ use super::kept_hosts::KeptHosts;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
+use super::passers::Passers;
 use super::redirect::{self, Credentials, RedirectChain};
 use super::resolver::{GuardedResolver, LookupError, Unresolved};
 use super::unreached::unreached;
@@ -106,7 +107,7 @@ pub(super) struct Core {
     /// Look up names that a proxy is asked for, for hosts that are public, private or named.
     names: [GuardedResolver; 3],
     /// Clients that pass requests on, to public and to other hosts; made where they are needed.
-    passing: [OnceLock<Clients>; 2],
+    passers: [OnceLock<Passers>; 2],
     pub(super) handover: Handover,
 }
 
@@ -150,7 +151,7 @@ impl Core {
             proxy,
             proxy_resolves,
             names,
-            passing: Default::default(),
+            passers: Default::default(),
             handover: Handover::default(),
         })
     }
@@ -183,26 +184,29 @@ impl Core {
         is_first.then(|| self.handover.take(&request.url)).flatten()
     }
 
-    /// Passes the guard, and answers the client that passes requests on. `once`: a request that cannot be repeated
-    /// if a kept connection ends just then.
-    pub(super) async fn client_for_passing(
-        &self,
-        url: &Url,
-        once: bool,
-    ) -> Result<ClientForRequest, FetchError> {
-        let by = self.client_for(url, 0, !once, None).await?;
-        if by.proxy.is_some() {
-            return Ok(by);
+    /// Passes the guard, and answers the clients that pass requests on; `None` where they go by a proxy.
+    pub(super) fn passers(&self, url: &Url) -> Result<Option<&Passers>, FetchError> {
+        let openness = self.admit(url, 0)?;
+        if self.proxy.is_some() && !self.allow.is_own_host(url) {
+            return Ok(None);
         }
-        let openness = self.allow.openness(url);
-        let [public, opened] = &self.passing;
+        let [public, opened] = &self.passers;
         let place = if openness == Openness::Public { public } else { opened };
-        if place.get().is_none() {
-            let _ = place.set(self.maker.passing(openness)?);
+        if let Some(made) = place.get() {
+            return Ok(Some(made));
         }
-        let found =
-            place.get().map(|clients| if once { &clients.closing } else { &clients.keeping });
-        Ok(ClientForRequest { client: found.cloned().unwrap_or(by.client), proxy: None })
+        let made = self.maker.passers(openness)?;
+        Ok(Some(place.get_or_init(|| made)))
+    }
+
+    /// Passes the guard.
+    fn admit(&self, url: &Url, hop: usize) -> Result<Openness, FetchError> {
+        let openness = guard::check(url, &self.allow)
+            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
+        if url.scheme() == "https" && !self.has_roots {
+            return Err(FetchError::NoRoots);
+        }
+        Ok(openness)
     }
 
     /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
@@ -214,11 +218,7 @@ impl Core {
         soon: bool,
         route: Option<&ProxyRoute>,
     ) -> Result<ClientForRequest, FetchError> {
-        let openness = guard::check(url, &self.allow)
-            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
-        if url.scheme() == "https" && !self.has_roots {
-            return Err(FetchError::NoRoots);
-        }
+        let openness = self.admit(url, hop)?;
         let proxy = match route {
             Some(ProxyRoute::Direct) => None,
             Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),

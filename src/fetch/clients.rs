@@ -8,6 +8,8 @@ use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings};
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Client};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,20 +29,6 @@ pub const MAX_PROXY_CLIENTS: usize = 32;
 /// The largest file with certificates, in bytes.
 pub const CA_FILE_LIMIT: u64 = 1024 * 1024;
 
-/// The most idle connections to one host of who passes requests on.
-const PASSING_IDLE: usize = 64;
-
-/// What a client is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ClientUse {
-    /// Documents, over a connection that is kept or that is not.
-    Keeping,
-    Closing,
-    /// Requests of others, to which nothing is added, over connections that are kept or that are not.
-    Passing,
-    PassingOnce,
-}
-
 /// Two clients with one resolver.
 #[derive(Clone)]
 pub(super) struct Clients {
@@ -54,7 +42,7 @@ pub(super) struct Clients {
 pub(super) struct ClientMaker {
     agent: String,
     limits: FetchLimits,
-    certificates: Vec<Certificate>,
+    certificates: Vec<CertificateDer<'static>>,
     /// Those for proxies, the one that was used last at the end.
     proxied: Mutex<Vec<((ReadyProxy, Openness), Clients)>>,
 }
@@ -106,25 +94,26 @@ impl ClientMaker {
         resolver: GuardedResolver,
     ) -> Result<(Clients, bool), FetchError> {
         let resolver = Arc::new(resolver);
-        let (keeping, has_roots) = self.client(proxy, &resolver, ClientUse::Keeping)?;
-        let (closing, _) = self.client(proxy, &resolver, ClientUse::Closing)?;
+        let (keeping, has_roots) = self.client(proxy, &resolver, 1)?;
+        let (closing, _) = self.client(proxy, &resolver, 0)?;
         Ok((Clients { keeping, closing }, has_roots))
     }
 
-    /// Clients that pass requests on to hosts that `openness` admits.
-    pub(super) fn passing(&self, openness: Openness) -> Result<Clients, FetchError> {
-        let resolver = Arc::new(GuardedResolver::new(openness));
-        let keeping = self.client(None, &resolver, ClientUse::Passing)?.0;
-        let closing = self.client(None, &resolver, ClientUse::PassingOnce)?.0;
-        Ok(Clients { keeping, closing })
+    /// The certificates that the operator names.
+    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.certificates
     }
 
-    /// A client, and whether it knows root certificates. A machine without any must still be able to poll `http` addresses.
+    pub(super) const fn limits(&self) -> &FetchLimits {
+        &self.limits
+    }
+
+    /// A client that keeps so many idle connections to a host, and whether it knows root certificates. A machine without any must still be able to poll `http` addresses.
     fn client(
         &self,
         proxy: Option<&ReadyProxy>,
         resolver: &Arc<GuardedResolver>,
-        used: ClientUse,
+        idle: usize,
     ) -> Result<(Client, bool), FetchError> {
         let limits = &self.limits;
         let failed = |error: reqwest::Error| {
@@ -133,24 +122,16 @@ impl ClientMaker {
         };
         let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url().clone()));
         let proxy = proxy.transpose().map_err(failed)?;
+        let own = self.certificates.iter().map(|der| Certificate::from_der(der));
+        let own = own.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let builder = || {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
-            let idle = match used {
-                ClientUse::Keeping => 1,
-                ClientUse::Closing | ClientUse::PassingOnce => 0,
-                ClientUse::Passing => PASSING_IDLE,
-            };
-            let builder = Client::builder();
-            let builder = match used {
-                ClientUse::Passing | ClientUse::PassingOnce => builder,
-                ClientUse::Keeping | ClientUse::Closing => builder
-                    .user_agent(&self.agent)
-                    .default_headers(headers)
-                    .read_timeout(limits.idle),
-            };
-            let builder = builder
+            let builder = Client::builder()
+                .user_agent(&self.agent)
+                .default_headers(headers)
+                .read_timeout(limits.idle)
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .no_proxy()
@@ -165,18 +146,17 @@ impl ClientMaker {
                 None => builder,
             }
         };
-        let merged = || builder().tls_certs_merge(self.certificates.iter().cloned());
-        if let Ok(client) = merged().build() {
+        let merged = builder().tls_certs_merge(own.iter().cloned());
+        if let Ok(client) = merged.build() {
             return Ok((client, true));
         }
-        let own = self.certificates.iter().cloned();
         let client = builder().tls_certs_only(own).build().map_err(failed)?;
         Ok((client, !self.certificates.is_empty()))
     }
 }
 
 /// The certificates in a file; else what is wrong.
-pub(super) fn read_certificates(path: &Path) -> Result<Vec<Certificate>, String> {
+pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unread =
         |error: std::io::Error| format!("the file {} cannot be read: {error}", path.display());
     let mut bytes = Vec::new();
@@ -188,7 +168,7 @@ pub(super) fn read_certificates(path: &Path) -> Result<Vec<Certificate>, String>
             path.display()
         ));
     }
-    match Certificate::from_pem_bundle(&bytes) {
+    match CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>() {
         Ok(found) if !found.is_empty() => Ok(found),
         _ => Err(format!("the file {} has no certificate in PEM", path.display())),
     }

@@ -119,6 +119,9 @@ pub enum FetchError {
         /// What was said.
         why: String,
     },
+    /// The body of a request that was passed on ended before its time.
+    #[error("who sent the request broke it off")]
+    Unsent,
     /// Not an answer with a document.
     #[error("the publisher answered {code}{}", meaning(*code))]
     Status {

@@ -1,59 +1,51 @@
 //! Passes a request on to an origin and its answer back, both as streams (RFC 9110 section 7.6). One request,
 //! without following redirects; what of the headers is passed on is for the caller to say.
 //!
-//! The same guard as for feeds. Clients of their own, which add nothing to a request but `Host` and keep more
-//! connections to one host.
+//! The same guard as for feeds, and clients of their own ([`super::passers`]).
 
 use super::client::Core;
 use super::error::FetchError;
+use super::unreached::{is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
-use http::Method;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Either};
+use hyper::body::Incoming;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use url::{Position, Url};
 
 impl Core {
     pub(super) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
-        let PassRequest { method, url, mut headers, body } = request;
-        let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
-        let by = self.client_for_passing(&url, !may_repeat).await?;
-        if by.proxy.is_some() {
-            // The client for a proxy would add its own.
-            headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
-            headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        }
+        let PassRequest { method, url, target, headers, body } = request;
         let limit = self.limits.pass_idle;
-        let progress = UploadProgress::new();
-        let again = may_repeat.then(|| (method.clone(), headers.clone()));
-        let mut call = by.client.request(method, url.clone()).headers(headers);
-        if let Some(body) = body {
-            let body = NotedBody { body, progress: progress.clone() };
-            call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
-        }
-        let sending = async {
-            match (call.send().await, again) {
-                // A connection that was kept may be closed just when a request is sent over it, and so may the next.
-                (Err(error), Some((method, headers))) if is_cut_off(&error) => {
-                    let own = self.client_for_passing(&url, true).await?;
-                    let sent = own.client.request(method, url.clone()).headers(headers).send();
-                    sent.await.map_err(|error| own.unreached(error, &url, 0, &self.limits))
+        let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
+        let head = PassedHead { method, url, target, headers };
+        let late = FetchError::Timeout { what: "answer", limit };
+        let answer = match body {
+            None => {
+                let sending = self.send(head, SentBody::Nothing, may_repeat);
+                timeout(limit, sending).await.unwrap_or(Err(late))?
+            }
+            Some(body) => {
+                let progress = UploadProgress::new();
+                let body = NotedBody { body, progress: progress.clone() };
+                tokio::select! {
+                    sent = self.send(head, SentBody::Noted(body), may_repeat) => match sent {
+                        Err(_) if progress.is_broken() => return Err(FetchError::Unsent),
+                        sent => sent?,
+                    },
+                    () = progress.stall(limit, self.limits.pass_upload) => return Err(late),
                 }
-                (sent, _) => sent.map_err(|error| by.unreached(error, &url, 0, &self.limits)),
             }
         };
-        let answer = tokio::select! {
-            sent = sending => sent?,
-            () = progress.stall(limit, self.limits.pass_upload) => {
-                return Err(FetchError::Timeout { what: "answer", limit });
-            }
-        };
-        let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
+        let (head, body) = answer.into_parts();
         if head.status.is_informational() {
             // No upgrade was asked for.
             let why = format!("the origin answered {}", head.status.as_u16());
@@ -62,32 +54,112 @@ impl Core {
         let body = TimedBody::new(body, limit).map_err(BodyError::from).boxed_unsync();
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }
+
+    /// Sends a request. `may_repeat`: it may be sent once more.
+    async fn send(
+        &self,
+        head: PassedHead,
+        body: SentBody,
+        may_repeat: bool,
+    ) -> Result<Response<AnsweredBody>, FetchError> {
+        let Some(passers) = self.passers(&head.url)? else {
+            return self.send_by_proxy(head, body, !may_repeat).await;
+        };
+        let first = if may_repeat { &passers.keeping } else { &passers.closing };
+        let sent = match first.request(head.with(body)?).await {
+            // A connection that was kept may be closed just when a request is sent over it, and so may the next.
+            Err(error) if may_repeat && is_cut_off(&error) => {
+                passers.closing.request(head.with(SentBody::Nothing)?).await
+            }
+            sent => sent,
+        };
+        let answer = sent.map_err(|error| unpassed(&error, &head.url, &self.limits))?;
+        Ok(answer.map(Either::Left))
+    }
+
+    /// The same by the proxy. `once`: over a connection that is not kept.
+    async fn send_by_proxy(
+        &self,
+        head: PassedHead,
+        body: SentBody,
+        once: bool,
+    ) -> Result<Response<AnsweredBody>, FetchError> {
+        let PassedHead { method, url, mut headers, .. } = head;
+        let by = self.client_for(&url, 0, !once, None).await?;
+        // The client would add its own.
+        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        let mut call = by.client.request(method, url.clone()).headers(headers);
+        if let SentBody::Noted(body) = body {
+            call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
+        }
+        let answer =
+            call.send().await.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
+        Ok(Response::<reqwest::Body>::from(answer).map(Either::Right))
+    }
 }
 
-/// Whether a connection ended before there was an answer.
-fn is_cut_off(error: &reqwest::Error) -> bool {
-    error.is_request() && !error.is_connect() && !error.is_timeout()
+/// A request without its body.
+struct PassedHead {
+    method: Method,
+    url: Url,
+    target: Option<PathAndQuery>,
+    headers: HeaderMap,
 }
 
-/// When the origin last took something of a request's body.
+impl PassedHead {
+    fn with(&self, body: SentBody) -> Result<Request<SentBody>, FetchError> {
+        let mut uri = Uri::builder()
+            .scheme(self.url.scheme())
+            .authority(&self.url[Position::BeforeHost..Position::AfterPort]);
+        uri = match &self.target {
+            Some(target) => uri.path_and_query(target.clone()),
+            None => uri.path_and_query(&self.url[Position::BeforePath..Position::AfterQuery]),
+        };
+        let uri = uri.build().map_err(|error| FetchError::CutOff { why: error.to_string() })?;
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.headers.clone();
+        Ok(request)
+    }
+}
+
+/// How far a request's body has come.
 #[derive(Clone)]
-struct UploadProgress(Arc<Mutex<Instant>>);
+struct UploadProgress(Arc<Mutex<UploadState>>);
+
+struct UploadState {
+    /// When the origin last took something of it.
+    taken: Instant,
+    /// The client broke it off.
+    is_broken: bool,
+}
 
 impl UploadProgress {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
+        Self(Arc::new(Mutex::new(UploadState { taken: Instant::now(), is_broken: false })))
     }
 
-    fn note(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    fn state(&self) -> MutexGuard<'_, UploadState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, is_broken: bool) {
+        let mut state = self.state();
+        state.taken = Instant::now();
+        state.is_broken |= is_broken;
+    }
+
+    fn is_broken(&self) -> bool {
+        self.state().is_broken
     }
 
     /// Comes when nothing went on for so long, or when all of it took too long.
     async fn stall(&self, limit: Duration, all: Duration) {
         let end = Instant::now() + all;
         loop {
-            let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let until = (last + limit).min(end);
+            let until = (self.state().taken + limit).min(end);
             if Instant::now() >= until {
                 return;
             }
@@ -96,8 +168,46 @@ impl UploadProgress {
     }
 }
 
+/// The body of a request on its way to the origin.
+pub(super) enum SentBody {
+    Nothing,
+    Noted(NotedBody),
+}
+
+impl Body for SentBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Nothing => Poll::Ready(None),
+            Self::Noted(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Noted(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Nothing => SizeHint::with_exact(0),
+            Self::Noted(body) => body.size_hint(),
+        }
+    }
+}
+
+/// The body of an answer, from the origin or from the proxy.
+type AnsweredBody = Either<Incoming, reqwest::Body>;
+
 /// The body of a request, whose progress is noted.
-struct NotedBody {
+pub(super) struct NotedBody {
     body: PassedBody,
     progress: UploadProgress,
 }
@@ -111,7 +221,7 @@ impl Body for NotedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        self.progress.note();
+        self.progress.note(matches!(&frame, Some(Err(_))));
         Poll::Ready(frame)
     }
 
@@ -122,16 +232,16 @@ impl Body for NotedBody {
 
 /// The body of an answer, which breaks off where nothing comes for so long.
 struct TimedBody {
-    body: reqwest::Body,
+    body: AnsweredBody,
     limit: Duration,
-    idle: Pin<Box<Sleep>>,
+    /// Until when more is waited for; `None` where nobody had to wait yet.
+    idle: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
 impl TimedBody {
-    fn new(body: reqwest::Body, limit: Duration) -> Self {
-        let idle = Box::pin(sleep_until(Instant::now() + limit));
-        Self { body, limit, idle, is_waiting: false }
+    fn new(body: AnsweredBody, limit: Duration) -> Self {
+        Self { body, limit, idle: None, is_waiting: false }
     }
 }
 
@@ -139,7 +249,7 @@ impl TimedBody {
 #[derive(Debug, thiserror::Error)]
 enum PassedBodyError {
     #[error(transparent)]
-    Broken(#[from] reqwest::Error),
+    Broken(BodyError),
     #[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
     Idle { limit: Duration },
 }
@@ -155,14 +265,16 @@ impl Body for TimedBody {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
             this.is_waiting = false;
-            return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::from)));
+            return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::Broken)));
         }
         // The time counts from when the client waits: it may have been the client that took nothing.
+        let until = Instant::now() + this.limit;
+        let idle = this.idle.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if !this.is_waiting {
             this.is_waiting = true;
-            this.idle.as_mut().reset(Instant::now() + this.limit);
+            idle.as_mut().reset(until);
         }
-        ready!(this.idle.as_mut().poll(context));
+        ready!(idle.as_mut().poll(context));
         Poll::Ready(Some(Err(PassedBodyError::Idle { limit: this.limit })))
     }
 

@@ -1,11 +1,15 @@
 //! Resolves names for the client, and gives it only addresses that the guard admits.
 
 use super::guard::{Openness, Refusal};
+use hyper_util::client::legacy::connect::dns;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
+use std::vec::IntoIter;
 use tokio::time::{Instant, timeout};
 use tower::BoxError;
 
@@ -100,17 +104,42 @@ impl ResolvedNames {
     }
 }
 
-impl Resolve for GuardedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let resolver = self.clone();
+impl GuardedResolver {
+    /// The same as a future of its own.
+    fn find(&self, name: &str) -> Finding {
+        let (resolver, name) = (self.clone(), name.to_owned());
         Box::pin(async move {
-            let found = resolver.look_up(name.as_str()).await.map_err(|error| match error {
+            let found = resolver.look_up(&name).await.map_err(|error| match error {
                 LookupError::Refused(refusal) => BoxError::from(refusal),
                 LookupError::Unresolved(unresolved) => unresolved.into(),
             })?;
             let addresses: Vec<SocketAddr> = found.to_vec();
-            Ok(Box::new(addresses.into_iter()) as Addrs)
+            Ok(addresses.into_iter())
         })
+    }
+}
+
+/// The admitted addresses of a name, on their way.
+type Finding = Pin<Box<dyn Future<Output = Result<IntoIter<SocketAddr>, BoxError>> + Send>>;
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let found = self.find(name.as_str());
+        Box::pin(async move { Ok(Box::new(found.await?) as Addrs) })
+    }
+}
+
+impl tower::Service<dns::Name> for GuardedResolver {
+    type Response = IntoIter<SocketAddr>;
+    type Error = BoxError;
+    type Future = Finding;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: dns::Name) -> Finding {
+        self.find(name.as_str())
     }
 }
 

@@ -5,7 +5,9 @@ use super::clients::MAX_HEADERS;
 use super::error::{FetchError, root_cause};
 use super::guard::{Refusal, shown};
 use super::resolver::Unresolved;
+use hyper_util::client::legacy;
 use std::error::Error;
+use std::io;
 use url::Url;
 
 /// Why no response came.
@@ -16,38 +18,68 @@ pub(super) fn unreached(
     limits: &FetchLimits,
 ) -> FetchError {
     let error = error.without_url();
-    if let Some(refusal) = cause::<Refusal>(&error) {
-        return FetchError::Refused { hop, refusal: refusal.clone() };
+    let (is_connect, is_timeout) = (error.is_connect(), error.is_timeout());
+    told(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
+        (true, true) => not_accepted(limits),
+        (true, false) => not_connected(url, &error),
+        _ => broken(error, limits),
+    })
+}
+
+/// Why a request that is passed on has no answer.
+pub(super) fn unpassed(error: &legacy::Error, url: &Url, limits: &FetchLimits) -> FetchError {
+    told(error, url, 0).unwrap_or_else(|| {
+        let is_timeout =
+            cause::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        match (error.is_connect(), is_timeout) {
+            (true, true) => not_accepted(limits),
+            (true, false) => not_connected(url, error),
+            _ => FetchError::CutOff { why: root_cause(error) },
+        }
+    })
+}
+
+/// Whether a connection ended before there was an answer.
+pub(super) fn is_cut_off(error: &legacy::Error) -> bool {
+    !error.is_connect() && cause::<hyper::Error>(error).is_none_or(|error| !error.is_parse())
+}
+
+fn not_accepted(limits: &FetchLimits) -> FetchError {
+    FetchError::Timeout { what: "accept a connection", limit: limits.connect }
+}
+
+fn not_connected(url: &Url, error: &(dyn Error + 'static)) -> FetchError {
+    let host = url.host_str().unwrap_or_default().to_owned();
+    FetchError::Connect { host, why: root_cause(error) }
+}
+
+/// What the causes of an error tell, where they do.
+fn told(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
+    if let Some(refusal) = cause::<Refusal>(error) {
+        return Some(FetchError::Refused { hop, refusal: refusal.clone() });
     }
     let host = url.host_str().unwrap_or_default().to_owned();
-    if let Some(unresolved) = cause::<Unresolved>(&error) {
-        return FetchError::Name { host, why: unresolved.why.clone() };
+    if let Some(unresolved) = cause::<Unresolved>(error) {
+        return Some(FetchError::Name { host, why: unresolved.why.clone() });
     }
-    if let Some(tls) = cause::<rustls::Error>(&error) {
-        return match tls {
+    if let Some(tls) = cause::<rustls::Error>(error) {
+        return Some(match tls {
             rustls::Error::InvalidCertificate(_) => {
                 FetchError::Certificate { host, why: tls.to_string() }
             }
             _ => FetchError::Connect { host, why: tls.to_string() },
-        };
+        });
     }
-    match cause::<hyper::Error>(&error) {
-        Some(error) if error.is_parse_too_large() => {
-            return FetchError::Headers { what: "fields", limit: MAX_HEADERS };
+    match cause::<hyper::Error>(error)? {
+        error if error.is_parse_too_large() => {
+            Some(FetchError::Headers { what: "fields", limit: MAX_HEADERS })
         }
-        Some(error) if error.is_parse() => {
+        error if error.is_parse() => {
             let why = format!("{} does not speak HTTP: {}", shown(url), root_cause(error));
-            return FetchError::CutOff { why };
+            Some(FetchError::CutOff { why })
         }
-        _ => {}
+        _ => None,
     }
-    if error.is_connect() && error.is_timeout() {
-        return FetchError::Timeout { what: "accept a connection", limit: limits.connect };
-    }
-    if error.is_connect() {
-        return FetchError::Connect { host, why: root_cause(&error) };
-    }
-    broken(error, limits)
 }
 
 /// Why a response ended before its time.

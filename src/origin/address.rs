@@ -1,6 +1,7 @@
 //! The addresses of an origin, here and there.
 
 use crate::config::{OriginConfig, OriginPlace};
+use http::uri::PathAndQuery;
 use url::{Position, Url};
 
 /// The longest address that is passed on, in bytes.
@@ -66,8 +67,8 @@ impl OriginSite {
 
     /// The address there of the rest of a path here, with a query.
     pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
-        let base = self.config.url.as_str();
-        let length = base.len() + rest.len() + query.map_or(0, str::len);
+        let base = &self.config.url;
+        let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
         if length > ADDRESS_LIMIT {
             return Err(AddressFault::TooLong);
         }
@@ -77,9 +78,20 @@ impl OriginSite {
         if steps(rest).any(is_dots) {
             return Err(AddressFault::Dots);
         }
-        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-        let url = Url::parse(&format!("{base}{rest}{query}"));
-        url.ok().filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
+        // Scheme and host are read once for all.
+        let mut url = base.clone();
+        let mut path = String::with_capacity(base.path().len() + rest.len());
+        path.push_str(base.path());
+        path.push_str(rest);
+        url.set_path(&path);
+        url.set_query(query);
+        Some(url).filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
+    }
+
+    /// Path and query there of one that [`OriginSite::upstream`] takes, in the characters that the client chose.
+    pub fn target(&self, rest: &str, query: Option<&str>) -> Option<PathAndQuery> {
+        let (mark, query) = query.map_or(("", ""), |query| ("?", query));
+        [self.config.url.path(), rest, mark, query].concat().parse().ok()
     }
 
     /// Whether a path is that of its place without the slash at its end.
@@ -133,7 +145,10 @@ impl OriginSite {
 
 /// Whether an address is below another one, whose path ends with a slash.
 pub fn is_below(url: &Url, base: &Url) -> bool {
-    url.origin() == base.origin()
+    let is_same_origin = url.scheme() == base.scheme()
+        && url.host() == base.host()
+        && url.port_or_known_default() == base.port_or_known_default();
+    is_same_origin
         && url.path().starts_with(base.path())
         && url.username().is_empty()
         && url.password().is_none()

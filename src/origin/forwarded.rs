@@ -36,64 +36,76 @@ pub struct ForwardedFor {
     pub proto: Proto,
 }
 
+/// Whether a header says where a request came from, also with the characters that programs behind CGI cannot tell
+/// apart.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    let is = |text: &[u8], known: &[u8]| {
+        let mut pairs = text.iter().zip(known);
+        pairs.all(|(byte, wanted)| byte == wanted || (*byte, *wanted) == (b'_', b'-'))
+    };
+    let name = name.as_str().as_bytes();
+    name.get(..TOLD.len()).is_some_and(|start| is(start, TOLD))
+        || [b"x-real-ip".as_slice(), b"forwarded"]
+            .iter()
+            .any(|known| name.len() == known.len() && is(name, known))
+}
+
+/// What the headers begin with that were there before `Forwarded`.
+const TOLD: &[u8] = b"x-forwarded-";
+
 impl ForwardedFor {
     /// Writes it into the headers of a request. What a trusted proxy says stays before it; what anybody else
     /// says is replaced.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         let peer = self.peer.to_canonical();
         if !self.is_trusted {
-            let is_of_proxy = |name: &&HeaderName| {
-                // Programs behind CGI cannot tell the two characters apart.
-                let name = name.as_str().replace('_', "-");
-                name.starts_with("x-forwarded-") || name == "x-real-ip" || name == "forwarded"
-            };
-            let told: Vec<_> = headers.keys().filter(is_of_proxy).cloned().collect();
+            let told: Vec<_> = headers.keys().filter(|name| is_of_proxy(name)).cloned().collect();
             for name in told {
                 headers.remove(name);
             }
         }
-        self.append(headers, X_FORWARDED_FOR, peer.to_string());
-        self.append(headers, header::FORWARDED, self.element(peer));
-        let host = self.host.clone().unwrap_or_default();
-        for (name, value) in
-            [(X_FORWARDED_HOST, host), (X_FORWARDED_PROTO, self.proto.name().to_owned())]
-        {
-            if self.is_trusted && headers.contains_key(&name) {
-                continue;
+        let address = peer.to_string();
+        self.append(headers, header::FORWARDED, self.element(peer, &address));
+        self.append(headers, X_FORWARDED_FOR, address);
+        let is_told = |headers: &HeaderMap, name| self.is_trusted && headers.contains_key(name);
+        if !is_told(headers, X_FORWARDED_HOST) {
+            let host = self.host.as_deref().filter(|host| !host.is_empty());
+            match host.and_then(|host| HeaderValue::from_str(host).ok()) {
+                Some(host) => drop(headers.insert(X_FORWARDED_HOST, host)),
+                None => drop(headers.remove(X_FORWARDED_HOST)),
             }
-            headers.remove(&name);
-            if let Some(value) = HeaderValue::from_str(&value).ok().filter(|_| !value.is_empty()) {
-                headers.insert(name, value);
-            }
+        }
+        if !is_told(headers, X_FORWARDED_PROTO) {
+            headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.proto.name()));
         }
     }
 
     fn append(&self, headers: &mut HeaderMap, name: HeaderName, value: String) {
-        let before: Vec<&str> =
-            headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()).collect();
-        let all = match (self.is_trusted, before.is_empty()) {
-            (true, false) => format!("{}, {value}", before.join(", ")),
-            _ => value,
-        };
-        if let Ok(value) = HeaderValue::from_str(&all) {
+        let mut all = String::new();
+        if self.is_trusted {
+            for before in headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()) {
+                all.push_str(before);
+                all.push_str(", ");
+            }
+        }
+        let all = if all.is_empty() { value } else { all + &value };
+        if let Ok(value) = HeaderValue::try_from(all) {
             headers.insert(name, value);
         }
     }
 
-    fn element(&self, peer: IpAddr) -> String {
-        let node = match peer {
-            IpAddr::V4(peer) => peer.to_string(),
-            IpAddr::V6(peer) => format!("\"[{peer}]\""),
-        };
+    fn element(&self, peer: IpAddr, address: &str) -> String {
         let is_token =
             |text: &str| text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'-');
         let is_quotable =
             |text: &str| text.bytes().all(|c| c.is_ascii_graphic() && c != b'"' && c != b'\\');
-        let host = match self.host.as_deref() {
-            Some(host) if is_token(host) => format!(";host={host}"),
-            Some(host) if is_quotable(host) => format!(";host=\"{host}\""),
-            _ => String::new(),
+        let (open, close) = if peer.is_ipv6() { ("\"[", "]\"") } else { ("", "") };
+        let [named, begin, host, end] = match self.host.as_deref() {
+            Some(host) if is_token(host) => [";host=", "", host, ""],
+            Some(host) if is_quotable(host) => [";host=", "\"", host, "\""],
+            _ => [""; 4],
         };
-        format!("for={node}{host};proto={}", self.proto.name())
+        let proto = self.proto.name();
+        ["for=", open, address, close, named, begin, host, end, ";proto=", proto].concat()
     }
 }

@@ -1,7 +1,7 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
 use super::audience::AudienceKey;
-use super::origins::Places;
+use super::origins::FeedPlaces;
 use super::readers::KnownReader;
 use crate::model::{
     ArchiveId, EndpointId, FeedName, FeedRecord, Format, ShownAddress, SupId, SupIdBasis, SyncId,
@@ -72,7 +72,7 @@ pub(super) struct Site {
     /// The reader whose own it is, below the path of the token.
     pub(super) reader: Option<Arc<KnownReader>>,
     /// The feeds whose reader view has an address of its own.
-    pub(super) places: Arc<ArcSwap<Places>>,
+    pub(super) places: Arc<ArcSwap<FeedPlaces>>,
 }
 
 /// In which form a feed of changes is asked for.

@@ -1,7 +1,7 @@
 //! Which feeds there are, kept in memory so that an answer from the cache needs no store.
 
 use super::audience::{Audience, ServedFeed};
-use super::origins::{AskedFeeds, PlaceRules, Places};
+use super::origins::{AskedFeeds, FeedPlaces, PlaceRules};
 use super::problem::Problem;
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedRecord, FeedStanding};
@@ -24,7 +24,7 @@ pub(super) const DIRECTORY_AGE: Duration = Duration::from_secs(1);
 pub(super) struct Listing {
     feeds: Arc<FeedList>,
     private: Arc<BTreeSet<FeedName>>,
-    places: Arc<Places>,
+    places: Arc<FeedPlaces>,
 }
 
 impl Deref for Listing {
@@ -45,12 +45,12 @@ impl Listing {
         let private = private_names(&feeds);
         let same = before.map(|before| &before.private).filter(|before| ***before == private);
         let private = same.map_or_else(|| Arc::new(private), Arc::clone);
-        let places = Places::new(rules, &feeds, |feed| private.contains(feed));
+        let places = FeedPlaces::new(rules, &feeds, |feed| private.contains(feed));
         Self { feeds, private, places: Arc::new(places) }
     }
 
     /// The addresses that feeds have beside `/feeds/NAME`.
-    pub(super) const fn places(&self) -> &Arc<Places> {
+    pub(super) const fn places(&self) -> &Arc<FeedPlaces> {
         &self.places
     }
 
@@ -121,7 +121,7 @@ pub(super) struct Directory {
     reading: tokio::sync::Mutex<()>,
     rules: PlaceRules,
     /// Where feeds are now, for who writes addresses.
-    places: Arc<ArcSwap<Places>>,
+    places: Arc<ArcSwap<FeedPlaces>>,
     /// When feeds that requests made were asked for, and what tells the time.
     asked: (Arc<AskedFeeds>, Arc<dyn Clock>),
 }
@@ -145,7 +145,7 @@ impl Directory {
     pub(super) fn with_places(
         self,
         rules: PlaceRules,
-        places: Arc<ArcSwap<Places>>,
+        places: Arc<ArcSwap<FeedPlaces>>,
         asked: Arc<AskedFeeds>,
     ) -> Self {
         Self { rules, places, asked: (asked, self.asked.1), ..self }

@@ -12,13 +12,13 @@ mod service;
 mod through;
 
 pub use self::body::whole_body;
-pub(super) use self::places::{PlaceRules, Places};
+pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
     AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
     PassError,
 };
 
-use self::first::{Look, LookResult, Looks, Turn};
+use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
 use super::client::Peer;
@@ -31,6 +31,7 @@ use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +49,7 @@ pub(super) struct Origins {
     allow: Vec<AllowConfig>,
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
-    looks: Looks,
+    looks: FirstLooks,
     flights: OriginFlights,
     pages: PagesSeen,
     via: Via,
@@ -60,6 +61,8 @@ struct OriginRequest {
     site: Arc<OriginSite>,
     /// The address there.
     url: Url,
+    /// Its path and query as the client wrote them.
+    target: Option<PathAndQuery>,
 }
 
 /// What a request asks for.
@@ -81,7 +84,7 @@ impl Origins {
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
-            looks: Looks::new(&settings.sites),
+            looks: FirstLooks::new(&settings.sites),
             flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
             via: Via::new(name),
@@ -140,8 +143,8 @@ impl Origins {
         self.service.as_ref().ok_or_else(none)
     }
 
-    /// The turn to look at an address of an admitted site; see [`Looks::turn`].
-    pub(super) async fn turn(&self, site: &AdmittedSite) -> Result<Turn, Problem> {
+    /// Leave to look at an address of an admitted site; see [`FirstLooks::turn`].
+    pub(super) async fn turn(&self, site: &AdmittedSite) -> Result<LookPermit, Problem> {
         self.looks.turn(site.url.as_str(), LOOK_WAIT).await
     }
 }
@@ -183,7 +186,9 @@ pub(super) async fn enter(
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
-                    let (answer, outcome) = answer(&room, (site, &rest), request, next).await;
+                    // In a box, since what is around it is moved several times over.
+                    let answering = Box::pin(answer(&room, (site, &rest), request, next));
+                    let (answer, outcome) = answering.await;
                     room.metrics.passed(&name, outcome);
                     let (status, outcome) = (answer.status().as_u16(), outcome.name());
                     let milliseconds =
@@ -284,7 +289,8 @@ async fn answer(
         Ok(url) => url,
         Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
     };
-    let asked = OriginRequest { site, url };
+    let target = site.target(rest, request.uri().query());
+    let asked = OriginRequest { site, url, target };
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_read {
         match known_feed(room, &asked.url).await {
@@ -297,13 +303,13 @@ async fn answer(
     let seen = room.origins.looks.no_feed(&asked.url);
     if !may_make(room, &asked, method, request.headers()) || seen.is_some() {
         return match is_through {
-            true => through::pass(room, &asked, request, next).await,
+            true => through::pass(room, &asked, (request, Waited::No), next).await,
             false => through::redirect(&asked.url),
         };
     }
     match room.origins.looks.begin(&asked.url) {
         Look::First(look) => through::look(room, &asked, look, request, next).await,
-        Look::Another(look) => found(room, &asked, (look, Again::No), request, next).await,
+        Look::Another(look) => follow_look(room, &asked, (look, Waited::No), request, next).await,
     }
 }
 
@@ -327,33 +333,33 @@ fn may_make(
 
 /// Whether somebody who waited for another's look did so before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum Waited {
     No,
     Yes,
 }
 
 /// What somebody else's look finds.
-async fn found(
+async fn follow_look(
     room: &SharedState,
     asked: &OriginRequest,
-    (look, again): (first::OtherLook, Again),
+    (look, again): (first::OtherLook, Waited),
     request: Request,
     next: Next,
 ) -> (Response, PassOutcome) {
     let is_through = asked.site.config().passes == PassMode::Through;
-    match look.made(asked.site.config().first_wait).await {
+    match look.result(asked.site.config().first_wait).await {
         LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
         LookResult::Later(why) => later(why),
         LookResult::NoFeed(_) if !is_through => through::redirect(&asked.url),
-        LookResult::Unknown if again == Again::Yes => later(BEING_LOOKED_AT),
+        LookResult::Unknown if again == Waited::Yes => later(BEING_LOOKED_AT),
         // Nothing is known where who looked left, or the origin is slow: the answer will tell.
         LookResult::NoFeed(_) | LookResult::Unknown if is_through => {
-            Box::pin(through::pass(room, asked, request, next)).await
+            Box::pin(through::pass(room, asked, (request, Waited::Yes), next)).await
         }
         LookResult::NoFeed(_) | LookResult::Unknown => match room.origins.looks.begin(&asked.url) {
             Look::First(look) => Box::pin(through::look(room, asked, look, request, next)).await,
             Look::Another(look) => {
-                Box::pin(found(room, asked, (look, Again::Yes), request, next)).await
+                Box::pin(follow_look(room, asked, (look, Waited::Yes), request, next)).await
             }
         },
     }

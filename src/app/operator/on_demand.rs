@@ -49,6 +49,7 @@ impl OriginService for AdminService {
             tracing::debug!(host, %error, "a request could not be passed on");
             match error {
                 FetchError::Timeout { .. } => PassError::TimedOut,
+                FetchError::Unsent => PassError::Unsent,
                 FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
                     tracing::warn!(host, %error, "requests cannot be passed on");
                     PassError::Refused
@@ -183,7 +184,7 @@ impl AdminService {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
             headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
             let (method, body) = (Method::GET, None);
-            let request = PassRequest { method, url: url.clone(), headers, body };
+            let request = PassRequest { method, url: url.clone(), target: None, headers, body };
             let answer = self.pass(request).await.ok()?;
             if answer.status.is_redirection() {
                 let leads = answer.headers.get(LOCATION)?.to_str().ok()?;

@@ -9,8 +9,10 @@ use super::*;
 use crate::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
 };
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use crate::origin::PassRequest;
+use http::Method;
+use http_body_util::{BodyExt, Full};
+use rustls::pki_types::PrivateKeyDer;
 use std::io::Write as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -119,6 +121,25 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     assert!(matches!(refused, FetchError::Certificate { .. } | FetchError::NoRoots), "{refused}");
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
     assert_eq!(body(&fetch(&url, None, settings).await.unwrap()), b"<feed/>");
+}
+
+#[tokio::test]
+async fn requests_are_passed_on_to_whom_the_operators_authority_vouches_for() {
+    let url = Url::parse(&format!("https://localhost:{}/feed", tls_publisher())).unwrap();
+    let pass = |settings: FetchSettings, method: Method| {
+        let (url, headers) = (url.clone(), HeaderMap::new());
+        let body = (method == Method::POST).then(|| Full::from("a").map_err(|e| match e {}));
+        let body = body.map(BodyExt::boxed_unsync);
+        let request = PassRequest { method, url, target: None, headers, body };
+        services(settings).unwrap().passing.pass.oneshot(request)
+    };
+    let refused = pass(all_private(), Method::GET).await.unwrap_err();
+    assert!(matches!(refused, FetchError::Certificate { .. } | FetchError::NoRoots), "{refused}");
+    for method in [Method::GET, Method::POST] {
+        let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
+        let answer = pass(settings, method).await.unwrap();
+        assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "<feed/>");
+    }
 }
 
 #[test]

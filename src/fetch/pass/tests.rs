@@ -20,7 +20,7 @@ fn all(allow_private: AllowPrivate) -> Services {
 
 fn request(url: &str) -> PassRequest {
     let url = Url::parse(url).unwrap();
-    PassRequest { method: Method::GET, url, headers: HeaderMap::new(), body: None }
+    PassRequest { method: Method::GET, url, target: None, headers: HeaderMap::new(), body: None }
 }
 
 async fn pass(request: PassRequest) -> Result<PassAnswer, FetchError> {
@@ -63,6 +63,27 @@ async fn the_guard_checks_every_address() {
     let refused = all(AllowPrivate::No).passing.pass.oneshot(request(&publisher.url("/"))).await;
     assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
     assert!(publisher.heads().is_empty());
+}
+
+#[tokio::test]
+async fn it_is_said_why_an_origin_cannot_be_reached() {
+    let closed = "http://127.0.0.1:1/";
+    let error = pass(request(closed)).await.unwrap_err();
+    let is_refused = |why: &str| why.contains("refused");
+    assert!(matches!(&error, FetchError::Connect { why, .. } if is_refused(why)), "{error:?}");
+    let error = pass(request("http://nowhere.invalid/")).await.unwrap_err();
+    assert!(matches!(&error, FetchError::Name { .. }), "{error:?}");
+    // A name is looked up behind the guard.
+    let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
+    let url = publisher.url("/").replace("127.0.0.1", "localhost");
+    let public = all(AllowPrivate::No).passing.pass;
+    let error = public.clone().oneshot(request(&url)).await.unwrap_err();
+    assert!(matches!(&error, FetchError::Refused { .. }), "{error:?}");
+    assert!(publisher.heads().is_empty());
+    let chatter = Publisher::start(|_| b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()).await;
+    let error = pass(request(&chatter.url("/"))).await.unwrap_err();
+    assert!(error.to_string().contains("does not speak HTTP"), "{error}");
+    assert_eq!(chatter.heads().len(), 1, "it was asked again");
 }
 
 #[tokio::test]

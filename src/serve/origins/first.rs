@@ -22,7 +22,7 @@ const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
 
 /// Leave to ask a site something.
-pub(in crate::serve) type Turn = OwnedSemaphorePermit;
+pub(in crate::serve) type LookPermit = OwnedSemaphorePermit;
 
 /// How it is known that an address has no feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) enum LookResult {
 type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 
 /// Looks that are being made, and what is known of those that were.
-pub(super) struct Looks {
+pub(super) struct FirstLooks {
     running: Results,
     no_feeds: Cache<u64, NoFeedKind>,
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -75,7 +75,7 @@ pub(super) fn key(url: &Url) -> u64 {
     xxh3_64(url.as_str().as_bytes())
 }
 
-impl Looks {
+impl FirstLooks {
     pub(super) fn new(sites: &[Arc<OriginSite>]) -> Self {
         let turns = sites.iter().map(|site| {
             let url = site.config().url.to_string();
@@ -109,7 +109,7 @@ impl Looks {
     }
 
     /// Waits for leave to ask a site, at most so long.
-    pub(super) async fn turn(&self, site: &str, wait: Duration) -> Result<Turn, Problem> {
+    pub(super) async fn turn(&self, site: &str, wait: Duration) -> Result<LookPermit, Problem> {
         let turns = {
             let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             // As many as the configuration has sites.
@@ -120,12 +120,12 @@ impl Looks {
     }
 
     /// Waits for leave to hold a document that may become a feed, at most so long.
-    pub(super) async fn document(&self, wait: Duration) -> Result<Turn, Problem> {
+    pub(super) async fn document(&self, wait: Duration) -> Result<LookPermit, Problem> {
         acquire(Arc::clone(&self.documents), wait).await
     }
 }
 
-async fn acquire(turns: Arc<Semaphore>, wait: Duration) -> Result<Turn, Problem> {
+async fn acquire(turns: Arc<Semaphore>, wait: Duration) -> Result<LookPermit, Problem> {
     match timeout(wait, turns.acquire_owned()).await {
         Ok(Ok(turn)) => Ok(turn),
         _ => {
@@ -153,7 +153,7 @@ impl Drop for FirstLook {
 
 impl OtherLook {
     /// What is found, where that is known in time.
-    pub(super) async fn made(mut self, wait: Duration) -> LookResult {
+    pub(super) async fn result(mut self, wait: Duration) -> LookResult {
         match timeout(wait, self.0.wait_for(Option::is_some)).await {
             Ok(Ok(result)) => result.clone().unwrap_or(LookResult::Unknown),
             Ok(Err(_)) | Err(_) => LookResult::Unknown,
@@ -173,11 +173,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_looks_and_the_others_learn_what_it_found() {
-        let looks = Looks::new(&[]);
+        let looks = FirstLooks::new(&[]);
         let at = url("http://a/feed");
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
-        let waiting = tokio::spawn(other.made(WAIT));
+        let waiting = tokio::spawn(other.result(WAIT));
         let name = FeedName::new("a").unwrap();
         first.tell(LookResult::Feed(name.clone()));
         drop(first);
@@ -188,11 +188,11 @@ mod tests {
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
         // Whoever was first went away.
         drop(first);
-        assert!(matches!(other.made(WAIT).await, LookResult::Unknown));
+        assert!(matches!(other.result(WAIT).await, LookResult::Unknown));
 
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
-        assert!(matches!(other.made(WAIT).await, LookResult::Unknown), "it waited for ever");
+        assert!(matches!(other.result(WAIT).await, LookResult::Unknown), "it waited for ever");
         first.tell(LookResult::NoFeed(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&at), Some(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&url("http://a/other")), None);
@@ -200,7 +200,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_a_few_things_at_once() {
-        let looks = Looks::new(&[]);
+        let looks = FirstLooks::new(&[]);
         let mut turns = Vec::new();
         for _ in 0..LOOKS_AT_ONCE {
             turns.push(looks.turn("http://a/", WAIT).await.unwrap());

@@ -3,7 +3,7 @@
 
 use super::super::SharedState;
 use super::OriginRequest;
-use super::first::{Turn, key};
+use super::first::{LookPermit, key};
 use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
@@ -59,7 +59,12 @@ impl PagesSeen {
 
     /// Leave to read a page, where an answer is one that was not read for a while. The query does not tell pages
     /// apart: anybody can make as many as he likes.
-    pub(super) fn turn(&self, url: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Turn> {
+    pub(super) fn turn(
+        &self,
+        url: &Url,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Option<LookPermit> {
         if status != StatusCode::OK || !says_page(headers) || !is_for_everybody(headers) {
             return None;
         }
@@ -120,7 +125,7 @@ struct CopiedBody {
     room: SharedState,
     asked: OriginRequest,
     headers: HeaderMap,
-    turn: Option<Turn>,
+    turn: Option<LookPermit>,
 }
 
 impl CopiedBody {

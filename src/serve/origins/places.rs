@@ -21,7 +21,7 @@ pub(in crate::serve) struct PlaceRules {
 
 /// Feeds with an address of their own.
 #[derive(Debug, Default)]
-pub(in crate::serve) struct Places {
+pub(in crate::serve) struct FeedPlaces {
     by_path: HashMap<String, FeedName>,
     by_upstream: HashMap<String, FeedName>,
     by_address: HashMap<String, FeedName>,
@@ -38,7 +38,7 @@ struct FeedPlace {
     is_json: bool,
 }
 
-impl Places {
+impl FeedPlaces {
     /// Of these feeds; none of a private one, which is nowhere but where its readers find it.
     pub(in crate::serve) fn new(
         rules: &PlaceRules,

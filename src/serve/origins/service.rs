@@ -45,6 +45,8 @@ pub enum PassError {
     /// It cannot be reached, or broke off.
     #[error("the site cannot be reached")]
     Unreachable,
+    #[error("the client broke off its request")]
+    Unsent,
     /// The gateway may not, or cannot, ask it.
     #[error("the gateway may not ask the site; its log says why")]
     Refused,

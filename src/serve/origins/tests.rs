@@ -25,11 +25,11 @@ fn record(name: &str, url: &str) -> FeedRecord {
     FeedRecord::new(FeedName::new(name).unwrap(), url, FeedSource::File)
 }
 
-fn places(records: Vec<FeedRecord>) -> Places {
+fn places(records: Vec<FeedRecord>) -> FeedPlaces {
     let paths = HashMap::from([(FeedName::new("own").unwrap(), "/own.xml".to_owned())]);
     let rules = PlaceRules { sites: vec![at()], paths, base: "https://gw.example".to_owned() };
     let feeds: FeedList = records.into_iter().map(|it| (it.name.clone(), Arc::new(it))).collect();
-    Places::new(&rules, &feeds, |name| name.as_str() == "hidden")
+    FeedPlaces::new(&rules, &feeds, |name| name.as_str() == "hidden")
 }
 
 #[test]

@@ -5,9 +5,9 @@ use super::super::problem::Problem;
 use super::super::session::COOKIE;
 use super::super::{SharedState, auth};
 use super::body::{Collected, NoSize, collect, whole_body};
-use super::first::{FirstLook, Look, LookResult, NoFeedKind, Turn};
+use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
-use super::{Again, OriginRequest, PassOutcome, feed, host, later, pages};
+use super::{OriginRequest, PassOutcome, Waited, feed, host, later, pages};
 use crate::config::{OriginPlace, PassMode};
 use crate::origin::{
     BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, Proto, WholeAnswer, is_neutral,
@@ -59,7 +59,7 @@ fn lead(status: StatusCode, to: &str) -> (Response, PassOutcome) {
 pub(super) async fn pass(
     room: &SharedState,
     asked: &OriginRequest,
-    request: Request,
+    (request, again): (Request, Waited),
     next: Next,
 ) -> (Response, PassOutcome) {
     let (parts, body) = request.into_parts();
@@ -67,16 +67,18 @@ pub(super) async fn pass(
         Ok(answer) => answer,
         Err(problem) => return failed(problem),
     };
-    let is_known = room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
-    if !is_known
+    let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
+    if may_be(room, asked, &answer)
+        && !is_known()
         && super::may_make(room, asked, &parts.method, &parts.headers)
-        && may_be(room, asked, &answer)
     {
-        let again = Request::from_parts(parts, Body::empty());
+        let request = Request::from_parts(parts, Body::empty());
         return match room.origins.looks.begin(&asked.url) {
-            Look::First(look) => Box::pin(document(room, asked, (look, answer), again, next)).await,
+            Look::First(look) => {
+                Box::pin(document(room, asked, (look, answer), request, next)).await
+            }
             Look::Another(look) => {
-                Box::pin(super::found(room, asked, (look, Again::Yes), again, next)).await
+                Box::pin(super::follow_look(room, asked, (look, again), request, next)).await
             }
         };
     }
@@ -108,8 +110,8 @@ async fn send(
         return Err(Problem::new(StatusCode::BAD_REQUEST, said));
     }
     let body = has_body.then(|| body.map_err(BodyError::from).boxed_unsync());
-    let (method, url) = (parts.method.clone(), asked.url.clone());
-    let answer = service.pass(PassRequest { method, url, headers, body }).await;
+    let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
+    let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
     drop(flight);
     answer.map_err(problem_of)
 }
@@ -118,6 +120,7 @@ fn problem_of(error: PassError) -> Problem {
     let status = match error {
         PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
+        PassError::Unsent => StatusCode::BAD_REQUEST,
     };
     Problem::new(status, error.to_string())
 }
@@ -268,24 +271,29 @@ async fn document(
         Err(problem) => return failed(problem),
     };
     match service.inspect(&asked.url, whole.clone()).await {
-        Some(traits) => made(room, asked, (look, whole, traits, turn), again, next).await,
+        Some(traits) => make_feed(room, asked, (look, whole, traits, turn), again, next).await,
         None => {
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
-            no_feed(room, asked, (again.method(), as_answer(whole)), None)
+            no_feed(room, asked, (again.method(), as_answer(whole, Some(turn))), None)
         }
     }
 }
 
-fn as_answer(whole: WholeAnswer) -> PassAnswer {
-    let body = Full::new(whole.body).map_err(|never| match never {}).boxed_unsync();
-    PassAnswer { status: StatusCode::OK, headers: whole.headers, body }
+/// A document as an answer, which goes on taking the room in memory that it has leave for.
+fn as_answer(whole: WholeAnswer, room: Option<LookPermit>) -> PassAnswer {
+    let body = Full::new(whole.body).map_err(|never| match never {});
+    let body = body.map_frame(move |frame| {
+        let _held = &room;
+        frame
+    });
+    PassAnswer { status: StatusCode::OK, headers: whole.headers, body: body.boxed_unsync() }
 }
 
 /// Makes a feed of a document, which goes on where the client leaves or the time is over.
-async fn made(
+async fn make_feed(
     room: &SharedState,
     asked: &OriginRequest,
-    (look, whole, traits, turn): (FirstLook, WholeAnswer, FeedTraits, Turn),
+    (look, whole, traits, turn): (FirstLook, WholeAnswer, FeedTraits, LookPermit),
     again: Request,
     next: Next,
 ) -> (Response, PassOutcome) {
@@ -314,10 +322,10 @@ async fn made(
     match timeout(asked.site.config().first_wait, making).await {
         Ok(Ok(Ok(name))) => feed(room, asked, &name, again, next).await,
         Ok(Ok(Err(NotMade::Full { .. }))) => {
-            no_feed(room, asked, (&method, as_answer(whole)), None)
+            no_feed(room, asked, (&method, as_answer(whole, None)), None)
         }
         // The publisher's own document will do: it is published with the same ids.
-        _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
+        _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole, None)), None),
         Ok(Ok(Err(error @ NotMade::Later))) => later(error.to_string()),
         Ok(Err(_)) | Err(_) => later("the feed is new, and its first document is being judged"),
     }
@@ -328,7 +336,7 @@ fn no_feed(
     room: &SharedState,
     asked: &OriginRequest,
     (method, answer): (&Method, PassAnswer),
-    turn: Option<Turn>,
+    turn: Option<LookPermit>,
 ) -> (Response, PassOutcome) {
     if asked.site.config().passes == PassMode::Through {
         return passed(room, asked, method, pages::noticing(room, asked, answer));

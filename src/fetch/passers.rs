@@ -1,0 +1,80 @@
+//! The clients that pass requests on. They add nothing to a request but `Host`, keep more connections to one host than
+//! those for documents, and are hyper's own: what a library for requests of one's own does beside costs as much again.
+
+use super::clients::{ClientMaker, MAX_HEADER_BYTES, MAX_HEADERS};
+use super::error::{FetchError, root_cause};
+use super::guard::Openness;
+use super::kept_hosts::KEPT_IDLE;
+use super::pass::SentBody;
+use super::resolver::GuardedResolver;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
+use std::sync::Arc;
+
+/// The most idle connections to one host.
+const IDLE: usize = 64;
+
+/// A client that passes requests on.
+pub(super) type Passer = Client<HttpsConnector<HttpConnector<GuardedResolver>>, SentBody>;
+
+/// Two of them with one resolver.
+#[derive(Clone)]
+pub(super) struct Passers {
+    /// Keeps connections open for [`KEPT_IDLE`].
+    pub(super) keeping: Passer,
+    /// Keeps none, so that each request has a new one.
+    pub(super) closing: Passer,
+}
+
+impl ClientMaker {
+    /// Clients that pass requests on to hosts that `openness` admits.
+    pub(super) fn passers(&self, openness: Openness) -> Result<Passers, FetchError> {
+        let tls = client_config(self.certificates())
+            .map_err(|error| FetchError::Client { what: "be set up", why: root_cause(&error) })?;
+        let mut http = HttpConnector::new_with_resolver(GuardedResolver::new(openness));
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(self.limits().connect));
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(http);
+        let client = |idle| {
+            Client::builder(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(KEPT_IDLE)
+                .pool_max_idle_per_host(idle)
+                .http1_max_headers(MAX_HEADERS)
+                .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
+                .build(https.clone())
+        };
+        Ok(Passers { keeping: client(IDLE), closing: client(0) })
+    }
+}
+
+/// How servers prove who they are: to the system, or by our own certificates. Without either no server can.
+fn client_config(own: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    Ok(match Verifier::new_with_extra_roots(own.iter().cloned(), provider) {
+        Ok(verifier) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth(),
+        // The system knows none.
+        Err(_) => {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(own.iter().cloned());
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+    })
+}
