@@ -30,14 +30,14 @@ impl Core {
         let late = FetchError::Timeout { what: "answer", limit };
         let answer = match body {
             None => {
-                let sending = self.send(head, SentBody::Nothing, may_repeat);
+                let sending = self.send(head, UploadBody::Nothing, may_repeat);
                 timeout(limit, sending).await.unwrap_or(Err(late))?
             }
             Some(body) => {
                 let progress = UploadProgress::new();
                 let body = NotedBody { body, progress: progress.clone() };
                 tokio::select! {
-                    sent = self.send(head, SentBody::Noted(body), may_repeat) => match sent {
+                    sent = self.send(head, UploadBody::Noted(body), may_repeat) => match sent {
                         Err(_) if progress.is_broken() => return Err(FetchError::Unsent),
                         sent => sent?,
                     },
@@ -59,7 +59,7 @@ impl Core {
     async fn send(
         &self,
         head: PassedHead,
-        body: SentBody,
+        body: UploadBody,
         may_repeat: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let Some(passers) = self.passers(&head.url)? else {
@@ -69,7 +69,7 @@ impl Core {
         let sent = match first.request(head.with(body)?).await {
             // A connection that was kept may be closed just when a request is sent over it, and so may the next.
             Err(error) if may_repeat && is_cut_off(&error) => {
-                passers.closing.request(head.with(SentBody::Nothing)?).await
+                passers.closing.request(head.with(UploadBody::Nothing)?).await
             }
             sent => sent,
         };
@@ -81,7 +81,7 @@ impl Core {
     async fn send_by_proxy(
         &self,
         head: PassedHead,
-        body: SentBody,
+        body: UploadBody,
         once: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let PassedHead { method, url, mut headers, .. } = head;
@@ -90,7 +90,7 @@ impl Core {
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let mut call = by.client.request(method, url.clone()).headers(headers);
-        if let SentBody::Noted(body) = body {
+        if let UploadBody::Noted(body) = body {
             call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
         }
         let answer =
@@ -108,7 +108,7 @@ struct PassedHead {
 }
 
 impl PassedHead {
-    fn with(&self, body: SentBody) -> Result<Request<SentBody>, FetchError> {
+    fn with(&self, body: UploadBody) -> Result<Request<UploadBody>, FetchError> {
         let mut uri = Uri::builder()
             .scheme(self.url.scheme())
             .authority(&self.url[Position::BeforeHost..Position::AfterPort]);
@@ -169,12 +169,12 @@ impl UploadProgress {
 }
 
 /// The body of a request on its way to the origin.
-pub(super) enum SentBody {
+pub(super) enum UploadBody {
     Nothing,
     Noted(NotedBody),
 }
 
-impl Body for SentBody {
+impl Body for UploadBody {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -5,7 +5,7 @@ use super::clients::{ClientMaker, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::error::{FetchError, root_cause};
 use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
-use super::pass::SentBody;
+use super::pass::UploadBody;
 use super::resolver::GuardedResolver;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 const IDLE: usize = 64;
 
 /// A client that passes requests on.
-pub(super) type Passer = Client<HttpsConnector<HttpConnector<GuardedResolver>>, SentBody>;
+pub(super) type Passer = Client<HttpsConnector<HttpConnector<GuardedResolver>>, UploadBody>;
 
 /// Two of them with one resolver.
 #[derive(Clone)]
