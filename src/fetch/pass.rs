@@ -63,7 +63,12 @@ impl Core {
         may_repeat: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let Some(passers) = self.passers(&head.url)? else {
-            return self.send_by_proxy(head, body, !may_repeat).await;
+            return match self.send_by_proxy(&head, body, !may_repeat).await {
+                Err(FetchError::CutOff { .. }) if may_repeat => {
+                    self.send_by_proxy(&head, UploadBody::Nothing, true).await
+                }
+                sent => sent,
+            };
         };
         let first = if may_repeat { &passers.keeping } else { &passers.closing };
         let sent = match first.request(head.with(body)?).await {
@@ -80,12 +85,12 @@ impl Core {
     /// The same by the proxy. `once`: over a connection that is not kept.
     async fn send_by_proxy(
         &self,
-        head: PassedHead,
+        head: &PassedHead,
         body: UploadBody,
         once: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
-        let PassedHead { method, url, mut headers, .. } = head;
-        let by = self.client_for(&url, 0, !once, None).await?;
+        let (method, url, mut headers) = (head.method.clone(), &head.url, head.headers.clone());
+        let by = self.client_for(url, 0, !once, None).await?;
         // The client would add its own.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
@@ -94,7 +99,7 @@ impl Core {
             call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
         }
         let answer =
-            call.send().await.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
+            call.send().await.map_err(|error| by.unreached(error, url, 0, &self.limits))?;
         Ok(Response::<reqwest::Body>::from(answer).map(Either::Right))
     }
 }
@@ -220,9 +225,14 @@ impl Body for NotedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        self.progress.note(matches!(&frame, Some(Err(_))));
-        Poll::Ready(frame)
+        loop {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            self.progress.note(matches!(&frame, Some(Err(_))));
+            // Trailers are for one connection, and would pass by what is said of headers.
+            if !matches!(&frame, Some(Ok(frame)) if frame.is_trailers()) {
+                return Poll::Ready(frame);
+            }
+        }
     }
 
     fn size_hint(&self) -> SizeHint {

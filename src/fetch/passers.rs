@@ -7,21 +7,35 @@ use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
 use super::pass::UploadBody;
 use super::resolver::GuardedResolver;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use http::Uri;
+use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder};
 
 /// The most idle connections to one host.
 const IDLE: usize = 64;
 
+/// How long nothing may be heard on a connection before the other end is asked whether it is there, and how long one
+/// such question waits for an answer.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// So many of these questions without an answer end a connection.
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// Opens connections.
+type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+
 /// A client that passes requests on.
-pub(super) type Passer = Client<HttpsConnector<HttpConnector<GuardedResolver>>, UploadBody>;
+pub(super) type Passer = Client<Connector, UploadBody>;
 
 /// Two of them with one resolver.
 #[derive(Clone)]
@@ -41,11 +55,20 @@ impl ClientMaker {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(self.limits().connect));
+        // So that it is noticed that the other end is gone without a word.
+        http.set_keepalive(Some(KEEPALIVE));
+        http.set_keepalive_interval(Some(KEEPALIVE));
+        http.set_keepalive_retries(Some(KEEPALIVE_PROBES));
+        #[cfg(target_os = "linux")]
+        http.set_tcp_user_timeout(Some(KEEPALIVE * 2));
         let https = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(http);
+        // From the name's addresses to the end of the TLS handshake.
+        let connector = ServiceBuilder::new().timeout(self.limits().connect).service(https);
+        let connector = BoxCloneSyncService::new(connector);
         let client = |idle| {
             Client::builder(TokioExecutor::new())
                 .timer(TokioTimer::new())
@@ -54,7 +77,7 @@ impl ClientMaker {
                 .pool_max_idle_per_host(idle)
                 .http1_max_headers(MAX_HEADERS)
                 .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
-                .build(https.clone())
+                .build(connector.clone())
         };
         Ok(Passers { keeping: client(IDLE), closing: client(0) })
     }

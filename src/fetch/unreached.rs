@@ -8,6 +8,7 @@ use super::resolver::Unresolved;
 use hyper_util::client::legacy;
 use std::error::Error;
 use std::io;
+use tower::timeout::error::Elapsed;
 use url::Url;
 
 /// Why no response came.
@@ -29,8 +30,8 @@ pub(super) fn unreached(
 /// Why a request that is passed on has no answer.
 pub(super) fn unpassed(error: &legacy::Error, url: &Url, limits: &FetchLimits) -> FetchError {
     told(error, url, 0).unwrap_or_else(|| {
-        let is_timeout =
-            cause::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        let is_timeout = cause::<Elapsed>(error).is_some()
+            || cause::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::TimedOut);
         match (error.is_connect(), is_timeout) {
             (true, true) => not_accepted(limits),
             (true, false) => not_connected(url, error),

@@ -7,6 +7,9 @@ use url::{Position, Url};
 /// The longest address that is passed on, in bytes.
 const ADDRESS_LIMIT: usize = 8192;
 
+/// The visible characters that no address has (RFC 3986 appendix A).
+const FOREIGN: &[u8] = b"\"<>\\^`{|}";
+
 /// An origin, and where it is reached at this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginSite {
@@ -88,8 +91,14 @@ impl OriginSite {
         Some(url).filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
     }
 
-    /// Path and query there of one that [`OriginSite::upstream`] takes, in the characters that the client chose.
+    /// Path and query there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
+    /// where no address has these.
     pub fn target(&self, rest: &str, query: Option<&str>) -> Option<PathAndQuery> {
+        let is_foreign =
+            |text: &str| text.bytes().any(|b| !b.is_ascii_graphic() || FOREIGN.contains(&b));
+        if is_foreign(rest) || query.is_some_and(is_foreign) {
+            return None;
+        }
         let (mark, query) = query.map_or(("", ""), |query| ("?", query));
         [self.config.url.path(), rest, mark, query].concat().parse().ok()
     }

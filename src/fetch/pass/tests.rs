@@ -87,6 +87,52 @@ async fn it_is_said_why_an_origin_cannot_be_reached() {
 }
 
 #[tokio::test]
+async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let silent = tokio::spawn(async move {
+        let (connection, _) = listener.accept().await.unwrap();
+        std::future::pending::<()>().await;
+        drop(connection);
+    });
+    let connect = Duration::from_millis(200);
+    let limits = FetchLimits { connect, ..FetchLimits::STANDARD };
+    let settings = FetchSettings { allow_private: AllowPrivate::All, limits, ..Default::default() };
+    let pass = services(settings).unwrap().passing.pass;
+    let error = match pass.oneshot(request(&url)).await {
+        // A machine without root certificates asks nobody.
+        Err(FetchError::NoRoots) => return,
+        answered => answered.unwrap_err(),
+    };
+    let is_connect = matches!(&error, FetchError::Timeout { limit, .. } if *limit == connect);
+    assert!(is_connect, "{error:?}");
+    silent.abort();
+}
+
+#[tokio::test]
+async fn path_and_query_are_as_the_client_wrote_them() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
+    let mut asked = request(&publisher.url("/a?b=%27"));
+    asked.target = Some("/A;b=1//c?d='e'&%7e".parse().unwrap());
+    pass(asked).await.unwrap();
+    let head = publisher.heads().remove(0);
+    assert!(head.starts_with("get /a;b=1//c?d='e'&%7e http/1.1\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn a_body_that_the_client_breaks_is_its_own_fault() {
+    let publisher = Publisher::start(|_| Vec::new()).await;
+    let mut asked = request(&publisher.url("/"));
+    asked.method = Method::POST;
+    let pieces: [Result<Frame<Bytes>, BodyError>; 2] =
+        [Ok(Frame::data(Bytes::from_static(b"ab"))), Err("broken off".into())];
+    let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
+    asked.body = Some(body.boxed_unsync());
+    let error = pass(asked).await.unwrap_err();
+    assert!(matches!(error, FetchError::Unsent), "{error:?}");
+}
+
+#[tokio::test]
 async fn an_origin_that_stalls_is_given_up() {
     let publisher = Publisher::start(|head| match head {
         head if head.contains("/body") => {

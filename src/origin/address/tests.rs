@@ -112,6 +112,19 @@ fn addresses_and_redirects_of_the_origin_have_one_here() {
     );
 }
 
+#[test]
+fn what_no_address_has_is_not_passed_on_as_it_is() {
+    let target =
+        |rest: &str, query: Option<&str>| below().target(rest, query).map(|it| it.to_string());
+    let base = below().config.url.path().to_owned();
+    assert_eq!(target("a;b//c", Some("d='e'")), Some(format!("{base}a;b//c?d='e'")));
+    assert_eq!(target("", Some("")), Some(format!("{base}?")));
+    for foreign in ["ü", "a\"b", "a b", "{x}", "a|b"] {
+        assert_eq!(target(foreign, None), None, "{foreign}");
+        assert_eq!(target("", Some(foreign)), None, "{foreign}");
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_leads_out_of_the_origin(rest in "([a-z./%\\\\@:?#;\u{0}]|%2e|%2f|%5c|//){0,24}", query in proptest::option::of("[a-z/.:@]{0,8}")) {

@@ -80,6 +80,7 @@ fn nobody_else_says_for_whom_a_request_is() {
         ("x-forwarded-port", "1"),
         ("x-real-ip", "198.51.100.7"),
         ("x_forwarded_for", "198.51.100.7"),
+        ("x_real-ip", "198.51.100.7"),
         ("proxy", "http://evil.example/"),
     ];
     assert_eq!(sent(&spoofed, false), ADDED);

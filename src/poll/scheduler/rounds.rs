@@ -34,6 +34,8 @@ impl PollScheduler {
         let room = self.room_to_ask(name);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
+        // Which is that of the address in its memory.
+        let host = feed.host(&self.settings).clone();
         let Some(mut memory) = feed.memory.take() else { return };
         let listed = std::mem::take(&mut feed.hearing.listed);
         let pushed = std::mem::take(&mut feed.hearing.pushed);
@@ -54,7 +56,6 @@ impl PollScheduler {
             }
             FinishedErrand::Poll(Ok(Box::new(Done { memory, result, plan })))
         }));
-        let host = feed.host(&self.settings).clone();
         self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), host));
         let since = Instant::now();
         let running = RunningErrand { cancel, answers, in_turn, at, since, listed, pushed };

@@ -274,19 +274,14 @@ async fn document(
         Some(traits) => make_feed(room, asked, (look, whole, traits, turn), again, next).await,
         None => {
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
-            no_feed(room, asked, (again.method(), as_answer(whole, Some(turn))), None)
+            no_feed(room, asked, (again.method(), as_answer(whole)), None)
         }
     }
 }
 
-/// A document as an answer, which goes on taking the room in memory that it has leave for.
-fn as_answer(whole: WholeAnswer, room: Option<LookPermit>) -> PassAnswer {
-    let body = Full::new(whole.body).map_err(|never| match never {});
-    let body = body.map_frame(move |frame| {
-        let _held = &room;
-        frame
-    });
-    PassAnswer { status: StatusCode::OK, headers: whole.headers, body: body.boxed_unsync() }
+fn as_answer(whole: WholeAnswer) -> PassAnswer {
+    let body = Full::new(whole.body).map_err(|never| match never {}).boxed_unsync();
+    PassAnswer { status: StatusCode::OK, headers: whole.headers, body }
 }
 
 /// Makes a feed of a document, which goes on where the client leaves or the time is over.
@@ -322,10 +317,10 @@ async fn make_feed(
     match timeout(asked.site.config().first_wait, making).await {
         Ok(Ok(Ok(name))) => feed(room, asked, &name, again, next).await,
         Ok(Ok(Err(NotMade::Full { .. }))) => {
-            no_feed(room, asked, (&method, as_answer(whole, None)), None)
+            no_feed(room, asked, (&method, as_answer(whole)), None)
         }
         // The publisher's own document will do: it is published with the same ids.
-        _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole, None)), None),
+        _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
         Ok(Ok(Err(error @ NotMade::Later))) => later(error.to_string()),
         Ok(Err(_)) | Err(_) => later("the feed is new, and its first document is being judged"),
     }

@@ -92,9 +92,12 @@ mod tests {
     fn another_state_outdates_the_last_one_and_keeps_its_readers() {
         let mut published = Published::new(head(4));
         let (watch, pins) = (published.watch.clone(), Arc::clone(&published.pins));
-        published.show(head(5));
+        let mut next = head(5);
+        next.state.next_decision_at = Some(Time::from_unix(9));
+        published.show(next.clone());
+        assert_eq!(published.next_decision, Some(Time::from_unix(9)));
         assert!(!watch.is_current() && published.watch.is_current());
         assert!(Arc::ptr_eq(&pins, &published.pins));
-        assert_eq!(published.head().unwrap(), head(5));
+        assert_eq!(published.head().unwrap(), next);
     }
 }
