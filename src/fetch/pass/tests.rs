@@ -185,7 +185,7 @@ async fn closing() -> (SocketAddr, Arc<AtomicUsize>) {
             let count: Arc<AtomicUsize> = Arc::clone(&count);
             tokio::spawn(async move {
                 let mut piece = [0; 4096];
-                connection.read(&mut piece).await.unwrap();
+                assert!(connection.read(&mut piece).await.unwrap() > 0);
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwords";
                 connection.write_all(answer).await.unwrap();
                 if connection.read(&mut piece).await.unwrap() > 0 {
