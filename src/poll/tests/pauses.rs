@@ -210,3 +210,36 @@ async fn a_sup_document_waits_for_its_host() {
     tokio::time::sleep(Duration::from_secs(3700)).await;
     assert_eq!(*looks.lock().unwrap(), 2);
 }
+
+/// Feeds of hosts of their own that are all redirected to one host are polled in the line of that one.
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
+    let publisher = Publisher::new("one");
+    let feeds = Arc::clone(&publisher);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let publisher = Arc::clone(&feeds);
+        async move {
+            publisher.asked.lock().unwrap().push(request.clone());
+            let mut fetched = publisher.reply(&request)?;
+            fetched.final_url = format!("{HOST}/feed");
+            fetched.validators.answered_by = Some(fetched.final_url.clone());
+            Ok(fetched)
+        }
+    }));
+    let services = || Services { fetch: fetch.clone(), ..publisher.services() };
+    let gateway =
+        Gateway::with_client(&StoreDouble::new(&["one", "two"]), &publisher, services()).await;
+    gateway.polls("one", 1).await;
+    gateway.polls("two", 1).await;
+    let pace = Pace { spacing: Duration::from_secs(3600), parallel: 1 };
+    let paces = Arc::new([("all.example".to_owned(), pace)].into());
+    // Whose line each stands in is found anew from here on.
+    let settings = PollSettings { paces, ..PollSettings::default() };
+    gateway.poller.reconfigure(settings, services()).await.unwrap();
+    gateway.poller.poll_now(&name("one")).await.unwrap();
+    gateway.clock.set(next(&gateway, "two").at);
+    a_while().await;
+    assert_eq!(publisher.requests(), 3, "it did not wait for its host");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    eventually(|| publisher.requests() == 4).await;
+}
