@@ -15,6 +15,17 @@ pub struct StoreCondition {
     pub used: Option<u64>,
     /// The same against what it may take, where there is a limit.
     pub taken: Option<TakenBytes>,
+    /// The gateway that has the database, where that is not this one: this one is a standby, or lost it.
+    pub owner: Option<DatabaseOwner>,
+}
+
+/// The gateway that has a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseOwner {
+    /// As it calls itself.
+    pub name: String,
+    /// Whether it gave the database back, or has not said for a whole lease that it lives.
+    pub is_gone: bool,
 }
 
 /// A store that stopped because a write, or making one durable, failed.
@@ -121,6 +132,9 @@ impl StoreCondition {
     pub fn check_intake(&self) -> Result<(), StoreError> {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
+        }
+        if let Some(owner) = &self.owner {
+            return Err(StoreError::Standby { owner: owner.name.clone() });
         }
         self.space.as_ref().map_or(Ok(()), FreeBytes::check)?;
         self.taken.as_ref().map_or(Ok(()), TakenBytes::check)

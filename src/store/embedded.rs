@@ -14,6 +14,7 @@ mod archives;
 mod chain;
 mod committer;
 mod conflicts;
+mod follow;
 mod health;
 mod keys;
 mod ledger;
@@ -41,11 +42,13 @@ mod transfer;
 mod undo;
 mod write;
 
+pub(super) use self::follow::{Look, LookAt, RecentEntry, RecentWrites, read_followed};
 pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 
 use self::committer::{CommitGroup, Committer};
+use self::follow::{Following, LookRequest, verified, verified_lists};
 use self::published::Published;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
@@ -85,7 +88,10 @@ struct StoreInner {
     open: RwLock<OpenState>,
     /// No change is begun any more.
     is_closing: AtomicBool,
+    /// The thread that writes, or that follows who does.
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// The gateway that writes, where this one only reads.
+    following: Option<Arc<Following>>,
 }
 
 /// Whether the store is open.
@@ -112,6 +118,8 @@ enum Writer {
     Thread(mpsc::Sender<CommitRequest>),
     /// Where they are asked for.
     Here(Arc<Mutex<Committer>>),
+    /// In another gateway; here its writes are looked at.
+    Elsewhere(std::sync::mpsc::Sender<LookRequest>),
 }
 
 /// The place that a database has, which keeps notes beside it.
@@ -246,7 +254,8 @@ impl EmbeddedStore {
         let inner = |writer| {
             let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
             let (is_closing, committer) = (AtomicBool::new(false), Mutex::default());
-            Arc::new(StoreInner { shared, reads, blocks, open, is_closing, committer })
+            let following = None;
+            Arc::new(StoreInner { shared, reads, blocks, open, is_closing, committer, following })
         };
         let inner = if blocks {
             let (requests, waiting) = mpsc::channel(REQUESTS);
@@ -306,6 +315,7 @@ impl StoreInner {
         &self,
         read: impl FnOnce(&Records, &Arc<StoreShared>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
+        self.check_seen()?;
         if !self.blocks {
             let records = self.opened()?.records;
             self.shared.health()?;
@@ -333,15 +343,23 @@ impl StoreInner {
     async fn of_feed<T: Default + Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
+        read: impl Fn(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
         self.opened()?;
-        let Some(pin) = self.shared.pin(feed).await? else { return Ok(T::default()) };
-        let feed = feed.clone();
-        self.read(move |records, _| {
-            pin.check()?;
-            let found = read(&records.at(pin.head.write), &feed, &pin.head.state);
-            if pin.is_purged() { Ok(T::default()) } else { found }
+        let (read, this) = (Arc::new(read), self);
+        self.retried(|| {
+            let read = Arc::clone(&read);
+            async move {
+                let Some(pin) = this.shared.pin(feed).await? else { return Ok(T::default()) };
+                let feed = feed.clone();
+                this.read(move |records, _| {
+                    pin.check()?;
+                    let of = |records: &Records| read(records, &feed, &pin.head.state);
+                    let found = verified(records, &feed, &pin.head, of);
+                    if pin.is_purged() { Ok(T::default()) } else { found }
+                })
+                .await
+            }
         })
         .await
     }
@@ -349,9 +367,21 @@ impl StoreInner {
     /// Reads over all feeds.
     async fn of_all<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
+        read: impl Fn(&Records) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        self.read(|records, shared| shared.listing(|| read(records))).await
+        let read = Arc::new(read);
+        self.retried(|| {
+            let read = Arc::clone(&read);
+            self.read(move |records, shared| {
+                shared.listing(|| verified_lists(records, shared, |records| read(records)))
+            })
+        })
+        .await
+    }
+
+    /// An error where nothing may be answered, because another gateway writes and was not seen for too long.
+    fn check_seen(&self) -> Result<(), StoreError> {
+        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())
     }
 
     /// Asks the committer to do `work`, and waits until that is durable.
@@ -370,6 +400,7 @@ impl StoreInner {
                 }
             }
             Writer::Here(committer) => serve_here(&committer, request)?,
+            Writer::Elsewhere(_) => self.check_writes()?,
         }
         // Whether a request that the committer took with it was carried out is unknown.
         answer.await.unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
@@ -391,6 +422,10 @@ impl StoreInner {
                 serve_here(&committer, request)?;
                 let mut answer = answer;
                 answer.try_recv().unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+            }
+            Writer::Elsewhere(_) => {
+                self.check_writes()?;
+                Err(StoreError::Closed.into())
             }
         }
     }

@@ -35,6 +35,8 @@
 
 mod connect;
 mod engine;
+mod lease;
+mod look;
 mod session;
 mod statements;
 #[cfg(test)]
@@ -45,17 +47,18 @@ mod writer;
 pub(in crate::store) use self::tests::{TestSchema, is_tested};
 
 use self::engine::PostgresEngine;
+use self::look::ShardLooks;
 use self::session::{LEASE, Session};
 use super::embedded::{
-    Acknowledged, EmbeddedStore, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
-    Reopened, StorePlace, begin, inspect,
+    Acknowledged, EmbeddedStore, Found, LookAt, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
+    Reopened, StorePlace, begin, inspect, read_followed,
 };
 use super::engine::Engine;
-use super::{Epoch, StoreError};
+use super::{Epoch, MovedAway, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A store in PostgreSQL that is to be opened, or made.
@@ -93,6 +96,41 @@ impl EmbeddedStore {
     ) -> Result<Self, StoreError> {
         open_with_lease(request, LEASE, clock)
     }
+
+    /// Follows a store in PostgreSQL that another gateway has and writes: this one reads it, and is told when it
+    /// may be taken ([`super::DatabaseOwner::is_gone`]). Blocks.
+    pub fn follow_on_postgres(
+        request: PostgresRequest,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        follow_with_lease(request, LEASE, clock)
+    }
+}
+
+fn follow_with_lease(
+    request: PostgresRequest,
+    lease: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<EmbeddedStore, StoreError> {
+    let session = Session::open(&request.url, lease)?;
+    let path = || session.shared().shown.clone();
+    if !session.has_current_tables()? {
+        let owner = "of an older program, whose writes this one cannot follow".to_owned();
+        return Err(StoreError::Leased { path: path(), owner });
+    }
+    let looks = ShardLooks { session: Arc::clone(&session), lease: Mutex::default() };
+    let look: Box<LookAt> = Box::new(move |after| looks.look(after));
+    let records = Records::of(Arc::new(PostgresEngine::following(&session)));
+    let followed = read_followed(&records, &*look)?;
+    let stored = followed.identity.endpoint.clone();
+    if let Some(wanted) = request.endpoint.filter(|wanted| *wanted != stored) {
+        return Err(StoreError::Endpoint { stored, wanted });
+    }
+    if let Some(MovedAway { at, file }) = followed.identity.moved.clone() {
+        return Err(StoreError::Moved { path: path(), at, file });
+    }
+    let place = Arc::new(InDatabase { _session: session });
+    EmbeddedStore::following((records, followed), look, place, clock)
 }
 
 fn open_with_lease(

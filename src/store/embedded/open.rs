@@ -211,10 +211,43 @@ pub(super) fn count_list_writes(writes: &mut Writes, count: u64) {
 }
 
 /// How often records outside the content of feeds were written.
-fn list_writes(records: &Records) -> Result<u64, StoreError> {
-    let Some(count) = records.get(Class::Gateway, LIST_WRITES_KEY)? else { return Ok(0) };
-    let count = <[u8; 8]>::try_from(&*count).map(u64::from_be_bytes);
+pub(super) fn list_writes(records: &Records) -> Result<u64, StoreError> {
+    let count = records.get(Class::Gateway, LIST_WRITES_KEY)?;
+    count.map_or(Ok(0), |count| list_write_count(records, &count))
+}
+
+fn list_write_count(records: &Records, value: &[u8]) -> Result<u64, StoreError> {
+    let count = <[u8; 8]>::try_from(value).map(u64::from_be_bytes);
     count.map_err(|_| records.damaged(Class::Gateway, LIST_WRITES_KEY, "it is no number"))
+}
+
+/// What an entry of [`Class::Gateway`] says of what is kept in memory.
+#[derive(Default)]
+pub(super) struct GatewayEntry {
+    pub(super) identity: Option<IdentityRecord>,
+    pub(super) list_writes: Option<u64>,
+}
+
+/// Reads an entry that another gateway wrote. An error where it takes in the state of a third.
+pub(super) fn gateway_entry(
+    records: &Records,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<GatewayEntry, StoreError> {
+    let mut entry = GatewayEntry::default();
+    match (key, value) {
+        (IDENTITY_KEY, Some(value)) => {
+            entry.identity = Some(records.decode(Class::Gateway, key, value)?);
+        }
+        (LIST_WRITES_KEY, Some(value)) => {
+            entry.list_writes = Some(list_write_count(records, value)?);
+        }
+        (IMPORTING_KEY, Some(_)) => {
+            return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
+        }
+        _ => {}
+    }
+    Ok(entry)
 }
 
 /// Checks that this program reads the format of the store; whether there is one.

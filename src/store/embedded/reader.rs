@@ -1,5 +1,6 @@
 //! A feed as it was when it was asked for.
 
+use super::follow::verified;
 use super::pins::Pin;
 use super::{StoreInner, ledger, read};
 use crate::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
@@ -34,7 +35,8 @@ impl EmbeddedReader {
         inner
             .read(move |records, _| {
                 self.pin.check()?;
-                let found = read(&records.at(self.pin.head.write), &self);
+                let pin = &self.pin;
+                let found = verified(records, &self.feed, &pin.head, |records| read(records, &self));
                 if self.pin.is_purged() { Ok(None) } else { found }
             })
             .await

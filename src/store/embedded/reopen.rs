@@ -312,7 +312,7 @@ fn install(
         return None;
     }
     inner.shared.list_writes.store(list_writes, Ordering::Release);
-    inner.shared.replace(committed, opening, sealed.0);
+    inner.shared.replace(committed, None, opening, sealed.0);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))

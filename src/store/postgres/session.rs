@@ -5,6 +5,7 @@
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
 use super::connect::{DatabaseAddress, SqlError, connection};
+use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::statements::{
     BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
 };
@@ -57,8 +58,8 @@ pub(super) struct SessionShared {
     /// The database, as messages show it.
     pub(super) shown: String,
     /// This process among the nodes, at random.
-    node: i64,
-    lease: Duration,
+    pub(super) node: i64,
+    pub(super) lease: Duration,
     /// When the last beat that succeeded was begun, by this process's own clock; and the fence of the claim.
     kept: Mutex<(Option<Instant>, Option<i64>)>,
 }
@@ -84,7 +85,7 @@ impl Session {
             kept: Mutex::default(),
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared });
-        session.run("connect", |shared| async move { shared.migrate().await })??;
+        session.run("connect", |shared| async move { shared.migrate(false).await })??;
         session.run("join the nodes", |shared| async move { shared.join().await })?;
         if let Some(runtime) = &session.runtime {
             let shared = Arc::downgrade(&session.shared);
@@ -128,7 +129,16 @@ impl Session {
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
     /// the time of the lease.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
-        self.run("take its shard", |shared| async move { shared.claim().await })?
+        let position = self.run("take its shard", |shared| async move { shared.claim().await })??;
+        self.run("change its tables", |shared| async move { shared.migrate(true).await })??;
+        Ok(position)
+    }
+
+    /// Whether the tables are of this program's version: what an older program writes cannot be followed.
+    pub(super) fn has_current_tables(&self) -> Result<bool, StoreError> {
+        self.run("read its version", |shared| async move {
+            Ok(shared.version().await? == MIGRATIONS.len())
+        })
     }
 }
 
@@ -204,7 +214,7 @@ impl SessionShared {
     }
 
     /// Asks for the row that there is.
-    async fn row(&self, text: &str, parameters: Parameters<'_>) -> Result<Row, SqlError> {
+    pub(super) async fn row(&self, text: &str, parameters: Parameters<'_>) -> Result<Row, SqlError> {
         let rows = self.rows(text, parameters).await?;
         let missing = || SqlError::Refused("it has no row where there is one".to_owned());
         rows.into_iter().next().ok_or_else(missing)
@@ -223,11 +233,13 @@ impl SessionShared {
         self.on_connection(ANSWER_TIME, executing).await
     }
 
-    /// Brings the tables to this program's version; an error of the store where they are of a newer one.
-    async fn migrate(&self) -> Result<Result<(), StoreError>, SqlError> {
+    /// Makes the tables where there are none, and brings them to this program's version where this node has the
+    /// shard: an older program that has it writes what its tables have. An error of the store where they are of a
+    /// newer one.
+    async fn migrate(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
         let mut is_retried = false;
         loop {
-            match self.migrate_once().await {
+            match self.migrate_once(is_owner).await {
                 // Another node did it at the same time.
                 Err(SqlError::Database(error)) if error.code().is_some() && !is_retried => {
                     is_retried = true;
@@ -238,19 +250,27 @@ impl SessionShared {
         }
     }
 
-    async fn migrate_once(&self) -> Result<Result<(), StoreError>, SqlError> {
+    /// The version of the tables; 0 where there are none.
+    async fn version(&self) -> Result<usize, SqlError> {
         let has_versions: bool = get(&self.row(HAS_VERSIONS, &[]).await?, 0)?;
         let version: i32 = match has_versions {
             true => get(&self.row(VERSION, &[]).await?, 0)?,
             false => 0,
         };
-        let found = usize::try_from(version).unwrap_or(usize::MAX);
+        Ok(usize::try_from(version).unwrap_or(usize::MAX))
+    }
+
+    async fn migrate_once(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
+        let found = self.version().await?;
         if found > MIGRATIONS.len() {
             return Ok(Err(StoreError::Newer {
                 path: self.shown.clone(),
-                found: u32::try_from(version).unwrap_or(u32::MAX),
+                found: u32::try_from(found).unwrap_or(u32::MAX),
                 known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
             }));
+        }
+        if found > 0 && !is_owner {
+            return Ok(Ok(()));
         }
         let mut client = connection(&self.pool).await?;
         for (number, migration) in (1_i32..).zip(MIGRATIONS).skip(found) {
@@ -307,44 +327,34 @@ impl SessionShared {
 
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
         self.join().await?;
-        // Who had it when we looked first, when that node had lived last, and when that was.
-        let mut first: Option<(Option<i64>, Option<i64>, Instant)> = None;
+        let (mut watch, mut is_said) = (LeaseWatch::default(), false);
         for _ in 0..CLAIM_TRIES {
             let row = self.row(OWNER, &[&SHARD]).await?;
-            let (owner, fence): (Option<i64>, i64) = (get(&row, 0)?, get(&row, 1)?);
-            let (name, beat): (Option<String>, Option<i64>) = (get(&row, 2)?, get(&row, 3)?);
-            let now: i64 = get(&row, 4)?;
-            let lease = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
-            let left = beat.map_or(0, |beat| beat.saturating_add(lease).saturating_sub(now));
-            let is_new = first.is_none_or(|(node, seen, _)| (node, seen) != (owner, beat));
-            // The database's clock may have been set back: a whole lease without a word is enough.
-            let is_silent =
-                first.is_some_and(|(.., since)| !is_new && since.elapsed() > self.lease);
-            let is_over = left <= 0 || is_silent;
-            let is_free = owner.is_none_or(|owner| owner == self.node) || is_over;
-            if is_free {
-                if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
-                    let fence = fence.saturating_add(1);
-                    self.kept.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(fence);
-                    // Only now: until it was taken, another node may have written.
-                    let log_seq = self.reached(fence).await?;
-                    return Ok(Ok(WritePosition { fence, log_seq }));
+            let (seen, fence) = (Ownership::read(&row, [0, 2, 3, 4])?, get::<i64>(&row, 1)?);
+            let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
+                LeaseState::Free => {
+                    if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
+                        let fence = fence.saturating_add(1);
+                        self.kept.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(fence);
+                        // Only now: until it was taken, another node may have written.
+                        let log_seq = self.reached(fence).await?;
+                        return Ok(Ok(WritePosition { fence, log_seq }));
+                    }
+                    continue;
                 }
-                continue;
-            }
-            let name = name.unwrap_or_default();
-            if first.is_some() && is_new {
-                return Ok(Err(StoreError::Leased { path: self.shown.clone(), owner: name }));
-            }
-            if first.is_none() {
-                first = Some((owner, beat, Instant::now()));
+                LeaseState::Held { has_moved: true, .. } => {
+                    let (path, owner) = (self.shown.clone(), seen.name);
+                    return Ok(Err(StoreError::Leased { path, owner }));
+                }
+                LeaseState::Held { left, .. } => left,
+            };
+            if !std::mem::replace(&mut is_said, true) {
                 tracing::warn!(
-                    owner = %name,
-                    seconds = left.saturating_add(999) / 1000,
+                    owner = %seen.name,
+                    seconds = left.as_millis().div_ceil(1000),
                     "the database is leased to another gateway; it is taken over if that one says nothing more"
                 );
             }
-            let left = Duration::from_millis(left.unsigned_abs());
             sleep(left.min(self.lease / BEATS).max(READ_PAUSE)).await;
         }
         Err(SqlError::Refused("others took the shard again and again".to_owned()))

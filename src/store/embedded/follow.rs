@@ -1,0 +1,468 @@
+//! Following the writes of another gateway: what this one has in memory is what the other made durable.
+//!
+//! The gateway that writes notes, in each write's own transaction, what the write did to what gateways have in
+//! memory ([`Class::IN_MEMORY`]). A look reads those notes behind the last one that it knows, up to the last write
+//! that is durable, and shows them: states first, the epoch that announces them last. So a look costs what changed,
+//! not what there is. Where the notes do not reach back far enough, and where another gateway has taken the
+//! database, everything is read anew, which costs what a start costs; meanwhile nothing is answered.
+//!
+//! Content is read from the database as it is asked for. Whoever writes keeps what records were before only for
+//! readers in its own process. So a read is believed only where the feed's state in the database is still the one
+//! that was pinned: it moves in the transaction that moves content. Otherwise it is made anew, or ends with
+//! [`StoreError::Outdated`].
+
+use super::open::{Found, Opening};
+use super::shared::StoreShared;
+use super::{
+    EmbeddedStore, OpenState, OpenStore, READS, Records, StoreInner, StorePlace, Writer, inspect,
+    keys, open, read,
+};
+use crate::clock::Clock;
+use crate::model::{FeedName, FeedRecord};
+use crate::store::engine::{Class, RecordKey};
+use crate::store::record::{IdentityRecord, StateRecord};
+use crate::store::{DatabaseOwner, Epoch, FeedList, StoreError, as_list, in_words};
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How often the database is looked at while nobody asks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long the database may be unseen before nothing is answered.
+const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
+/// The pause after a look that failed.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// The most readers that one look answers.
+const LOOK_READERS: usize = 4096;
+/// The most looks in a row that show what one call asks for.
+const LOOK_ROUNDS: usize = 64;
+/// How often everything is read anew in a row, because it was overtaken.
+const WHOLE_TRIES: usize = 3;
+/// How often, and how far apart, it is looked whether what was read is durable.
+const DURABLE_TRIES: (usize, Duration) = (100, Duration::from_millis(50));
+/// How often a read is made anew that was overtaken, and the first pause before it is; each is twice the last.
+const READ_TRIES: (u32, Duration) = (9, Duration::from_millis(5));
+
+/// An entry that a write set, or removed.
+pub(in crate::store) type RecentEntry = (RecordKey, Option<Bytes>);
+
+/// What writes did to what gateways have in memory.
+pub(in crate::store) enum RecentWrites {
+    /// All of it, in the order of the writes, up to the write `reached`.
+    Noted { entries: Vec<RecentEntry>, reached: i64 },
+    /// It is not known any more.
+    Forgotten,
+}
+
+/// What was seen of a database at one moment.
+pub(in crate::store) struct Look {
+    /// Raised whenever another gateway takes the database.
+    pub(in crate::store) fence: i64,
+    /// The last write, and the last one that is durable.
+    pub(in crate::store) log_seq: i64,
+    pub(in crate::store) passed: i64,
+    /// The gateway that has it, as it calls itself.
+    pub(in crate::store) owner: String,
+    /// Whether its lease has run out or was given back.
+    pub(in crate::store) is_free: bool,
+    pub(in crate::store) recent: RecentWrites,
+}
+
+/// Looks at the database for what follows a write. Blocks.
+pub(in crate::store) type LookAt = dyn Fn(i64) -> Result<Look, StoreError> + Send;
+
+/// Asks for a look; answers whether there was one.
+pub(super) type LookRequest = oneshot::Sender<bool>;
+
+/// What is known of the gateway that is followed.
+pub(super) struct Following {
+    owner: RwLock<DatabaseOwner>,
+    /// When the last look that succeeded was begun.
+    seen: Mutex<Instant>,
+    is_failing: AtomicBool,
+}
+
+impl Following {
+    /// The gateway that has the database.
+    pub(super) fn owner(&self) -> DatabaseOwner {
+        self.owner.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why nothing is written here.
+    pub(super) fn refusal(&self) -> StoreError {
+        StoreError::Standby { owner: self.owner().name }
+    }
+
+    /// An error where the database was not seen for too long.
+    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        if seen <= UNSEEN_LIMIT { Ok(()) } else { Err(StoreError::Unseen { seconds: seen.as_secs() }) }
+    }
+
+    fn note(&self, look: &Look) {
+        let mut owner = self.owner.write().unwrap_or_else(PoisonError::into_inner);
+        // Once nobody has it, the last one that had it is named.
+        if !look.owner.is_empty() && owner.name != look.owner {
+            owner.name.clone_from(&look.owner);
+        }
+        owner.is_gone = look.is_free;
+    }
+
+    /// Notes how a look went that was begun at `begun`.
+    fn looked(&self, begun: Instant, done: &Result<(), StoreError>) {
+        if done.is_ok() {
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+        }
+        let was_failing = self.is_failing.swap(done.is_err(), Ordering::AcqRel);
+        match done {
+            Err(error) if !was_failing => {
+                let error = in_words(error);
+                tracing::warn!(%error, "the database that another gateway writes cannot be followed");
+            }
+            Ok(()) if was_failing => tracing::info!("the database is followed again"),
+            _ => {}
+        }
+    }
+}
+
+/// What entries of recent writes change in memory.
+#[derive(Default)]
+struct MemoryChange {
+    states: HashMap<FeedName, Option<StateRecord>>,
+    feeds: BTreeMap<FeedName, Option<FeedRecord>>,
+    identity: Option<IdentityRecord>,
+    list_writes: Option<u64>,
+    sealed: Option<Epoch>,
+}
+
+impl MemoryChange {
+    /// Takes over what entries say, later ones in the place of earlier ones.
+    fn take(&mut self, records: &Records, entries: Vec<RecentEntry>) -> Result<(), StoreError> {
+        for ((class, key), value) in entries {
+            match class {
+                Class::States => {
+                    let head = value.map(|value| records.decode(class, &key, &value)).transpose()?;
+                    self.states.insert(open::name(records, class, &key)?, head);
+                }
+                Class::Feeds => {
+                    let feed = value.map(|value| records.decode(class, &key, &value)).transpose()?;
+                    self.feeds.insert(open::name(records, class, &key)?, feed);
+                }
+                Class::Log => {
+                    let epoch = keys::log_epoch(&key).map(Epoch);
+                    self.sealed = self.sealed.max(epoch);
+                }
+                Class::Gateway => {
+                    let entry = open::gateway_entry(records, &key, value.as_deref())?;
+                    self.identity = entry.identity.or(self.identity.take());
+                    self.list_writes = entry.list_writes.or(self.list_writes);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows it. The epoch comes last: whoever hears of it finds the states that it announces.
+    fn show(self, shared: &StoreShared) {
+        if !self.feeds.is_empty() {
+            shared.change_list(|list| {
+                for (feed, record) in self.feeds {
+                    match record {
+                        Some(record) => drop(list.insert(feed, Arc::new(record))),
+                        None => drop(list.remove(&feed)),
+                    }
+                }
+            });
+        }
+        for (feed, head) in self.states {
+            shared.publish(&feed, head);
+        }
+        if let Some(identity) = self.identity {
+            shared.open_as(opening(identity));
+        }
+        if let Some(list_writes) = self.list_writes {
+            shared.list_writes.store(list_writes, Ordering::Release);
+        }
+        if let Some(epoch) = self.sealed {
+            shared.sealed.send_if_modified(|sealed| {
+                let is_new = epoch > *sealed;
+                *sealed = epoch.max(*sealed);
+                is_new
+            });
+        }
+    }
+}
+
+fn opening(IdentityRecord { fence, lineage, .. }: IdentityRecord) -> Opening {
+    Opening { fence, mark: lineage.mark().unwrap_or_default(), lineage }
+}
+
+/// Everything that a gateway has in memory, as of one write that is durable.
+pub(in crate::store) struct Followed {
+    pub(in crate::store) identity: IdentityRecord,
+    found: Found,
+    feeds: FeedList,
+    at: (i64, i64),
+    owner: DatabaseOwner,
+}
+
+/// Reads everything while another gateway writes: each entry as it is found, and over that what was written since
+/// it was begun. That is one state once all that was written until the end is durable. Blocks.
+pub(in crate::store) fn read_followed(
+    records: &Records,
+    look: &LookAt,
+) -> Result<Followed, StoreError> {
+    // Nothing follows the last write that there can be.
+    let now = || look(i64::MAX);
+    for _ in 0..WHOLE_TRIES {
+        let begun = now()?;
+        let (found, feeds) = (inspect(records)?, as_list(read::feeds(records)?));
+        let end = now()?.log_seq;
+        let (mut change, mut reached) = (MemoryChange::default(), begun.passed);
+        for _ in 0..DURABLE_TRIES.0 {
+            let seen = look(reached)?;
+            let RecentWrites::Noted { entries, reached: to } = seen.recent else { break };
+            if seen.fence != begun.fence {
+                break;
+            }
+            change.take(records, entries)?;
+            reached = to;
+            if reached >= end {
+                let (at, owner) = ((seen.fence, reached), (seen.owner, seen.is_free));
+                return followed((found, feeds), change, at, owner);
+            }
+            if reached >= seen.passed {
+                std::thread::sleep(DURABLE_TRIES.1);
+            }
+        }
+    }
+    let source = io::Error::other("it was written to faster than it was read");
+    Err(StoreError::Io { doing: "read what another gateway writes", source })
+}
+
+fn followed(
+    (mut found, mut feeds): (Found, FeedList),
+    change: MemoryChange,
+    at: (i64, i64),
+    (name, is_gone): (String, bool),
+) -> Result<Followed, StoreError> {
+    let MemoryChange { states, feeds: listed, identity, list_writes, sealed } = change;
+    for (feed, head) in states {
+        match head {
+            Some(head) => drop(found.committed.insert(feed, head)),
+            None => drop(found.committed.remove(&feed)),
+        }
+    }
+    for (feed, record) in listed {
+        match record {
+            Some(record) => drop(feeds.insert(feed, Arc::new(record))),
+            None => drop(feeds.remove(&feed)),
+        }
+    }
+    found.list_writes = list_writes.unwrap_or(found.list_writes);
+    found.sealed.0 = sealed.unwrap_or_default().max(found.sealed.0);
+    let identity = identity.or(found.identity.take()).ok_or_else(|| StoreError::Io {
+        doing: "follow another gateway",
+        source: io::Error::other("that one has not begun to write yet"),
+    })?;
+    Ok(Followed { identity, found, feeds, at, owner: DatabaseOwner { name, is_gone } })
+}
+
+/// Follows, on a thread of its own.
+struct Follower {
+    records: Records,
+    look: Box<LookAt>,
+    following: Arc<Following>,
+    /// The fence, and the last write that is shown.
+    at: (i64, i64),
+}
+
+impl Follower {
+    /// Looks whenever somebody asks, and every now and then, until the store is closed.
+    fn run(mut self, within: &Weak<StoreInner>, requests: &mpsc::Receiver<LookRequest>) {
+        loop {
+            let mut waiting = match requests.recv_timeout(LOOK_EVERY) {
+                Ok(first) => vec![first],
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            waiting.extend(requests.try_iter().take(LOOK_READERS));
+            let Some(inner) = within.upgrade() else { return };
+            let begun = Instant::now();
+            let done = self.follow(&inner.shared);
+            self.following.looked(begun, &done);
+            for reply in waiting {
+                let _ = reply.send(done.is_ok());
+            }
+        }
+    }
+
+    /// Shows what became durable until now.
+    fn follow(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
+        for _ in 0..LOOK_ROUNDS {
+            let seen = (self.look)(self.at.1)?;
+            self.following.note(&seen);
+            let RecentWrites::Noted { entries, reached } = seen.recent else {
+                return self.read_anew(shared);
+            };
+            if seen.fence != self.at.0 || seen.passed < self.at.1 {
+                return self.read_anew(shared);
+            }
+            let mut change = MemoryChange::default();
+            change.take(&self.records, entries)?;
+            change.show(shared);
+            self.at.1 = reached;
+            if reached >= seen.passed {
+                return Ok(());
+            }
+        }
+        let source = io::Error::other("it is written to faster than it is read");
+        Err(StoreError::Io { doing: "follow what another gateway writes", source })
+    }
+
+    /// Another gateway has the database, or too much was written.
+    fn read_anew(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
+        let Followed { identity, found, feeds, at, owner } =
+            read_followed(&self.records, &*self.look)?;
+        tracing::info!(owner = %owner.name, "what another gateway wrote was read anew");
+        *self.following.owner.write().unwrap_or_else(PoisonError::into_inner) = owner;
+        shared.list_writes.store(found.list_writes, Ordering::Release);
+        shared.replace(found.committed, Some(feeds), opening(identity), found.sealed.0);
+        self.at = at;
+        Ok(())
+    }
+}
+
+impl EmbeddedStore {
+    /// A store that another gateway writes, as it was found: it is read from here, and nothing is written.
+    pub(in crate::store) fn following(
+        (records, followed): (Records, Followed),
+        look: Box<LookAt>,
+        place: Arc<dyn StorePlace>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let Followed { identity, found, feeds, at, owner } = followed;
+        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
+        let heads = found.committed.into_iter();
+        let heads = heads.map(|(feed, head)| (feed, super::published::Published::new(head)));
+        let opening = opening(identity);
+        let shared = StoreShared::new(heads.collect(), opening, found.sealed.0, Arc::clone(&clock));
+        shared.list_writes.store(found.list_writes, Ordering::Release);
+        shared.set_list(feeds);
+        let following = Arc::new(Following {
+            owner: RwLock::new(owner),
+            seen: Mutex::new(Instant::now()),
+            is_failing: AtomicBool::new(false),
+        });
+        let (sender, requests) = mpsc::channel();
+        let writer = Writer::Elsewhere(sender);
+        let inner = Arc::new(StoreInner {
+            shared: Arc::new(shared),
+            reads: Arc::new(Semaphore::new(READS as usize)),
+            blocks: true,
+            open: RwLock::new(OpenState::Open(OpenStore { records: records.clone(), writer, place })),
+            is_closing: AtomicBool::new(false),
+            committer: Mutex::default(),
+            following: Some(Arc::clone(&following)),
+        });
+        let (follower, within) =
+            (Follower { records, look, following, at }, Arc::downgrade(&inner));
+        let thread = std::thread::Builder::new()
+            .name("store-follower".to_owned())
+            .spawn(move || follower.run(&within, &requests))
+            .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
+        *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(Self { endpoint, sup_ids, clock, space: None, inner })
+    }
+}
+
+impl StoreInner {
+    /// An error where another gateway writes.
+    pub(super) fn check_writes(&self) -> Result<(), StoreError> {
+        self.following.as_ref().map_or(Ok(()), |following| Err(following.refusal()))
+    }
+
+    /// Shows what was durable when this was called, where another gateway writes. Waits as long as the database
+    /// may be unseen.
+    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
+        let Some(following) = &self.following else { return Ok(()) };
+        let begun = Instant::now();
+        loop {
+            let Writer::Elsewhere(looks) = self.opened()?.writer else { return Ok(()) };
+            let (reply, answer) = oneshot::channel();
+            looks.send(reply).map_err(|_| StoreError::Closed)?;
+            let left = UNSEEN_LIMIT.saturating_sub(begun.elapsed());
+            match timeout(left, answer).await {
+                Ok(Ok(true)) => return Ok(()),
+                Ok(_) if begun.elapsed() < UNSEEN_LIMIT => sleep(LOOK_PAUSE).await,
+                _ => {
+                    following.check_seen()?;
+                    return Err(StoreError::Unseen { seconds: begun.elapsed().as_secs() });
+                }
+            }
+        }
+    }
+
+    /// Makes a read anew on what is durable by then, where a write of another gateway overtook it. A write that is
+    /// not durable yet is waited for.
+    pub(super) async fn retried<T, F>(&self, mut read: impl FnMut() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut pause = READ_TRIES.1;
+        for _ in 1..READ_TRIES.0 {
+            match read().await {
+                Err(StoreError::Outdated) if self.following.is_some() => {
+                    self.catch_up().await?;
+                    sleep(pause).await;
+                    pause = pause.saturating_mul(2);
+                }
+                done => return done,
+            }
+        }
+        read().await
+    }
+}
+
+/// Runs `read` of a feed that is read as of `head`. Where another gateway writes, what was read is believed only if
+/// the feed is still at that write: the state is moved in the transaction that moves content, and what a write that
+/// is not committed has moved already is kept.
+pub(super) fn verified<T>(
+    records: &Records,
+    feed: &FeedName,
+    head: &StateRecord,
+    read: impl FnOnce(&Records) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let found = read(&records.at(head.write));
+    if records.engine().is_followed() {
+        let now: Option<StateRecord> = records.record(Class::States, &keys::feed(feed))?;
+        if now.as_ref() != Some(head) {
+            return Err(StoreError::Outdated);
+        }
+    }
+    found
+}
+
+/// Runs `read` of what is read over all feeds. Where another gateway writes, it is believed only if none of these
+/// records were written meanwhile: their count moves in the same transaction.
+pub(super) fn verified_lists<T>(
+    records: &Records,
+    shared: &StoreShared,
+    read: impl FnOnce(&Records) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if !records.engine().is_followed() {
+        return read(records);
+    }
+    let shown = shared.list_writes.load(Ordering::Acquire);
+    let is_shown = || Ok::<_, StoreError>(open::list_writes(records)? == shown);
+    let was_shown = is_shown()?;
+    let found = read(records);
+    if was_shown && is_shown()? { found } else { Err(StoreError::Outdated) }
+}
