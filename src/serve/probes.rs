@@ -19,8 +19,8 @@ pub(super) async fn alive() -> Response {
     unkept(TEXT, "ok\n")
 }
 
-/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down. Where the
-/// file system has too little space, it answers 200 and says so.
+/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down. A standby, and a
+/// gateway whose file system has too little space, answer 200 and say so.
 pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
@@ -31,6 +31,9 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
         return Err(Problem::later(stop.to_string(), RETRY_SOON));
     }
     room.directory.checked().await?;
+    if let Some(owner) = &condition.owner {
+        return Ok(unkept(TEXT, format!("standby: the gateway {} has the feeds\n", owner.name)));
+    }
     // Reading goes on, so that this is no reason to send readers elsewhere.
     if let Err(why) = condition.check_intake() {
         return Ok(unkept(TEXT, format!("ready to be read from: {why}\n")));

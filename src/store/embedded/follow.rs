@@ -410,6 +410,22 @@ impl StoreInner {
         }
     }
 
+    /// Waits until a feed is shown as of another write than `write`: the one that overtook a reader may not be
+    /// durable yet.
+    pub(super) async fn see_change(&self, feed: &FeedName, write: u64) -> Result<(), StoreError> {
+        let mut pause = READ_TRIES.1;
+        for _ in 1..READ_TRIES.0 {
+            self.catch_up().await?;
+            let shown = self.shared.published(feed).map(|published| published.write);
+            if self.following.is_none() || shown != Some(write) {
+                break;
+            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2);
+        }
+        Ok(())
+    }
+
     /// Makes a read anew on what is durable by then, where a write of another gateway overtook it. A write that is
     /// not durable yet is waited for.
     pub(super) async fn retried<T, F>(&self, mut read: impl FnMut() -> F) -> Result<T, StoreError>

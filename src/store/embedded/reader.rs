@@ -31,15 +31,20 @@ impl EmbeddedReader {
         self: Arc<Self>,
         read: impl FnOnce(&super::Records, &Self) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        inner
+        let (inner, this) = (Arc::clone(&self.inner), Arc::clone(&self));
+        let found = inner
             .read(move |records, _| {
                 self.pin.check()?;
                 let pin = &self.pin;
                 let found = verified(records, &self.feed, &pin.head, |records| read(records, &self));
                 if self.pin.is_purged() { Ok(None) } else { found }
             })
-            .await
+            .await;
+        if matches!(found, Err(StoreError::Outdated)) {
+            // So that who begins anew finds another state.
+            inner.see_change(&this.feed, this.pin.head.write).await?;
+        }
+        found
     }
 }
 

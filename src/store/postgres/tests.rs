@@ -2,6 +2,7 @@
 //! (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
 mod cutter;
+mod follow;
 
 use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};
