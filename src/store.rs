@@ -31,7 +31,9 @@ mod state_watch;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
-pub use self::condition::{DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
+pub use self::condition::{
+    DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
+};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
     make_data_folder,

@@ -95,7 +95,7 @@ pub(super) async fn run(
                 if gateway.has_failed() {
                     break Ok(());
                 }
-                if gateway.may_change_role() {
+                if gateway.may_change_role().await {
                     watchdog.abort();
                     gateway = change_role(gateway, running).await?;
                     watchdog = manager.start_watchdog(gateway.store());

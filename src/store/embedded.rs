@@ -17,12 +17,15 @@ mod conflicts;
 mod follow;
 mod health;
 mod keys;
+mod lease_sign;
 mod ledger;
 mod life;
 mod open;
 mod operations;
+mod overtaken;
 mod past;
 mod pins;
+mod place;
 mod plan;
 mod prune;
 mod published;
@@ -43,19 +46,23 @@ mod undo;
 mod write;
 
 pub(super) use self::follow::{Look, LookAt, RecentEntry, RecentWrites, read_followed};
+pub(super) use self::lease_sign::LeaseSign;
 pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
+pub(super) use self::place::StorePlace;
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 
 use self::committer::{CommitGroup, Committer};
-use self::follow::{Following, LookRequest, verified, verified_lists};
+use self::follow::{Following, LookRequest};
+use self::overtaken::{verified, verified_lists};
+use self::place::Nowhere;
 use self::published::Published;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
 use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
 use super::portable::ExportRecord;
-use super::{Epoch, FreeSpace, StoreError};
+use super::{FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use std::collections::BTreeMap;
@@ -92,6 +99,8 @@ struct StoreInner {
     committer: Mutex<Option<JoinHandle<()>>>,
     /// The gateway that writes, where this one only reads.
     following: Option<Arc<Following>>,
+    /// What is known of the lease on the database, where others may take it.
+    lease: Option<Arc<LeaseSign>>,
 }
 
 /// Whether the store is open.
@@ -120,34 +129,6 @@ enum Writer {
     Here(Arc<Mutex<Committer>>),
     /// In another gateway; here its writes are looked at.
     Elsewhere(std::sync::mpsc::Sender<LookRequest>),
-}
-
-/// The place that a database has, which keeps notes beside it.
-pub(super) trait StorePlace: Send + Sync + 'static {
-    /// Whether reading and writing wait for a disk.
-    fn blocks(&self) -> bool;
-
-    /// Notes an epoch that became durable, without waiting for the disk.
-    fn note(&self, epoch: Epoch) -> std::io::Result<()>;
-
-    /// Notes what the store had reached when it was closed. `is_alone`: nobody has the database open any
-    /// more.
-    fn closed(&self, epoch: Epoch, is_alone: bool);
-}
-
-/// What is in memory leaves no note.
-struct Nowhere;
-
-impl StorePlace for Nowhere {
-    fn blocks(&self) -> bool {
-        false
-    }
-
-    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
 }
 
 impl EmbeddedStore {
@@ -251,11 +232,20 @@ impl EmbeddedStore {
         };
         let blocks = place.blocks();
         let reads = Arc::new(Semaphore::new(READS as usize));
+        let lease = place.lease();
         let inner = |writer| {
             let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
             let (is_closing, committer) = (AtomicBool::new(false), Mutex::default());
-            let following = None;
-            Arc::new(StoreInner { shared, reads, blocks, open, is_closing, committer, following })
+            Arc::new(StoreInner {
+                shared,
+                reads,
+                blocks,
+                open,
+                is_closing,
+                committer,
+                following: None,
+                lease,
+            })
         };
         let inner = if blocks {
             let (requests, waiting) = mpsc::channel(REQUESTS);

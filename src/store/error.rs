@@ -24,7 +24,9 @@ pub enum StoreError {
         owner: String,
     },
     /// Another gateway has the database, and this one follows it.
-    #[error("this gateway is a standby and changes nothing: the gateway {owner} has the feeds; ask that one")]
+    #[error(
+        "this gateway is a standby and changes nothing: the gateway {owner} has the feeds; ask that one"
+    )]
     Standby {
         /// The gateway that has the feeds, as it calls itself.
         owner: String,

@@ -50,8 +50,8 @@ use self::engine::PostgresEngine;
 use self::look::ShardLooks;
 use self::session::{LEASE, Session};
 use super::embedded::{
-    Acknowledged, EmbeddedStore, Found, LookAt, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
-    Reopened, StorePlace, begin, inspect, read_followed,
+    Acknowledged, EmbeddedStore, Found, LeaseSign, LookAt, OpenRequest, Records, Reopen,
+    ReopenError, ReopenPauses, Reopened, StorePlace, begin, inspect, read_followed,
 };
 use super::engine::Engine;
 use super::{Epoch, MovedAway, StoreError};
@@ -129,7 +129,7 @@ fn follow_with_lease(
     if let Some(MovedAway { at, file }) = followed.identity.moved.clone() {
         return Err(StoreError::Moved { path: path(), at, file });
     }
-    let place = Arc::new(InDatabase { _session: session });
+    let place = Arc::new(InDatabase { session });
     EmbeddedStore::following((records, followed), look, place, clock)
 }
 
@@ -166,7 +166,7 @@ impl DatabaseOpener {
         request: OpenRequest,
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
-        let place = Arc::new(InDatabase { _session: Arc::clone(&self.session) });
+        let place = Arc::new(InDatabase { session: Arc::clone(&self.session) });
         Ok(Reopened { records, opened, place })
     }
 }
@@ -185,10 +185,14 @@ impl Reopen for DatabaseOpener {
 
 /// The database of a store that is open. The lease is given back when nobody has it any more.
 struct InDatabase {
-    _session: Arc<Session>,
+    session: Arc<Session>,
 }
 
 impl StorePlace for InDatabase {
+    fn lease(&self) -> Option<Arc<LeaseSign>> {
+        Some(Arc::clone(&self.session.shared().sign))
+    }
+
     fn blocks(&self) -> bool {
         true
     }

@@ -82,7 +82,11 @@ impl Gateway {
 
     /// Whether it is to go on as the other: a standby whose gateway is gone, or a gateway that has lost its
     /// database to another one.
-    pub fn may_change_role(&self) -> bool {
+    pub async fn may_change_role(&self) -> bool {
+        if !self.is_standby && !self.store.answers_from_memory() {
+            // A gateway that was paused learns whether it still has the feeds.
+            let _ = self.store.catch_up().await;
+        }
         let owner = self.store.condition().owner;
         self.kept.is_some() && owner.is_some_and(|owner| owner.is_gone || !self.is_standby)
     }

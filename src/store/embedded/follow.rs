@@ -30,14 +30,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 
 /// How often the database is looked at while nobody asks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long the database may be unseen before nothing is answered.
-const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
 /// The pause after a look that failed.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// The most readers that one look answers.
 const LOOK_READERS: usize = 4096;
 /// The most looks in a row that show what one call asks for.
@@ -46,8 +46,6 @@ const LOOK_ROUNDS: usize = 64;
 const WHOLE_TRIES: usize = 3;
 /// How often, and how far apart, it is looked whether what was read is durable.
 const DURABLE_TRIES: (usize, Duration) = (100, Duration::from_millis(50));
-/// How often a read is made anew that was overtaken, and the first pause before it is; each is twice the last.
-const READ_TRIES: (u32, Duration) = (9, Duration::from_millis(5));
 
 /// An entry that a write set, or removed.
 pub(in crate::store) type RecentEntry = (RecordKey, Option<Bytes>);
@@ -102,7 +100,11 @@ impl Following {
     /// An error where the database was not seen for too long.
     pub(super) fn check_seen(&self) -> Result<(), StoreError> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        if seen <= UNSEEN_LIMIT { Ok(()) } else { Err(StoreError::Unseen { seconds: seen.as_secs() }) }
+        if seen <= UNSEEN_LIMIT {
+            Ok(())
+        } else {
+            Err(StoreError::Unseen { seconds: seen.as_secs() })
+        }
     }
 
     fn note(&self, look: &Look) {
@@ -147,11 +149,13 @@ impl MemoryChange {
         for ((class, key), value) in entries {
             match class {
                 Class::States => {
-                    let head = value.map(|value| records.decode(class, &key, &value)).transpose()?;
+                    let head =
+                        value.map(|value| records.decode(class, &key, &value)).transpose()?;
                     self.states.insert(open::name(records, class, &key)?, head);
                 }
                 Class::Feeds => {
-                    let feed = value.map(|value| records.decode(class, &key, &value)).transpose()?;
+                    let feed =
+                        value.map(|value| records.decode(class, &key, &value)).transpose()?;
                     self.feeds.insert(open::name(records, class, &key)?, feed);
                 }
                 Class::Log => {
@@ -367,10 +371,15 @@ impl EmbeddedStore {
             shared: Arc::new(shared),
             reads: Arc::new(Semaphore::new(READS as usize)),
             blocks: true,
-            open: RwLock::new(OpenState::Open(OpenStore { records: records.clone(), writer, place })),
+            open: RwLock::new(OpenState::Open(OpenStore {
+                records: records.clone(),
+                writer,
+                place,
+            })),
             is_closing: AtomicBool::new(false),
             committer: Mutex::default(),
             following: Some(Arc::clone(&following)),
+            lease: None,
         });
         let (follower, within) =
             (Follower { records, look, following, at }, Arc::downgrade(&inner));
@@ -381,104 +390,4 @@ impl EmbeddedStore {
         *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(Self { endpoint, sup_ids, clock, space: None, inner })
     }
-}
-
-impl StoreInner {
-    /// An error where another gateway writes.
-    pub(super) fn check_writes(&self) -> Result<(), StoreError> {
-        self.following.as_ref().map_or(Ok(()), |following| Err(following.refusal()))
-    }
-
-    /// Shows what was durable when this was called, where another gateway writes. Waits as long as the database
-    /// may be unseen.
-    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
-        let Some(following) = &self.following else { return Ok(()) };
-        let begun = Instant::now();
-        loop {
-            let Writer::Elsewhere(looks) = self.opened()?.writer else { return Ok(()) };
-            let (reply, answer) = oneshot::channel();
-            looks.send(reply).map_err(|_| StoreError::Closed)?;
-            let left = UNSEEN_LIMIT.saturating_sub(begun.elapsed());
-            match timeout(left, answer).await {
-                Ok(Ok(true)) => return Ok(()),
-                Ok(_) if begun.elapsed() < UNSEEN_LIMIT => sleep(LOOK_PAUSE).await,
-                _ => {
-                    following.check_seen()?;
-                    return Err(StoreError::Unseen { seconds: begun.elapsed().as_secs() });
-                }
-            }
-        }
-    }
-
-    /// Waits until a feed is shown as of another write than `write`: the one that overtook a reader may not be
-    /// durable yet.
-    pub(super) async fn see_change(&self, feed: &FeedName, write: u64) -> Result<(), StoreError> {
-        let mut pause = READ_TRIES.1;
-        for _ in 1..READ_TRIES.0 {
-            self.catch_up().await?;
-            let shown = self.shared.published(feed).map(|published| published.write);
-            if self.following.is_none() || shown != Some(write) {
-                break;
-            }
-            sleep(pause).await;
-            pause = pause.saturating_mul(2);
-        }
-        Ok(())
-    }
-
-    /// Makes a read anew on what is durable by then, where a write of another gateway overtook it. A write that is
-    /// not durable yet is waited for.
-    pub(super) async fn retried<T, F>(&self, mut read: impl FnMut() -> F) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        let mut pause = READ_TRIES.1;
-        for _ in 1..READ_TRIES.0 {
-            match read().await {
-                Err(StoreError::Outdated) if self.following.is_some() => {
-                    self.catch_up().await?;
-                    sleep(pause).await;
-                    pause = pause.saturating_mul(2);
-                }
-                done => return done,
-            }
-        }
-        read().await
-    }
-}
-
-/// Runs `read` of a feed that is read as of `head`. Where another gateway writes, what was read is believed only if
-/// the feed is still at that write: the state is moved in the transaction that moves content, and what a write that
-/// is not committed has moved already is kept.
-pub(super) fn verified<T>(
-    records: &Records,
-    feed: &FeedName,
-    head: &StateRecord,
-    read: impl FnOnce(&Records) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let found = read(&records.at(head.write));
-    if records.engine().is_followed() {
-        let now: Option<StateRecord> = records.record(Class::States, &keys::feed(feed))?;
-        if now.as_ref() != Some(head) {
-            return Err(StoreError::Outdated);
-        }
-    }
-    found
-}
-
-/// Runs `read` of what is read over all feeds. Where another gateway writes, it is believed only if none of these
-/// records were written meanwhile: their count moves in the same transaction.
-pub(super) fn verified_lists<T>(
-    records: &Records,
-    shared: &StoreShared,
-    read: impl FnOnce(&Records) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    if !records.engine().is_followed() {
-        return read(records);
-    }
-    let shown = shared.list_writes.load(Ordering::Acquire);
-    let is_shown = || Ok::<_, StoreError>(open::list_writes(records)? == shown);
-    let was_shown = is_shown()?;
-    let found = read(records);
-    if was_shown && is_shown()? { found } else { Err(StoreError::Outdated) }
 }

@@ -42,22 +42,16 @@ impl Store for EmbeddedStore {
         let space = self.space.as_ref().and_then(|space| space.last());
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
-        let owner = match &self.inner.following {
-            Some(following) => Some(following.owner()),
-            None => self.inner.shared.health.owner(),
-        };
+        let owner = self.inner.owner();
         StoreCondition { stop: self.inner.shared.health.stop(), space, used, taken, owner }
     }
 
     fn answers_from_memory(&self) -> bool {
-        self.inner.following.is_none() && self.inner.shared.health.owner().is_none()
+        self.inner.is_current()
     }
 
     async fn catch_up(&self) -> Result<(), StoreError> {
-        match self.inner.shared.health.owner() {
-            Some(owner) => Err(StoreError::Standby { owner: owner.name }),
-            None => self.inner.catch_up().await,
-        }
+        self.inner.catch_up().await
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {

@@ -1,6 +1,6 @@
 //! A feed as it was when it was asked for.
 
-use super::follow::verified;
+use super::overtaken::verified;
 use super::pins::Pin;
 use super::{StoreInner, ledger, read};
 use crate::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
@@ -36,7 +36,8 @@ impl EmbeddedReader {
             .read(move |records, _| {
                 self.pin.check()?;
                 let pin = &self.pin;
-                let found = verified(records, &self.feed, &pin.head, |records| read(records, &self));
+                let found =
+                    verified(records, &self.feed, &pin.head, |records| read(records, &self));
                 if self.pin.is_purged() { Ok(None) } else { found }
             })
             .await;

@@ -59,8 +59,7 @@ impl LeaseWatch {
         let left = seen.beat.map_or(0, |b| b.saturating_add(length).saturating_sub(seen.now));
         let is_same = |last: &(_, _, Instant)| (last.0, last.1) == (seen.owner, seen.beat);
         // The database's clock may have been set back: a whole lease without a word is enough.
-        let is_silent =
-            self.last.as_ref().is_some_and(|last| is_same(last) && at - last.2 > lease);
+        let is_silent = self.last.as_ref().is_some_and(|last| is_same(last) && at - last.2 > lease);
         if seen.owner.is_none_or(|owner| owner == node) || left <= 0 || is_silent {
             return LeaseState::Free;
         }
@@ -88,7 +87,8 @@ mod tests {
         let (at, node) = (Instant::now(), (1, LEASE));
         let mut watch = LeaseWatch::default();
         let mut note = |seen: &Ownership| watch.note(seen, node, at);
-        let held = |left, has_moved| LeaseState::Held { left: Duration::from_millis(left), has_moved };
+        let held =
+            |left, has_moved| LeaseState::Held { left: Duration::from_millis(left), has_moved };
         assert_eq!(note(&seen(Some(2), 1_000, 2_000)), held(14_000, false));
         assert_eq!(note(&seen(Some(2), 1_000, 3_000)), held(13_000, false));
         assert_eq!(note(&seen(Some(2), 3_500, 4_000)), held(14_500, true));

@@ -12,6 +12,7 @@ use super::statements::{
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::store::StoreError;
+use crate::store::embedded::LeaseSign;
 use deadpool_postgres::{Object, Pool};
 use std::io;
 use std::sync::mpsc;
@@ -26,6 +27,8 @@ use tokio_postgres::types::ToSql;
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// So many times in that time a node says that it lives.
 const BEATS: u32 = 6;
+/// The part of the lease that this process relies on: it ends before the others think so.
+const KEPT_PART: f64 = 0.9;
 /// How long the answer to a statement is waited for: longer than the database takes to give up itself.
 const ANSWER_TIME: Duration = Duration::from_secs(40);
 /// How often something that only reads is asked again.
@@ -62,6 +65,8 @@ pub(super) struct SessionShared {
     pub(super) lease: Duration,
     /// When the last beat that succeeded was begun, by this process's own clock; and the fence of the claim.
     kept: Mutex<(Option<Instant>, Option<i64>)>,
+    /// Whether what is in memory may be answered.
+    pub(super) sign: Arc<LeaseSign>,
 }
 
 impl Session {
@@ -83,6 +88,7 @@ impl Session {
             node: (chance >> 1).cast_signed(),
             lease,
             kept: Mutex::default(),
+            sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared });
         session.run("connect", |shared| async move { shared.migrate(false).await })??;
@@ -129,7 +135,8 @@ impl Session {
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
     /// the time of the lease.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
-        let position = self.run("take its shard", |shared| async move { shared.claim().await })??;
+        let position =
+            self.run("take its shard", |shared| async move { shared.claim().await })??;
         self.run("change its tables", |shared| async move { shared.migrate(true).await })??;
         Ok(position)
     }
@@ -165,8 +172,7 @@ impl SessionShared {
 
     /// An error where the lease may have run out: another node may have the shard.
     pub(super) fn check_lease(&self) -> Result<(), SqlError> {
-        // A tenth before the others think so.
-        let limit = self.lease.mul_f64(0.9);
+        let limit = self.lease.mul_f64(KEPT_PART);
         match self.kept().0 {
             Some(beaten) if beaten.elapsed() < limit => Ok(()),
             _ => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
@@ -214,7 +220,11 @@ impl SessionShared {
     }
 
     /// Asks for the row that there is.
-    pub(super) async fn row(&self, text: &str, parameters: Parameters<'_>) -> Result<Row, SqlError> {
+    pub(super) async fn row(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Row, SqlError> {
         let rows = self.rows(text, parameters).await?;
         let missing = || SqlError::Refused("it has no row where there is one".to_owned());
         rows.into_iter().next().ok_or_else(missing)
@@ -307,21 +317,35 @@ impl SessionShared {
             let (now, _) = self.now().await?;
             match self.execute(BEAT, &[&self.node, &now]).await? {
                 // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
-                0 => self.join().await,
-                _ => Ok(()),
+                0 => self.join().await?,
+                _ => {}
             }
+            // A process that was paused learns so that another one has its shard.
+            let Some(fence) = self.kept().1 else { return Ok::<_, SqlError>(None) };
+            let row = self.row(OWNER, &[&SHARD]).await?;
+            let seen = Ownership::read(&row, [0, 2, 3, 4])?;
+            let is_taken = get::<i64>(&row, 1)? != fence && seen.owner != Some(self.node);
+            Ok(is_taken.then_some(seen.name))
         };
         // So that there is time for another.
         match timeout(self.lease / 3, beaten).await {
-            Ok(Ok(())) => {
+            Ok(Ok(taken_by)) => {
                 self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+                match taken_by {
+                    Some(name) => self.sign.lost(name),
+                    None => self.sign.held(began.elapsed()),
+                }
             }
             Ok(Err(error)) => {
+                self.sign.held(Duration::ZERO);
                 let error = error.of_store("renew its lease", &self.shown);
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::warn!(%error, ?cause, "the lease on the database was not renewed");
             }
-            Err(_) => tracing::warn!("the lease on the database was not renewed in time"),
+            Err(_) => {
+                self.sign.held(Duration::ZERO);
+                tracing::warn!("the lease on the database was not renewed in time");
+            }
         }
     }
 
@@ -338,6 +362,7 @@ impl SessionShared {
                         self.kept.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(fence);
                         // Only now: until it was taken, another node may have written.
                         let log_seq = self.reached(fence).await?;
+                        self.sign.held(Duration::ZERO);
                         return Ok(Ok(WritePosition { fence, log_seq }));
                     }
                     continue;

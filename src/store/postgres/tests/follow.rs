@@ -3,7 +3,8 @@
 use super::{SHORT_LEASE, TestSchema, commit, open};
 use crate::clock::ManualClock;
 use crate::model::{
-    Change, EndpointId, FeedName, FeedRecord, FeedSource, LedgerEntry, NewVersion, Revision, SyncId, Time,
+    Change, EndpointId, FeedName, FeedRecord, FeedSource, LedgerEntry, NewVersion, Revision,
+    SyncId, Time,
 };
 use crate::store::disk::faults::{change, claim, news};
 use crate::store::postgres::{PostgresRequest, follow_with_lease};
@@ -78,7 +79,9 @@ async fn wide(store: &EmbeddedStore, feed: &FeedName, items: usize, text: &str) 
 }
 
 /// The revision of a view, and the text of its items, which all have the same.
-async fn seen(reader: Arc<dyn PinnedFeed>) -> Result<Option<(Revision, usize, String)>, StoreError> {
+async fn seen(
+    reader: Arc<dyn PinnedFeed>,
+) -> Result<Option<(Revision, usize, String)>, StoreError> {
     let revision = reader.state().revision;
     let Some(view) = Arc::clone(&reader).view(Select::Current).await? else { return Ok(None) };
     assert_eq!(view.state.revision, revision);
@@ -150,9 +153,7 @@ async fn a_standby_changes_nothing_and_says_who_does() {
     commit(&writer, "one").await.unwrap();
     let standby = follow(&schema);
     let name = format!("process {}", std::process::id());
-    let is_refusal = |error: &StoreError| {
-        matches!(error, StoreError::Standby { owner } if owner.starts_with(&name))
-    };
+    let is_refusal = |error: &StoreError| matches!(error, StoreError::Standby { owner } if owner.starts_with(&name));
     let refuses = |error: CommitError| match error {
         CommitError::Store(error) => is_refusal(&error),
         _ => false,
@@ -333,7 +334,10 @@ async fn what_a_standby_reads_is_one_revision_and_nothing_announced_is_missing()
                 last = closed.epoch;
                 for change in closed.changes {
                     let state = followed.state(&change.feed).await.unwrap().unwrap();
-                    assert!(state.revision >= change.revision, "{change:?} is announced, not shown");
+                    assert!(
+                        state.revision >= change.revision,
+                        "{change:?} is announced, not shown"
+                    );
                     told += 1;
                 }
             }
