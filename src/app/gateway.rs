@@ -56,6 +56,7 @@ pub struct Gateway {
     kept: Option<Outside>,
     polling: CancellationToken,
     serving: CancellationToken,
+    accepting: CancellationToken,
     poll_task: JoinHandle<()>,
     serve_task: JoinHandle<Result<(), ServeError>>,
     age_task: JoinHandle<()>,
@@ -207,7 +208,7 @@ impl Gateway {
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
-        let readers = server.readers();
+        let (readers, accepting) = (server.readers(), server.accepting());
         let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let wall = Arc::clone(&clock);
@@ -246,6 +247,7 @@ impl Gateway {
             kept,
             polling,
             serving,
+            accepting,
             poll_task,
             serve_task,
             age_task,

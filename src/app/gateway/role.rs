@@ -53,6 +53,9 @@ async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
     }
 }
 
+/// For how long connections that were accepted may still ask, before the one role ends.
+const LAST_REQUESTS: Duration = Duration::from_millis(200);
+
 /// What another role goes on with, where there may be another: the sockets stay open between the two, so that
 /// nobody who connects meanwhile is refused.
 pub(super) fn kept(
@@ -106,6 +109,9 @@ impl Gateway {
                 }
             }
         }
+        // Who has connected is answered, who connects from now on waits for the other role.
+        self.accepting.cancel();
+        tokio::time::sleep(LAST_REQUESTS).await;
         // It lost its store, or had none.
         if let Err(error) = self.end().await {
             tracing::warn!(why = error.report(), "what went on until now ended badly");
