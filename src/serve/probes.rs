@@ -78,6 +78,11 @@ pub(super) async fn metrics(
 
 /// Counts feeds by how they and their polling stand, and items in conflict.
 async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
+    if room.store.condition().owner.is_some() {
+        // Of a standby nothing is polled, so that every feed would seem to be forgotten.
+        room.metrics.feeds(&FeedCounts::default());
+        return Ok(());
+    }
     let listing = room.directory.listing().await?;
     let summaries = room.operator.summaries().await?;
     let (now, mut ahead) = (room.clock.now(), TicksAhead::default());

@@ -26,12 +26,20 @@
 //! * **Readers** see a feed at one revision by the write numbers and the undo records of `embedded`. No transaction is
 //!   held open for them, so a slow reader keeps nothing from being vacuumed.
 //! * **The lease** ([`session`]): one gateway at a time has the shard. Another one that starts waits until it knows
-//!   whether the first lives, and refuses if so. A node that could not renew its lease stops writing before others
-//!   may take the shard.
+//!   whether the first lives, and refuses if so; then it may follow. A node that could not renew its lease stops
+//!   writing before others may take the shard.
+//! * **Who follows** ([`look`]) claims nothing and writes no entry. Each write notes in `tidegate_recent` what it
+//!   did to what gateways have in memory, with the values, under its own position: one more row for each, in the
+//!   same round trip, some hundred bytes each. A look reads those behind a position, up to the last durable one
+//!   (`passed`), together with the owner and the fence, in one statement and so as of one moment. The writer forgets
+//!   all but the last 16,384 writes; a write with more than 1,024 such entries notes only that all is to be read
+//!   anew. What following means is written in [`super::embedded`], follow.
+//!
+//! Tables of an earlier version are changed by the node that has the shard alone: an older program that still has it
+//! would not fill those that it does not know. Nobody follows it.
 //!
 //! What is not there yet: several nodes that share the feeds. The shard column, the fence, the dense position and
-//! the table of nodes are there for them; cutting epochs over shards, the inbox and the reading of other nodes'
-//! changes are not.
+//! the table of nodes are there for them; cutting epochs over shards and the inbox are not.
 
 mod connect;
 mod engine;

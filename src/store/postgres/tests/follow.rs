@@ -125,6 +125,11 @@ async fn a_standby_shows_what_the_other_gateway_made_durable() {
     assert_eq!(*standby.watch_epochs().borrow(), Epoch(3));
     let epochs = writer.epochs_after(Epoch(0), 9).await.unwrap();
     assert_eq!(standby.epochs_after(Epoch(0), 9).await.unwrap(), epochs);
+    // What is read over all feeds.
+    writer.note_running_time(Time::from_unix(1_795_191_700)).await.unwrap();
+    standby.catch_up().await.unwrap();
+    assert_eq!(standby.running_time().await.unwrap(), Some(Time::from_unix(1_795_191_700)));
+    assert_eq!(standby.poll_states().await.unwrap(), writer.poll_states().await.unwrap());
     // A state that moves without an epoch.
     let claim = claim(&writer).await;
     let prune = Retention { versions: 1, ..Retention::default() };
