@@ -45,7 +45,7 @@ mod transfer;
 mod undo;
 mod write;
 
-pub(super) use self::follow::{Look, LookAt, RecentEntry, RecentWrites, read_followed};
+pub(super) use self::follow::{DatabaseLook, LookAt, RecentEntry, RecentWrites, read_followed};
 pub(super) use self::lease_sign::LeaseSign;
 pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
 pub(super) use self::place::StorePlace;

@@ -59,7 +59,7 @@ pub(in crate::store) enum RecentWrites {
 }
 
 /// What was seen of a database at one moment.
-pub(in crate::store) struct Look {
+pub(in crate::store) struct DatabaseLook {
     /// Raised whenever another gateway takes the database.
     pub(in crate::store) fence: i64,
     /// The last write, and the last one that is durable.
@@ -73,7 +73,7 @@ pub(in crate::store) struct Look {
 }
 
 /// Looks at the database for what follows a write. Blocks.
-pub(in crate::store) type LookAt = dyn Fn(i64) -> Result<Look, StoreError> + Send;
+pub(in crate::store) type LookAt = dyn Fn(i64) -> Result<DatabaseLook, StoreError> + Send;
 
 /// Asks for a look; answers whether there was one.
 pub(super) type LookRequest = oneshot::Sender<bool>;
@@ -107,7 +107,7 @@ impl Following {
         }
     }
 
-    fn note(&self, look: &Look) {
+    fn note(&self, look: &DatabaseLook) {
         let mut owner = self.owner.write().unwrap_or_else(PoisonError::into_inner);
         // Once nobody has it, the last one that had it is named.
         if !look.owner.is_empty() && owner.name != look.owner {
@@ -280,7 +280,7 @@ fn followed(
 }
 
 /// Follows, on a thread of its own.
-struct Follower {
+struct WriteFollower {
     records: Records,
     look: Box<LookAt>,
     following: Arc<Following>,
@@ -288,7 +288,7 @@ struct Follower {
     at: (i64, i64),
 }
 
-impl Follower {
+impl WriteFollower {
     /// Looks whenever somebody asks, and every now and then, until the store is closed.
     fn run(mut self, within: &Weak<StoreInner>, requests: &mpsc::Receiver<LookRequest>) {
         loop {
@@ -382,7 +382,7 @@ impl EmbeddedStore {
             lease: None,
         });
         let (follower, within) =
-            (Follower { records, look, following, at }, Arc::downgrade(&inner));
+            (WriteFollower { records, look, following, at }, Arc::downgrade(&inner));
         let thread = std::thread::Builder::new()
             .name("store-follower".to_owned())
             .spawn(move || follower.run(&within, &requests))

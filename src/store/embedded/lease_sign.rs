@@ -6,7 +6,8 @@
 use crate::store::DatabaseOwner;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// What the last sign of life said of a lease.
 pub(in crate::store) struct LeaseSign {

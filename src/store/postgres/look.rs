@@ -6,7 +6,7 @@ use super::session::{SHARD, Session, SessionShared, get};
 use super::statements::LOOK;
 use super::writer::{READ_ANEW, RECENT_ENTRIES, RECENT_WRITES};
 use crate::store::StoreError;
-use crate::store::embedded::{Look, RecentEntry, RecentWrites};
+use crate::store::embedded::{DatabaseLook, RecentEntry, RecentWrites};
 use crate::store::engine::Class;
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -28,18 +28,18 @@ pub(super) struct ShardLooks {
 
 impl ShardLooks {
     /// What there is behind the write `after`. One statement, so that all of it is of one moment. Blocks.
-    pub(super) fn look(&self, after: i64) -> Result<Look, StoreError> {
+    pub(super) fn look(&self, after: i64) -> Result<DatabaseLook, StoreError> {
         let shared = |shared: Arc<SessionShared>| async move { shared.look(after).await };
         let (look, owner) = self.session.run("look at what another gateway wrote", shared)?;
         let shared = self.session.shared();
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let state = lease.note(&owner, (shared.node, shared.lease), Instant::now());
-        Ok(Look { is_free: state == LeaseState::Free, ..look })
+        Ok(DatabaseLook { is_free: state == LeaseState::Free, ..look })
     }
 }
 
 impl SessionShared {
-    async fn look(&self, after: i64) -> Result<(Look, Ownership), SqlError> {
+    async fn look(&self, after: i64) -> Result<(DatabaseLook, Ownership), SqlError> {
         let limit = i64::try_from(NOTES).unwrap_or(i64::MAX);
         let asking = async |client: &Object| {
             let statement = client.prepare_cached(LOOK).await?;
@@ -53,7 +53,7 @@ impl SessionShared {
         let is_noted = after >= log_seq.saturating_sub(RECENT_WRITES);
         let recent = if is_noted { noted(&rows, passed)? } else { RecentWrites::Forgotten };
         let (name, is_free) = (owner.name.clone(), false);
-        Ok((Look { fence, log_seq, passed, owner: name, is_free, recent }, owner))
+        Ok((DatabaseLook { fence, log_seq, passed, owner: name, is_free, recent }, owner))
     }
 }
 

@@ -315,10 +315,9 @@ impl SessionShared {
         let began = Instant::now();
         let beaten = async {
             let (now, _) = self.now().await?;
-            match self.execute(BEAT, &[&self.node, &now]).await? {
-                // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
-                0 => self.join().await?,
-                _ => {}
+            // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
+            if self.execute(BEAT, &[&self.node, &now]).await? == 0 {
+                self.join().await?;
             }
             // A process that was paused learns so that another one has its shard.
             let Some(fence) = self.kept().1 else { return Ok::<_, SqlError>(None) };
