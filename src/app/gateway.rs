@@ -95,9 +95,10 @@ impl Gateway {
     /// Starts a gateway: the store first, then the socket, then polling, then serving. When it
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
-        let space = space::watched(config, outside.space.clone());
-        let store = open_or_follow(config, &outside.clock, space).await?;
-        Self::start_over(config, outside, store).await
+        // One for the store and for who measures.
+        let space = space::watched(config, outside.space);
+        let store = open_or_follow(config, &outside.clock, space.clone()).await?;
+        Self::start_over(config, Outside { space, ..outside }, store).await
     }
 
     /// The same over a store that is open: where another gateway writes it, as a standby.
@@ -115,7 +116,7 @@ impl Gateway {
         };
         let (admin_listener, admin_address) = of_operators.unzip();
         let kept = kept(config, &outside, (&listener, admin_listener.as_ref()))?;
-        let (clock, space) = (outside.clock, space::watched(config, outside.space));
+        let (clock, space) = (outside.clock, outside.space);
         let origin = config.server.origin(address);
         let tls = Certificate::find(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());

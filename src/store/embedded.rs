@@ -128,7 +128,7 @@ enum Writer {
     /// Where they are asked for.
     Here(Arc<Mutex<Committer>>),
     /// In another gateway; here its writes are looked at.
-    Elsewhere(std::sync::mpsc::Sender<LookRequest>),
+    Elsewhere(std::sync::mpsc::SyncSender<LookRequest>),
 }
 
 impl EmbeddedStore {

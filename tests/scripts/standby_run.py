@@ -16,8 +16,8 @@ LEASE, SOON = 15, 10
 POSTS, EVERY = 8, 0.2
 # The longest that a client waits for an answer, and that one takes of a gateway that goes on, in seconds.
 PATIENCE, ANSWERS_WITHIN = 12, 10
-# The same of clients that ask the other one then.
-HOPS_AFTER = 3
+# The same of clients that ask the other one then; and how long a stream of events is read before its client does.
+HOPS_AFTER, STREAMED = 3, 1
 CONFIGURATION = """
 public_url = "https://feeds.example.org"
 [store]
@@ -45,7 +45,7 @@ class Pair:
         self.ports, self.configuration = [stage.free_port(), stage.free_port()], CONFIGURATION.format(file)
         self.gateways, self.away = [None, None], set()
         self.published, self.newest, self.ends, self.faults = 0, 0, threading.Event(), []
-        self.answers, self.told, self.slowest, self.threads = {}, {}, 0.0, []
+        self.answers, self.told, self.slowest, self.threads, self.streamed = {}, {}, 0.0, [], 0
         for folder in self.folders:
             folder.mkdir()
 
@@ -177,8 +177,30 @@ class Pair:
                 last = max([last, *updates])
             time.sleep(0.2)
 
+    def stream(self):
+        """A consumer of events, which goes on at the other gateway where it was at the one."""
+        place, which = "0", 0
+        while not self.ends.is_set():
+            which = 1 - which
+            request = stage.urllib.request.Request(self.base(which) + "/events", headers={"last-event-id": place})
+            try:
+                with stage.urllib.request.urlopen(request, timeout=HOPS_AFTER) as answer:
+                    until, at = time.monotonic() + STREAMED, place
+                    while time.monotonic() < until and (line := answer.readline().decode()):
+                        kind, _, said = line.rstrip("\n").partition(": ")
+                        if (kind, said) == ("event", "reset"):
+                            self.fault(f"{which}/events does not know {place}")
+                        at = said if kind == "id" else at
+                        if kind == "data":
+                            epoch, place = json.loads(said)["epoch"], at
+                            if epoch != self.streamed + 1:
+                                self.fault(f"{which}/events told epoch {epoch} after {self.streamed}")
+                            self.streamed = epoch
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.05)
+
     def work(self):
-        for job in (self.publish, self.read, self.read, self.consume, self.listen):
+        for job in (self.publish, self.read, self.read, self.consume, self.stream, self.listen):
             self.threads.append(threading.Thread(target=job, daemon=True))
             self.threads[-1].start()
 
@@ -255,6 +277,7 @@ def watched(pair):
         logged |= {line["epoch"]: change["revision"] for line in lines for change in line["changes"]}
     missed = sorted(set(logged) - set(pair.told))
     check(all(epoch > max(pair.told) for epoch in missed), f"consumers missed {missed} of {len(logged)}")
+    check(pair.streamed > len(logged) - 20, f"the stream of events came to {pair.streamed} of {len(logged)}")
     check(not pair.faults, f"{len(pair.faults)} faults: {pair.faults[:5]}")
     check(pair.slowest < ANSWERS_WITHIN, f"an answer took {pair.slowest:.1f} s")
     for which in (0, 1):

@@ -2,7 +2,7 @@
 //! answers readers; and how it goes from one to the other on the same sockets.
 
 use super::{Gateway, Outside, open};
-use crate::app::{AppError, disk, space};
+use crate::app::{AppError, disk};
 use crate::clock::Clock;
 use crate::config::{Config, StoreKind};
 use crate::store::{FreeSpace, Store, StoreError};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// How often it is tried to follow another gateway, which may only just have begun, and the pause between.
-const FOLLOW_TRIES: (u32, Duration) = (20, Duration::from_millis(500));
+const FOLLOW_TRIES: (u32, Duration) = (6, Duration::from_millis(500));
 
 /// The store of a configuration; where another gateway has it, as a standby.
 pub(super) async fn open_or_follow(
@@ -100,8 +100,7 @@ impl Gateway {
         let Some(outside) = self.kept.clone() else { return Ok(self) };
         let mut taken = None;
         if self.is_standby {
-            let space = space::watched(config, outside.space.clone());
-            match open(config, Arc::clone(&outside.clock), space).await {
+            match open(config, Arc::clone(&outside.clock), outside.space.clone()).await {
                 Ok(store) => taken = Some(store),
                 Err(error) => {
                     tracing::warn!(why = error.report(), "this standby could not take over");
@@ -118,7 +117,11 @@ impl Gateway {
         }
         let store = match taken {
             Some(store) => store,
-            None => follow(config, &outside.clock).await?,
+            // The other one may have ended as well.
+            None => match follow(config, &outside.clock).await {
+                Ok(store) => store,
+                Err(_) => open_or_follow(config, &outside.clock, None).await?,
+            },
         };
         let gateway = Self::start_over(config, outside, store).await?;
         let is_standby = gateway.is_standby;

@@ -38,7 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
 /// The pause after a look that failed.
 pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(100);
-/// The most readers that one look answers.
+/// The most readers that one look answers, and that wait for the next one.
 const LOOK_READERS: usize = 4096;
 /// The most looks in a row that show what one call asks for.
 const LOOK_ROUNDS: usize = 64;
@@ -46,6 +46,9 @@ const LOOK_ROUNDS: usize = 64;
 const WHOLE_TRIES: usize = 3;
 /// How often, and how far apart, it is looked whether what was read is durable.
 const DURABLE_TRIES: (usize, Duration) = (100, Duration::from_millis(50));
+
+/// What could not be done, in errors.
+const FOLLOW: &str = "follow what another gateway writes";
 
 /// An entry that a write set, or removed.
 pub(in crate::store) type RecentEntry = (RecordKey, Option<Bytes>);
@@ -229,26 +232,44 @@ pub(in crate::store) fn read_followed(
         let begun = now()?;
         let (found, feeds) = (inspect(records)?, as_list(read::feeds(records)?));
         let end = now()?.log_seq;
-        let (mut change, mut reached) = (MemoryChange::default(), begun.passed);
-        for _ in 0..DURABLE_TRIES.0 {
-            let seen = look(reached)?;
-            let RecentWrites::Noted { entries, reached: to } = seen.recent else { break };
-            if seen.fence != begun.fence {
-                break;
-            }
-            change.take(records, entries)?;
-            reached = to;
-            if reached >= end {
-                let (at, owner) = ((seen.fence, reached), (seen.owner, seen.is_free));
-                return followed((found, feeds), change, at, owner);
-            }
-            if reached >= seen.passed {
-                std::thread::sleep(DURABLE_TRIES.1);
-            }
+        if let Some((change, seen, at)) = written_since(records, look, &begun, end)? {
+            return followed((found, feeds), change, at, (seen.owner, seen.is_free));
         }
     }
-    let source = io::Error::other("it was written to faster than it was read");
-    Err(StoreError::Io { doing: "read what another gateway writes", source })
+    let source = io::Error::other("it is written to faster than it is read");
+    Err(StoreError::Io { doing: FOLLOW, source })
+}
+
+/// What was written since `begun`, once all up to the write `end` is durable; with the look that says so, and the
+/// fence and the last write. `None` where that is not known any more, or another gateway has taken the database.
+type WrittenSince = Option<(MemoryChange, DatabaseLook, (i64, i64))>;
+
+fn written_since(
+    records: &Records,
+    look: &LookAt,
+    begun: &DatabaseLook,
+    end: i64,
+) -> Result<WrittenSince, StoreError> {
+    let (mut change, mut last) = (MemoryChange::default(), begun.passed);
+    for _ in 0..DURABLE_TRIES.0 {
+        let mut seen = look(last)?;
+        let recent = std::mem::replace(&mut seen.recent, RecentWrites::Forgotten);
+        let RecentWrites::Noted { entries, reached } = recent else { return Ok(None) };
+        if seen.fence != begun.fence {
+            return Ok(None);
+        }
+        change.take(records, entries)?;
+        last = reached;
+        if last >= end {
+            let at = (seen.fence, last);
+            return Ok(Some((change, seen, at)));
+        }
+        if last >= seen.passed {
+            std::thread::sleep(DURABLE_TRIES.1);
+        }
+    }
+    let source = io::Error::other("what it wrote last does not become durable");
+    Err(StoreError::Io { doing: FOLLOW, source })
 }
 
 fn followed(
@@ -273,7 +294,7 @@ fn followed(
     found.list_writes = list_writes.unwrap_or(found.list_writes);
     found.sealed.0 = sealed.unwrap_or_default().max(found.sealed.0);
     let identity = identity.or(found.identity.take()).ok_or_else(|| StoreError::Io {
-        doing: "follow another gateway",
+        doing: FOLLOW,
         source: io::Error::other("that one has not begun to write yet"),
     })?;
     Ok(Followed { identity, found, feeds, at, owner: DatabaseOwner { name, is_gone } })
@@ -328,7 +349,7 @@ impl WriteFollower {
             }
         }
         let source = io::Error::other("it is written to faster than it is read");
-        Err(StoreError::Io { doing: "follow what another gateway writes", source })
+        Err(StoreError::Io { doing: FOLLOW, source })
     }
 
     /// Another gateway has the database, or too much was written.
@@ -365,7 +386,7 @@ impl EmbeddedStore {
             seen: Mutex::new(Instant::now()),
             is_failing: AtomicBool::new(false),
         });
-        let (sender, requests) = mpsc::channel();
+        let (sender, requests) = mpsc::sync_channel(LOOK_READERS);
         let writer = Writer::Elsewhere(sender);
         let inner = Arc::new(StoreInner {
             shared: Arc::new(shared),

@@ -12,6 +12,7 @@ use crate::store::{DatabaseOwner, StoreError};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -70,7 +71,9 @@ impl StoreInner {
         loop {
             let Writer::Elsewhere(looks) = self.opened()?.writer else { return Ok(()) };
             let (reply, answer) = oneshot::channel();
-            looks.send(reply).map_err(|_| StoreError::Closed)?;
+            if let Err(TrySendError::Disconnected(_)) = looks.try_send(reply) {
+                return Err(StoreError::Closed);
+            }
             let left = UNSEEN_LIMIT.saturating_sub(begun.elapsed());
             match timeout(left, answer).await {
                 Ok(Ok(true)) => return Ok(()),
