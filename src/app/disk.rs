@@ -80,12 +80,4 @@ impl LastingStore {
             Self::Postgres(request) => EmbeddedStore::open_on_postgres(request, clock),
         }
     }
-
-    /// Follows it while another gateway has it. Blocks.
-    pub(super) fn follow(self, clock: Arc<dyn Clock>) -> Result<EmbeddedStore, StoreError> {
-        match self {
-            Self::Disk(request) => EmbeddedStore::open_on_disk(request, clock),
-            Self::Postgres(request) => EmbeddedStore::follow_on_postgres(request, clock),
-        }
-    }
 }

@@ -216,7 +216,7 @@ def main():
         files.append(address(work, given.url, schema))
     killed(program, work, files[0], given.restart)
     moved(program, work, files[1])
-    standby(program, work, files[3])
+    standby(program, work, files[3], given.restart)
     secured(program, work, given.url, given.restart, given.psql)
     password = re.search(r":([^:@]+)@", given.url).group(1)
     for log in work.rglob("gateway.log"):

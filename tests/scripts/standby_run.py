@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import stage
+import subprocess
 import threading
 import time
 import urllib.error
@@ -12,6 +13,8 @@ from failing_disk_run import check
 
 # The lease on the database, and how much later the standby has the feeds at most, in seconds.
 LEASE, SOON = 15, 10
+# How long the first gateway takes at most to go on once its database was killed, in seconds.
+RESTARTS = 45
 # How many posts a document has, and how far apart the publisher's documents are, in seconds.
 POSTS, EVERY = 8, 0.2
 # The longest that a client waits for an answer, and that one takes of a gateway that goes on, in seconds.
@@ -211,18 +214,18 @@ class Pair:
         check(len(self.told) > before, f"nothing was told for {seconds} s; {self.answers}, {self.faults[:3]}")
 
 
-def standby(program, work, file):
+def standby(program, work, file, restart):
     """The standby takes over after a kill, an end in order and a stop, on the same socket."""
     pair = Pair(program, work, file)
     try:
-        watched(pair)
+        watched(pair, restart)
     finally:
         pair.ends.set()
         for gateway in filter(None, pair.gateways):
             gateway.process.kill()
 
 
-def watched(pair):
+def watched(pair, restart):
     pair.start(0)
     pair.gateways[0].ask("/api/v1/feeds/news", "PUT", {"url": pair.site.base + "/news.xml"})
     pair.published = 1
@@ -267,6 +270,13 @@ def watched(pair):
     took.append(pair.until("after it was woken", 2 * SOON, pair.role(0, "standby")))
     pair.away.discard(0)
     pair.goes_on(5)
+    # The database is killed; the standby has its readers wait.
+    pair.away.add(1)
+    subprocess.run(restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
+    took.append(pair.until("after the database was killed", RESTARTS, pair.role(1, "ready")))
+    pair.away.discard(1)
+    check(pair.role(0, "standby")(), f"/readyz: {pair.get(0, '/readyz')}")
+    pair.goes_on(5)
     pair.ends.set()
     for thread in pair.threads:
         thread.join(stage.WAIT)
@@ -283,6 +293,7 @@ def watched(pair):
     for which in (0, 1):
         pair.gateways[which].end()
     shown = ", ".join(f"{seconds:.1f}" for seconds in took)
-    print(f"a standby took over after a kill, an end and a stop, and the stopped one became a standby, after {shown} s; "
+    print(f"a standby took over after a kill, an end and a stop, the stopped one became a standby, and both went on after "
+          f"the database was killed, after {shown} s; "
           f"{pair.published} documents, {len(pair.told)} changes told, answers {pair.answers}, "
           f"the slowest after {pair.slowest:.1f} s")

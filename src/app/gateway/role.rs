@@ -2,10 +2,11 @@
 //! answers readers; and how it goes from one to the other on the same sockets.
 
 use super::{Gateway, Outside, open};
-use crate::app::{AppError, disk};
+use crate::app::AppError;
+use crate::app::disk::{self, LastingStore};
 use crate::clock::Clock;
 use crate::config::{Config, StoreKind};
-use crate::store::{FreeSpace, Store, StoreError};
+use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +38,14 @@ fn is_leased(error: &AppError) -> bool {
 
 async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
     let what = "the store of another gateway could not be followed";
-    let Some(request) = disk::request(config)? else {
+    let Some(LastingStore::Postgres(request)) = disk::request(config)? else {
         return Err(AppError::run(what, StoreError::Closed));
     };
     let mut tries = 1;
     loop {
         let (request, clock) = (request.clone(), Arc::clone(clock));
-        let followed = tokio::task::spawn_blocking(move || request.follow(clock)).await;
+        let following = move || EmbeddedStore::follow_on_postgres(request, clock);
+        let followed = tokio::task::spawn_blocking(following).await;
         match followed.map_err(|error| AppError::run(what, error))? {
             Ok(store) => return Ok(Arc::new(store)),
             Err(StoreError::Io { .. }) if tries < FOLLOW_TRIES.0 => tries += 1,

@@ -1,12 +1,12 @@
 //! A store that another gateway writes, and this one reads.
 
-use super::{SHORT_LEASE, TestSchema, commit, open};
+use super::{OTHER_NODE, SHORT_LEASE, TestSchema, commit, open, sql};
 use crate::clock::ManualClock;
 use crate::model::{
     Change, EndpointId, FeedName, FeedRecord, FeedSource, LedgerEntry, NewVersion, Revision,
     SyncId, Time,
 };
-use crate::store::disk::faults::{change, claim, news};
+use crate::store::disk::faults::{change, claim, news, refused};
 use crate::store::postgres::{PostgresRequest, follow_with_lease};
 use crate::store::{
     CommitError, EmbeddedStore, Epoch, PinnedFeed, Retention, Select, Store, StoreError,
@@ -18,10 +18,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 fn follow(schema: &TestSchema) -> EmbeddedStore {
+    try_follow(schema).unwrap()
+}
+
+fn try_follow(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let request = PostgresRequest::new(&schema.url, Some(endpoint));
-    follow_with_lease(request, SHORT_LEASE, clock).unwrap()
+    follow_with_lease(request, SHORT_LEASE, clock)
 }
 
 fn named(name: &str) -> FeedName {
@@ -241,6 +245,30 @@ async fn a_standby_that_was_left_behind_reads_everything_anew() {
     assert_eq!(shown(&standby, &news()).await, (Revision(2), 1, "two".to_owned()));
     assert_eq!(*standby.watch_epochs().borrow(), Epoch(2));
     standby.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
+    let Some(schema) = TestSchema::new() else { return };
+    open(&schema).unwrap().close().await.unwrap();
+    schema.sql("DROP TABLE tidegate_recent; DELETE FROM tidegate_schema WHERE version > 1");
+    schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
+    // What an older program writes leaves no notes.
+    let error = refused(try_follow(&schema));
+    assert!(
+        matches!(&error, StoreError::Leased { owner, .. } if owner.contains("older")),
+        "{error}"
+    );
+    let newer = "SELECT 1 FROM tidegate_schema WHERE version > 1";
+    assert_eq!(sql(&schema.url, newer), 0, "the tables were changed under an older program");
+    schema.sql("DELETE FROM tidegate_node WHERE node = 7");
+    let writer = open(&schema).unwrap();
+    assert_eq!(sql(&schema.url, newer), 1);
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
+    standby.close().await.unwrap();
+    writer.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
