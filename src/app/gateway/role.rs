@@ -92,8 +92,16 @@ impl Gateway {
             // A gateway that was paused learns whether it still has the feeds.
             let _ = self.store.catch_up().await;
         }
-        let owner = self.store.condition().owner;
-        self.kept.is_some() && owner.is_some_and(|owner| owner.is_gone || !self.is_standby)
+        let is_gone = || self.store.condition().owner.map(|owner| owner.is_gone);
+        match is_gone() {
+            Some(_) if self.kept.is_none() => false,
+            // As of now, and only where the database answers: taking it would wait for that.
+            Some(true) if self.is_standby => {
+                self.store.catch_up().await.is_ok() && is_gone() == Some(true)
+            }
+            Some(_) => !self.is_standby,
+            None => false,
+        }
     }
 
     /// Goes on as the other one. A standby takes the database first, while it answers readers; where another
