@@ -110,13 +110,13 @@ impl Following {
         }
     }
 
-    fn note(&self, look: &DatabaseLook) {
+    fn note(&self, name: &str, is_gone: bool) {
         let mut owner = self.owner.write().unwrap_or_else(PoisonError::into_inner);
         // Once nobody has it, the last one that had it is named.
-        if !look.owner.is_empty() && owner.name != look.owner {
-            owner.name.clone_from(&look.owner);
+        if !name.is_empty() && owner.name != name {
+            name.clone_into(&mut owner.name);
         }
-        owner.is_gone = look.is_free;
+        owner.is_gone = is_gone;
     }
 
     /// Notes how a look went that was begun at `begun`.
@@ -333,7 +333,7 @@ impl WriteFollower {
     fn follow(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
         for _ in 0..LOOK_ROUNDS {
             let seen = (self.look)(self.at.1)?;
-            self.following.note(&seen);
+            self.following.note(&seen.owner, seen.is_free);
             let RecentWrites::Noted { entries, reached } = seen.recent else {
                 return self.read_anew(shared);
             };
@@ -357,7 +357,7 @@ impl WriteFollower {
         let Followed { identity, found, feeds, at, owner } =
             read_followed(&self.records, &*self.look)?;
         tracing::info!(owner = %owner.name, "what another gateway wrote was read anew");
-        *self.following.owner.write().unwrap_or_else(PoisonError::into_inner) = owner;
+        self.following.note(&owner.name, owner.is_gone);
         shared.list_writes.store(found.list_writes, Ordering::Release);
         shared.replace(found.committed, Some(feeds), opening(identity), found.sealed.0);
         self.at = at;
