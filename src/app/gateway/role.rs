@@ -48,7 +48,10 @@ async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
         let followed = tokio::task::spawn_blocking(following).await;
         match followed.map_err(|error| AppError::run(what, error))? {
             Ok(store) => return Ok(Arc::new(store)),
-            Err(StoreError::Io { .. }) if tries < FOLLOW_TRIES.0 => tries += 1,
+            // The other one may be about to make its tables, or to begin to write.
+            Err(StoreError::Io { .. } | StoreError::Leased { .. }) if tries < FOLLOW_TRIES.0 => {
+                tries += 1;
+            }
             Err(error) => return Err(AppError::run(what, error)),
         }
         tokio::time::sleep(FOLLOW_TRIES.1).await;
