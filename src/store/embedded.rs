@@ -65,7 +65,6 @@ use super::portable::ExportRecord;
 use super::{FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -213,7 +212,8 @@ impl EmbeddedStore {
         clock: Arc<dyn Clock>,
         reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed } = opened;
+        let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed, cleaning } =
+            opened;
         let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
         let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
         shared.list_writes.store(list_writes, Ordering::Release);
@@ -223,7 +223,7 @@ impl EmbeddedStore {
             shared: Arc::clone(&shared),
             place: Arc::clone(&place),
             clock: Arc::clone(&clock),
-            cleaning: BTreeMap::new(),
+            cleaning,
             floors,
             list_writes,
             sealed,

@@ -293,14 +293,14 @@ fn install(
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
-    let Opened { opening, committed, floors, list_writes, sealed, .. } = opened;
+    let Opened { opening, committed, floors, list_writes, sealed, cleaning, .. } = opened;
     let (sender, requests) = mpsc::channel(REQUESTS);
     let committer = Committer {
         records: records.clone(),
         shared: Arc::clone(&inner.shared),
         place: Arc::clone(&place),
         clock: Arc::clone(clock),
-        cleaning: BTreeMap::new(),
+        cleaning,
         floors,
         list_writes,
         sealed,
