@@ -141,9 +141,10 @@ impl From<StoreError> for OperatorError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::LowSpace { .. } => Self::NoSpace(error.to_string()),
-            StoreError::Stopped(_) | StoreError::Standby { .. } | StoreError::Unseen { .. } => {
-                Self::Stopped(error.to_string())
-            }
+            StoreError::Stopped(_)
+            | StoreError::Standby { .. }
+            | StoreError::Unseen { .. }
+            | StoreError::Outdated => Self::Stopped(error.to_string()),
             error => Self::Internal(error.to_string()),
         }
     }

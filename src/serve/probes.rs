@@ -19,7 +19,8 @@ pub(super) async fn alive() -> Response {
     unkept(TEXT, "ok\n")
 }
 
-/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down. A standby, and a
+/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down, nor while its
+/// database does not answer. A standby, and a
 /// gateway whose file system has too little space, answer 200 and say so.
 pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
     if room.closing.is_cancelled() {
@@ -29,6 +30,11 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     let condition = room.store.condition();
     if let Some(stop) = &condition.stop {
         return Err(Problem::later(stop.to_string(), RETRY_SOON));
+    }
+    if let Some(unanswered) = condition.unanswered {
+        let seconds = unanswered.as_secs();
+        let why = format!("the database has not answered for {seconds} seconds");
+        return Err(Problem::later(why, RETRY_SOON));
     }
     room.directory.checked().await?;
     if let Some(owner) = &condition.owner {

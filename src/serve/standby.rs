@@ -13,8 +13,10 @@ use http::Method;
 const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];
 /// What changes nothing outside this process, though it is sent.
 const OWN: [&str; 2] = ["/session", "/session/end"];
-/// What reads and is still for the gateway that has the feeds: what it asked hubs for, and its whole state.
-const OF_OWNER: [&str; 2] = [callback::ROUTE, "/api/v1/export"];
+/// What reads and is still for the gateway that has the feeds: what it asked hubs for, who subscribes at its own,
+/// and its whole state.
+const OF_OWNER: [&str; 4] =
+    [callback::ROUTE, "/api/v1/export", "/api/v1/subscriptions", "/api/v1/feeds/{name}/webhook"];
 
 /// Around everything: lets a standby see first what was durable when the request came.
 pub(super) async fn catch_up(

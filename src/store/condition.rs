@@ -3,6 +3,7 @@
 use super::StoreError;
 use crate::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// What of a store does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +18,8 @@ pub struct StoreCondition {
     pub taken: Option<TakenBytes>,
     /// The gateway that has the database, where that is not this one: this one is a standby, or lost it.
     pub owner: Option<DatabaseOwner>,
+    /// For how long the database has not answered, where that is longer than this gateway is sure to have it.
+    pub unanswered: Option<Duration>,
 }
 
 /// The gateway that has a database.
@@ -151,7 +154,10 @@ impl std::fmt::Display for StoreStop {
                 let tries = counted(*failed_tries, "try");
                 write!(f, "it is opened again at {next}, after {tries} that failed")
             }
-            None => write!(f, "it is not opened again: restore its folder from a copy"),
+            None => write!(
+                f,
+                "it is not opened again: restore it from a copy, or restart the gateway once the cause is mended"
+            ),
         }
     }
 }

@@ -45,8 +45,10 @@ mod transfer;
 mod undo;
 mod write;
 
-pub(super) use self::follow::{DatabaseLook, LookAt, RecentEntry, RecentWrites, read_followed};
-pub(super) use self::lease_sign::LeaseSign;
+pub(super) use self::follow::{
+    BEHIND_ALL, DatabaseLook, LookAt, RecentEntry, RecentWrites, read_followed,
+};
+pub(super) use self::lease_sign::{LeaseSign, since_boot};
 pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
 pub(super) use self::place::StorePlace;
 pub(super) use self::records::Records;

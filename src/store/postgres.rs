@@ -62,7 +62,7 @@ use super::embedded::{
     ReopenError, ReopenPauses, Reopened, StorePlace, begin, inspect, read_followed,
 };
 use super::engine::Engine;
-use super::{Epoch, MovedAway, StoreError};
+use super::{Epoch, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
@@ -121,11 +121,6 @@ fn follow_with_lease(
     clock: Arc<dyn Clock>,
 ) -> Result<EmbeddedStore, StoreError> {
     let session = Session::open(&request.url, lease)?;
-    let path = || session.shared().shown.clone();
-    if !session.has_current_tables()? {
-        let owner = "of an older program, whose writes this one cannot follow".to_owned();
-        return Err(StoreError::Leased { path: path(), owner });
-    }
     let looks = ShardLooks { session: Arc::clone(&session), lease: Mutex::default() };
     let look: Box<LookAt> = Box::new(move |after| looks.look(after));
     let records = Records::of(Arc::new(PostgresEngine::following(&session)));
@@ -133,9 +128,6 @@ fn follow_with_lease(
     let stored = followed.identity.endpoint.clone();
     if let Some(wanted) = request.endpoint.filter(|wanted| *wanted != stored) {
         return Err(StoreError::Endpoint { stored, wanted });
-    }
-    if let Some(MovedAway { at, file }) = followed.identity.moved.clone() {
-        return Err(StoreError::Moved { path: path(), at, file });
     }
     let place = Arc::new(InDatabase { session });
     EmbeddedStore::following((records, followed), look, place, clock)

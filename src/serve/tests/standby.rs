@@ -41,6 +41,8 @@ async fn whatever_would_change_something_is_for_the_other_gateway() {
         ("POST", "/websub/callback/known"),
         ("GET", "/websub/callback/known?hub.mode=subscribe"),
         ("GET", "/api/v1/export"),
+        ("GET", "/api/v1/subscriptions"),
+        ("GET", "/api/v1/feeds/news/webhook"),
     ] {
         let answer = ask(method, path).await;
         assert_eq!(header(&answer, "retry-after"), "30", "{method} {path}");
@@ -48,6 +50,17 @@ async fn whatever_would_change_something_is_for_the_other_gateway() {
         assert!(said.contains("the gateway process 7 elsewhere has the feeds"), "{path}: {said}");
     }
     assert_eq!(ask("GET", "/api/v1/feeds").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_gateway_that_its_database_does_not_answer_says_so_and_serves_what_it_has() {
+    let site = Site::announcing();
+    let unanswered = Some(std::time::Duration::from_secs(17));
+    *site.store.condition.lock().unwrap() =
+        StoreCondition { unanswered, ..StoreCondition::default() };
+    let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
+    assert!(said.contains("the database has not answered for 17 seconds"), "{said}");
+    assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
 
 #[tokio::test]

@@ -12,13 +12,14 @@
 //! [`StoreError::Outdated`].
 
 use super::open::{Found, Opening};
+use super::reopen::Acknowledged;
 use super::shared::StoreShared;
 use super::{
     EmbeddedStore, OpenState, OpenStore, READS, Records, StoreInner, StorePlace, Writer, inspect,
     keys, open, read,
 };
 use crate::clock::Clock;
-use crate::model::{FeedName, FeedRecord};
+use crate::model::{EndpointId, FeedName, FeedRecord};
 use crate::store::engine::{Class, RecordKey};
 use crate::store::record::{IdentityRecord, StateRecord};
 use crate::store::{DatabaseOwner, Epoch, FeedList, StoreError, as_list, in_words};
@@ -74,6 +75,9 @@ pub(in crate::store) struct DatabaseLook {
     pub(in crate::store) is_free: bool,
     pub(in crate::store) recent: RecentWrites,
 }
+
+/// Nothing follows this write: a look behind it is the first of those that read everything anew.
+pub(in crate::store) const BEHIND_ALL: i64 = i64::MAX;
 
 /// Looks at the database for what follows a write. Blocks.
 pub(in crate::store) type LookAt = dyn Fn(i64) -> Result<DatabaseLook, StoreError> + Send;
@@ -226,24 +230,28 @@ pub(in crate::store) fn read_followed(
     records: &Records,
     look: &LookAt,
 ) -> Result<Followed, StoreError> {
-    // Nothing follows the last write that there can be.
-    let now = || look(i64::MAX);
+    let now = || look(BEHIND_ALL);
     for _ in 0..WHOLE_TRIES {
         let begun = now()?;
         let (found, feeds) = (inspect(records)?, as_list(read::feeds(records)?));
         let end = now()?.log_seq;
         if let Some((change, seen, at)) = written_since(records, look, &begun, end)? {
-            return followed((found, feeds), change, at, (seen.owner, seen.is_free));
+            let mut followed = followed((found, feeds), change, at, (seen.owner, seen.is_free))?;
+            open::check_moved(records, &followed.identity)?;
+            // A feed that was purged meanwhile has left its marks by now.
+            followed.found.floors = open::floors(records)?.0;
+            return Ok(followed);
         }
     }
     let source = io::Error::other("it is written to faster than it is read");
     Err(StoreError::Io { doing: FOLLOW, source })
 }
 
-/// What was written since `begun`, once all up to the write `end` is durable; with the look that says so, and the
-/// fence and the last write. `None` where that is not known any more, or another gateway has taken the database.
+/// What was written, with the look that says so, and the fence and the last write.
 type WrittenSince = Option<(MemoryChange, DatabaseLook, (i64, i64))>;
 
+/// What was written since `begun`, once all up to the write `end` is durable. `None` where that is not known any
+/// more, or another gateway has taken the database.
 fn written_since(
     records: &Records,
     look: &LookAt,
@@ -300,9 +308,18 @@ fn followed(
     Ok(Followed { identity, found, feeds, at, owner: DatabaseOwner { name, is_gone } })
 }
 
+/// Whether nothing is followed any more after an error, until the gateway is started again.
+const fn ends_following(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Moved { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. }
+    )
+}
+
 /// Follows, on a thread of its own.
 struct WriteFollower {
     records: Records,
+    endpoint: EndpointId,
     look: Box<LookAt>,
     following: Arc<Following>,
     /// The fence, and the last write that is shown.
@@ -321,7 +338,12 @@ impl WriteFollower {
             waiting.extend(requests.try_iter().take(LOOK_READERS));
             let Some(inner) = within.upgrade() else { return };
             let begun = Instant::now();
-            let done = self.follow(&inner.shared);
+            let done = inner.shared.health().and_then(|()| self.follow(&inner.shared));
+            if let Err(error) = &done
+                && ends_following(error)
+            {
+                inner.shared.end(self.records.engine().path(), error);
+            }
             self.following.looked(begun, &done);
             for reply in waiting {
                 let _ = reply.send(done.is_ok());
@@ -331,31 +353,37 @@ impl WriteFollower {
 
     /// Shows what became durable until now.
     fn follow(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
+        let (mut change, mut last) = (MemoryChange::default(), self.at.1);
         for _ in 0..LOOK_ROUNDS {
-            let seen = (self.look)(self.at.1)?;
+            let seen = (self.look)(last)?;
             self.following.note(&seen.owner, seen.is_free);
             let RecentWrites::Noted { entries, reached } = seen.recent else {
                 return self.read_anew(shared);
             };
-            if seen.fence != self.at.0 || seen.passed < self.at.1 {
+            if seen.fence != self.at.0 || seen.passed < last {
                 return self.read_anew(shared);
             }
-            let mut change = MemoryChange::default();
             change.take(&self.records, entries)?;
-            change.show(shared);
-            self.at.1 = reached;
+            last = reached;
             if reached >= seen.passed {
+                // At once: an epoch may announce what another round has read.
+                change.show(shared);
+                self.at.1 = last;
                 return Ok(());
             }
         }
-        let source = io::Error::other("it is written to faster than it is read");
-        Err(StoreError::Io { doing: FOLLOW, source })
+        self.read_anew(shared)
     }
 
-    /// Another gateway has the database, or too much was written.
+    /// Another gateway has the database, or too much was written. An error where what was shown is missing.
     fn read_anew(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
-        let Followed { identity, found, feeds, at, owner } =
-            read_followed(&self.records, &*self.look)?;
+        let followed = read_followed(&self.records, &*self.look)?;
+        let shown = Acknowledged::new(shared, self.endpoint.clone(), HashMap::new());
+        if let Some(missing) = shown.missing(&followed.found, Some(&followed.identity)) {
+            let what = format!("it went back behind what was shown: {missing}");
+            return Err(self.records.damage(what));
+        }
+        let Followed { identity, found, feeds, at, owner } = followed;
         tracing::info!(owner = %owner.name, "what another gateway wrote was read anew");
         self.following.note(&owner.name, owner.is_gone);
         shared.list_writes.store(found.list_writes, Ordering::Release);
@@ -402,8 +430,8 @@ impl EmbeddedStore {
             following: Some(Arc::clone(&following)),
             lease: None,
         });
-        let (follower, within) =
-            (WriteFollower { records, look, following, at }, Arc::downgrade(&inner));
+        let within = Arc::downgrade(&inner);
+        let follower = WriteFollower { records, endpoint: endpoint.clone(), look, following, at };
         let thread = std::thread::Builder::new()
             .name("store-follower".to_owned())
             .spawn(move || follower.run(&within, &requests))

@@ -80,6 +80,17 @@ impl StoreHealth {
         }
     }
 
+    /// Stops the store for good: what it follows is not to be followed any more.
+    pub(super) fn end(&self, path: &str, error: &StoreError, now: Time) {
+        let cause = in_words(error);
+        tracing::error!(error = %cause, "the database is not followed any more; mend that and restart the gateway");
+        let is_damaged = matches!(error, StoreError::Damaged { .. });
+        let damage = is_damaged.then(|| (path.to_owned(), what_of(error)));
+        let stop = StoreStop { cause, since: now, next_try: None, failed_tries: 0 };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(StoreFailure { stop, damage, owner: None });
+    }
+
     /// It is not opened again: acknowledged state is missing.
     pub(super) fn give_up(&self, path: &str, error: &StoreError) {
         let what = what_of(error);

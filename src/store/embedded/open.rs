@@ -249,7 +249,15 @@ pub(super) struct GatewayEntry {
     pub(super) list_writes: Option<u64>,
 }
 
-/// Reads an entry that another gateway wrote. An error where it takes in the state of a third.
+/// An error where the state was moved away.
+pub(super) fn check_moved(records: &Records, identity: &IdentityRecord) -> Result<(), StoreError> {
+    let path = || records.engine().path().to_owned();
+    let moved = identity.moved.clone();
+    moved.map_or(Ok(()), |MovedAway { at, file }| Err(StoreError::Moved { path: path(), at, file }))
+}
+
+/// Reads an entry that another gateway wrote. An error where it takes in the state of a third, or has moved this
+/// one away.
 pub(super) fn gateway_entry(
     records: &Records,
     key: &[u8],
@@ -258,7 +266,9 @@ pub(super) fn gateway_entry(
     let mut entry = GatewayEntry::default();
     match (key, value) {
         (IDENTITY_KEY, Some(value)) => {
-            entry.identity = Some(records.decode(Class::Gateway, key, value)?);
+            let identity = records.decode(Class::Gateway, key, value)?;
+            check_moved(records, &identity)?;
+            entry.identity = Some(identity);
         }
         (LIST_WRITES_KEY, Some(value)) => {
             entry.list_writes = Some(list_write_count(records, value)?);
@@ -342,9 +352,9 @@ fn states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreErro
 }
 
 /// The marks of purged feeds, and those whose data was not all removed.
-type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark)>);
+pub(super) type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark)>);
 
-fn floors(records: &Records) -> Result<Floors, StoreError> {
+pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
     let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());
     for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
         let (key, record) = entry?;

@@ -43,7 +43,9 @@ impl Store for EmbeddedStore {
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
         let owner = self.inner.owner();
-        StoreCondition { stop: self.inner.shared.health.stop(), space, used, taken, owner }
+        let unanswered = self.inner.lease.as_ref().and_then(|lease| lease.unanswered());
+        let stop = self.inner.shared.health.stop();
+        StoreCondition { stop, space, used, taken, owner, unanswered }
     }
 
     fn answers_from_memory(&self) -> bool {

@@ -51,7 +51,7 @@ impl StoreInner {
                     self.shared.fail(&StoreError::Io { doing: "keep the database", source });
                     // The committer notices with the next request.
                     let noticed = |_: &mut _, _: &mut _| Ok::<_, StoreError>(());
-                    let _ = self.ask(Touches::Feed, noticed).await;
+                    let _ = timeout(UNSEEN_LIMIT, self.ask(Touches::Feed, noticed)).await;
                 }
                 return Err(StoreError::Standby { owner: owner.name });
             }
@@ -69,6 +69,7 @@ impl StoreInner {
         let Some(following) = &self.following else { return self.check_lease().await };
         let begun = Instant::now();
         loop {
+            self.shared.health()?;
             let Writer::Elsewhere(looks) = self.opened()?.writer else { return Ok(()) };
             let (reply, answer) = oneshot::channel();
             if let Err(TrySendError::Disconnected(_)) = looks.try_send(reply) {

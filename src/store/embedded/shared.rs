@@ -282,6 +282,11 @@ impl StoreShared {
         self.health.fail(error, self.clock.now());
     }
 
+    /// Stops the store for good.
+    pub(super) fn end(&self, path: &str, error: &StoreError) {
+        self.health.end(path, error, self.clock.now());
+    }
+
     /// An error where the store has stopped.
     pub(super) fn health(&self) -> Result<(), StoreError> {
         self.health.check()

@@ -6,7 +6,7 @@ use super::session::{SHARD, Session, SessionShared, get};
 use super::statements::LOOK;
 use super::writer::{READ_ANEW, RECENT_ENTRIES, RECENT_WRITES};
 use crate::store::StoreError;
-use crate::store::embedded::{DatabaseLook, RecentEntry, RecentWrites};
+use crate::store::embedded::{BEHIND_ALL, DatabaseLook, RecentEntry, RecentWrites};
 use crate::store::engine::Class;
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 
 /// The most notes that one look reads: those of some of the largest writes.
 const NOTES: usize = 4 * RECENT_ENTRIES;
-/// How long a look may take: less than readers wait for it.
+/// How long a look may take, with the connecting: less than readers wait for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
 
 /// Looks at the shard of another node, with what was seen of that node.
@@ -27,8 +27,12 @@ pub(super) struct ShardLooks {
 }
 
 impl ShardLooks {
-    /// What there is behind the write `after`. One statement, so that all of it is of one moment. Blocks.
+    /// What there is behind the write `after`. One statement, so that all of it is of one moment. Before everything
+    /// is read anew, an error where the tables are another program's. Blocks.
     pub(super) fn look(&self, after: i64) -> Result<DatabaseLook, StoreError> {
+        if after == BEHIND_ALL {
+            self.session.check_tables()?;
+        }
         let shared = |shared: Arc<SessionShared>| async move { shared.look(after).await };
         let (look, owner) = self.session.run("look at what another gateway wrote", shared)?;
         let shared = self.session.shared();

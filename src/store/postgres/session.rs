@@ -12,21 +12,22 @@ use super::statements::{
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::store::StoreError;
-use crate::store::embedded::LeaseSign;
+use crate::store::embedded::{LeaseSign, since_boot};
 use deadpool_postgres::{Object, Pool};
+use std::cmp::Ordering;
 use std::io;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 /// How long a node that says nothing keeps its shards.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// So many times in that time a node says that it lives.
-const BEATS: u32 = 6;
+pub(super) const BEATS: u32 = 6;
 /// The part of the lease that this process relies on: it ends before the others think so.
 const KEPT_PART: f64 = 0.9;
 /// How long the answer to a statement is waited for: longer than the database takes to give up itself.
@@ -41,6 +42,8 @@ const CLAIM_TRIES: u32 = 100;
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 /// After how long a node that ended without a word is forgotten, in milliseconds.
 const FORGET_AFTER: i64 = 86_400_000;
+/// The part of a node's number that its name shows.
+const NODE_SHOWN: i64 = 0xff_ffff;
 /// The threads that talk to the database.
 const THREADS: usize = 2;
 /// The shard of all feeds, as long as one gateway has them all.
@@ -63,9 +66,9 @@ pub(super) struct SessionShared {
     /// This process among the nodes, at random.
     pub(super) node: i64,
     pub(super) lease: Duration,
-    /// When the last beat that succeeded was begun, by this process's own clock; and the fence of the claim.
-    kept: Mutex<(Option<Instant>, Option<i64>)>,
-    /// Whether what is in memory may be answered.
+    /// The fence of the claim.
+    fence: Mutex<Option<i64>>,
+    /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
 }
 
@@ -87,7 +90,7 @@ impl Session {
             shown: address.shown,
             node: (chance >> 1).cast_signed(),
             lease,
-            kept: Mutex::default(),
+            fence: Mutex::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared });
@@ -141,11 +144,19 @@ impl Session {
         Ok(position)
     }
 
-    /// Whether the tables are of this program's version: what an older program writes cannot be followed.
-    pub(super) fn has_current_tables(&self) -> Result<bool, StoreError> {
-        self.run("read its version", |shared| async move {
-            Ok(shared.version().await? == MIGRATIONS.len())
-        })
+    /// An error where the tables are not of this program's version: what another program writes cannot be
+    /// followed.
+    pub(super) fn check_tables(&self) -> Result<(), StoreError> {
+        let found = self.run("read its version", |shared| async move { shared.version().await })?;
+        let shared = &self.shared;
+        match found.cmp(&MIGRATIONS.len()) {
+            Ordering::Less => {
+                let owner = "of an older program, whose writes this one cannot follow".to_owned();
+                Err(StoreError::Leased { path: shared.shown.clone(), owner })
+            }
+            Ordering::Equal => Ok(()),
+            Ordering::Greater => Err(shared.newer(found)),
+        }
     }
 }
 
@@ -166,28 +177,29 @@ impl Drop for Session {
 }
 
 impl SessionShared {
-    fn kept(&self) -> (Option<Instant>, Option<i64>) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fence(&self) -> MutexGuard<'_, Option<i64>> {
+        self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error where the lease may have run out: another node may have the shard.
     pub(super) fn check_lease(&self) -> Result<(), SqlError> {
-        let limit = self.lease.mul_f64(KEPT_PART);
-        match self.kept().0 {
-            Some(beaten) if beaten.elapsed() < limit => Ok(()),
-            _ => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
+        match self.sign.unanswered() {
+            None => Ok(()),
+            Some(_) => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
         }
     }
 
-    /// Does something once on a connection, within a time. One on which it fails is closed: what it had begun is
+    /// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is
     /// rolled back.
     pub(super) async fn on_connection<T>(
         &self,
         limit: Duration,
         work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        let client = connection(&self.pool).await?;
-        let done = timeout(limit, work(&client)).await.unwrap_or(Err(SqlError::Late));
+        let until = Instant::now() + limit;
+        let connecting = timeout_at(until, connection(&self.pool)).await;
+        let client = connecting.unwrap_or(Err(SqlError::Late))?;
+        let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
         if done.is_err() {
             drop(Object::take(client));
         }
@@ -270,14 +282,18 @@ impl SessionShared {
         Ok(usize::try_from(version).unwrap_or(usize::MAX))
     }
 
+    fn newer(&self, found: usize) -> StoreError {
+        StoreError::Newer {
+            path: self.shown.clone(),
+            found: u32::try_from(found).unwrap_or(u32::MAX),
+            known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
+        }
+    }
+
     async fn migrate_once(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
         let found = self.version().await?;
         if found > MIGRATIONS.len() {
-            return Ok(Err(StoreError::Newer {
-                path: self.shown.clone(),
-                found: u32::try_from(found).unwrap_or(u32::MAX),
-                known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
-            }));
+            return Ok(Err(self.newer(found)));
         }
         if found > 0 && !is_owner {
             return Ok(Ok(()));
@@ -301,18 +317,21 @@ impl SessionShared {
 
     /// Says for the first time that this node lives, and forgets those that ended long ago.
     async fn join(&self) -> Result<(), SqlError> {
-        let began = Instant::now();
+        let began = since_boot();
         let (now, place) = self.now().await?;
-        let name = format!("process {} at {place}", std::process::id());
+        // Readers see it: it says nothing of addresses.
+        let (process, node) = (std::process::id(), self.node & NODE_SHOWN);
+        let name = format!("process {process} (node {node:06x})");
+        tracing::info!(name, place, "this gateway is one of those of the database");
         self.execute(JOIN, &[&self.node, &name, &now]).await?;
         self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+        self.sign.answered(began);
         Ok(())
     }
 
     /// Says once that this node lives.
     async fn beat(&self) {
-        let began = Instant::now();
+        let began = since_boot();
         let beaten = async {
             let (now, _) = self.now().await?;
             // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
@@ -320,29 +339,33 @@ impl SessionShared {
                 self.join().await?;
             }
             // A process that was paused learns so that another one has its shard.
-            let Some(fence) = self.kept().1 else { return Ok::<_, SqlError>(None) };
+            let held = *self.fence();
+            let Some(fence) = held else { return Ok::<_, SqlError>(None) };
             let row = self.row(OWNER, &[&SHARD]).await?;
             let seen = Ownership::read(&row, [0, 2, 3, 4])?;
             let is_taken = get::<i64>(&row, 1)? != fence && seen.owner != Some(self.node);
-            Ok(is_taken.then_some(seen.name))
+            Ok(is_taken.then_some((fence, seen.name)))
         };
         // So that there is time for another.
         match timeout(self.lease / 3, beaten).await {
             Ok(Ok(taken_by)) => {
-                self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+                self.sign.answered(began);
+                let held = self.fence();
                 match taken_by {
-                    Some(name) => self.sign.lost(name),
-                    None => self.sign.held(began.elapsed()),
+                    Some((fence, name)) if *held == Some(fence) => self.sign.lost(name),
+                    // This process has taken it again meanwhile.
+                    Some(_) => {}
+                    None => self.sign.held(began),
                 }
             }
             Ok(Err(error)) => {
-                self.sign.held(Duration::ZERO);
+                self.sign.not_answered();
                 let error = error.of_store("renew its lease", &self.shown);
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::warn!(%error, ?cause, "the lease on the database was not renewed");
             }
             Err(_) => {
-                self.sign.held(Duration::ZERO);
+                self.sign.not_answered();
                 tracing::warn!("the lease on the database was not renewed in time");
             }
         }
@@ -358,10 +381,10 @@ impl SessionShared {
                 LeaseState::Free => {
                     if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
                         let fence = fence.saturating_add(1);
-                        self.kept.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(fence);
+                        *self.fence() = Some(fence);
                         // Only now: until it was taken, another node may have written.
-                        let log_seq = self.reached(fence).await?;
-                        self.sign.held(Duration::ZERO);
+                        let (begun, log_seq) = (since_boot(), self.reached(fence).await?);
+                        self.sign.held(begun);
                         return Ok(Ok(WritePosition { fence, log_seq }));
                     }
                     continue;
@@ -386,7 +409,8 @@ impl SessionShared {
 
     /// Gives the shard back.
     async fn leave(&self) {
-        if let Some(fence) = self.kept().1 {
+        let held = *self.fence();
+        if let Some(fence) = held {
             let _ = self.execute(RELEASE, &[&SHARD, &fence]).await;
         }
         let _ = self.execute(LEAVE, &[&self.node]).await;
