@@ -20,8 +20,10 @@ use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use crate::traces::Traces;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a gateway takes from outside itself.
@@ -54,6 +56,8 @@ pub struct Gateway {
     is_standby: bool,
     /// With what it goes on in another role.
     kept: Option<Outside>,
+    /// When that is tried again after it failed, and after which pause.
+    next_try: Option<(Instant, Duration)>,
     polling: CancellationToken,
     serving: CancellationToken,
     accepting: CancellationToken,
@@ -246,6 +250,7 @@ impl Gateway {
             store,
             is_standby,
             kept,
+            next_try: None,
             polling,
             serving,
             accepting,

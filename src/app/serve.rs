@@ -96,9 +96,16 @@ pub(super) async fn run(
                     break Ok(());
                 }
                 if gateway.may_change_role().await {
-                    watchdog.abort();
-                    gateway = change_role(gateway, running).await?;
+                    // What is cut off so is closed by its own end, and gives the database back.
+                    gateway = tokio::select! {
+                        changed = change_role(gateway, running) => changed?,
+                        _ = signals.terminate.recv() => return Ok(manager.tell_stopping()),
+                        _ = signals.interrupt.recv() => return Ok(manager.tell_stopping()),
+                        ended = &mut beside => return ended,
+                    };
+                    let before = watchdog;
                     watchdog = manager.start_watchdog(gateway.store());
+                    before.abort();
                     manager.tell_ready(&gateway).await;
                 }
             }

@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep};
 
 /// How often it is tried to follow another gateway, which may only just have begun, and the pause between.
 const FOLLOW_TRIES: (u32, Duration) = (6, Duration::from_millis(500));
@@ -24,16 +25,32 @@ pub(super) async fn open_or_follow(
     match open(config, Arc::clone(clock), space).await {
         Err(error) if is_leased(&error) => {
             tracing::warn!(why = error.report(), "this gateway starts as a standby");
+            if !config.server.acme_names.is_empty() {
+                tracing::warn!(
+                    "the authority of certificates may reach any gateway of the load balancer, and only the one \
+                     that asked can prove its name: give each the certificate as files, or speak TLS before them"
+                );
+            }
             follow(config, clock).await
         }
         opened => opened,
     }
 }
 
+/// What of the store failed.
+fn of_store(error: &AppError) -> Option<&StoreError> {
+    let AppError::Run { source, .. } = error else { return None };
+    source.downcast_ref()
+}
+
 /// Whether another gateway has the database.
 fn is_leased(error: &AppError) -> bool {
-    let AppError::Run { source, .. } = error else { return false };
-    matches!(source.downcast_ref(), Some(StoreError::Leased { .. }))
+    matches!(of_store(error), Some(StoreError::Leased { .. }))
+}
+
+/// Whether a store may be opened later that could not be opened now.
+fn is_passing(error: &AppError) -> bool {
+    matches!(of_store(error), Some(StoreError::Leased { .. } | StoreError::Io { .. }))
 }
 
 async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
@@ -54,12 +71,15 @@ async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
             }
             Err(error) => return Err(AppError::run(what, error)),
         }
-        tokio::time::sleep(FOLLOW_TRIES.1).await;
+        sleep(FOLLOW_TRIES.1).await;
     }
 }
 
 /// For how long connections that were accepted may still ask, before the one role ends.
-const LAST_REQUESTS: Duration = Duration::from_millis(200);
+const HANDOVER_PAUSE: Duration = Duration::from_millis(200);
+/// The first pause before another role is tried again, and the longest: each try of a standby has the others read
+/// everything anew.
+const ROLE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What another role goes on with, where there may be another: the sockets stay open between the two, so that
 /// nobody who connects meanwhile is refused.
@@ -90,13 +110,20 @@ impl Gateway {
 
     /// Whether it is to go on as the other: a standby whose gateway is gone, or a gateway that has lost its
     /// database to another one.
-    pub async fn may_change_role(&self) -> bool {
+    pub async fn may_change_role(&mut self) -> bool {
+        if self.next_try.is_some_and(|(at, _)| Instant::now() < at) {
+            return false;
+        }
         if !self.is_standby && !self.store.answers_from_memory() {
             // A gateway that was paused learns whether it still has the feeds.
             let _ = self.store.catch_up().await;
         }
         let is_gone = || self.store.condition().owner.map(|owner| owner.is_gone);
         match is_gone() {
+            Some(false) if self.is_standby => {
+                self.next_try = None;
+                false
+            }
             Some(_) if self.kept.is_none() => false,
             // As of now, and only where the database answers: taking it would wait for that.
             Some(true) if self.is_standby => {
@@ -107,38 +134,59 @@ impl Gateway {
         }
     }
 
-    /// Goes on as the other one. A standby takes the database first, while it answers readers; where another
-    /// standby was sooner, it stays what it is.
-    pub async fn change_role(self, config: &Config) -> Result<Self, AppError> {
+    /// Goes on as the other one, which is started first: both are on the same sockets until this one ends. Where
+    /// that fails for a while, or another standby was sooner, it stays what it is and is tried again later; any
+    /// other failure of the store ends it.
+    pub async fn change_role(mut self, config: &Config) -> Result<Self, AppError> {
         let Some(outside) = self.kept.clone() else { return Ok(self) };
-        let mut taken = None;
-        if self.is_standby {
-            match open(config, Arc::clone(&outside.clock), outside.space.clone()).await {
-                Ok(store) => taken = Some(store),
-                Err(error) => {
-                    tracing::warn!(why = error.report(), "this standby could not take over");
-                    return Ok(self);
-                }
+        let opened = match self.is_standby {
+            true => open(config, Arc::clone(&outside.clock), outside.space.clone()).await,
+            false => follow(config, &outside.clock).await,
+        };
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) if is_passing(&error) => {
+                self.put_off(&error);
+                return Ok(self);
             }
-        }
-        // Who has connected is answered, who connects from now on waits for the other role.
+            Err(error) => {
+                if let Err(ended) = self.stop().await {
+                    tracing::warn!(why = ended.report(), "what went on until now ended badly");
+                }
+                return Err(error);
+            }
+        };
+        let next = match Self::start_over(config, outside, Arc::clone(&store)).await {
+            Ok(next) => next,
+            Err(error) => {
+                // The database is given back.
+                let _ = store.close().await;
+                self.put_off(&error);
+                return Ok(self);
+            }
+        };
+        tracing::warn!(is_standby = next.is_standby, "this gateway goes on in another role");
+        tokio::spawn(self.hand_over());
+        Ok(next)
+    }
+
+    /// Notes that another role could not be begun: the next try is later than the last one was.
+    fn put_off(&mut self, why: &AppError) {
+        let last = self.next_try.map_or(Duration::ZERO, |(_, pause)| pause);
+        let pause = last.saturating_mul(2).clamp(ROLE_PAUSES.0, ROLE_PAUSES.1);
+        self.next_try = Some((Instant::now() + pause, pause));
+        tracing::warn!(why = why.report(), ?pause, "this gateway could not go on in another role");
+    }
+
+    /// Ends once another one has begun on the same sockets: who has connected is answered, who connects from now
+    /// on asks the other one.
+    async fn hand_over(self) {
+        self.polling.cancel();
         self.accepting.cancel();
-        tokio::time::sleep(LAST_REQUESTS).await;
+        sleep(HANDOVER_PAUSE).await;
         // It lost its store, or had none.
         if let Err(error) = self.end().await {
             tracing::warn!(why = error.report(), "what went on until now ended badly");
         }
-        let store = match taken {
-            Some(store) => store,
-            // The other one may have ended as well.
-            None => match follow(config, &outside.clock).await {
-                Ok(store) => store,
-                Err(_) => open_or_follow(config, &outside.clock, None).await?,
-            },
-        };
-        let gateway = Self::start_over(config, outside, store).await?;
-        let is_standby = gateway.is_standby;
-        tracing::warn!(is_standby, "this gateway goes on in another role");
-        Ok(gateway)
     }
 }
