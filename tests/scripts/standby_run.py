@@ -138,9 +138,10 @@ class Pair:
         place, which = "0", 0
         while not self.ends.is_set():
             which = 1 - which
+            is_away = which in self.away
             status, text = self.get(which, f"/changes?after={place}&wait=1")
             if status != 200:
-                if status != 0 and which not in self.away:
+                if not is_away and which not in self.away:
                     self.fault(f"{which}/changes answered {status}: {text[:200]}")
                 time.sleep(0.05)
                 continue
@@ -157,6 +158,8 @@ class Pair:
         is_away = which in self.away
         status, text = self.get(which, "/feeds/news/sync")
         if status != 200:
+            if not is_away and which not in self.away:
+                self.fault(f"{which}/feeds/news/sync answered {status}: {text[:200]}")
             return
         until = re.search(r'until="([^"]+)"', text)
         if not (until and until.group(1) >= change["tick"]) and not is_away and which not in self.away:

@@ -3,6 +3,7 @@
 
 mod cutter;
 mod follow;
+mod trouble;
 
 use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-fn follow(schema: &TestSchema) -> EmbeddedStore {
+pub(super) fn follow(schema: &TestSchema) -> EmbeddedStore {
     try_follow(schema).unwrap()
 }
 
@@ -28,16 +28,21 @@ fn try_follow(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
     follow_with_lease(request, SHORT_LEASE, clock)
 }
 
-fn named(name: &str) -> FeedName {
+pub(super) fn named(name: &str) -> FeedName {
     FeedName::new(name).unwrap()
 }
 
-fn listed(name: &str) -> FeedRecord {
+pub(super) fn listed(name: &str) -> FeedRecord {
     FeedRecord::new(named(name), "https://example.org/feed", FeedSource::Api)
 }
 
 /// A change that gives all of so many items of a feed the same text.
-async fn wide(store: &EmbeddedStore, feed: &FeedName, items: usize, text: &str) -> Change {
+pub(super) async fn wide(
+    store: &EmbeddedStore,
+    feed: &FeedName,
+    items: usize,
+    text: &str,
+) -> Change {
     let before = store.state(feed).await.unwrap();
     let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
     let mut change = change(store, text).await;
@@ -83,7 +88,7 @@ async fn wide(store: &EmbeddedStore, feed: &FeedName, items: usize, text: &str) 
 }
 
 /// The revision of a view, and the text of its items, which all have the same.
-async fn seen(
+pub(super) async fn seen(
     reader: Arc<dyn PinnedFeed>,
 ) -> Result<Option<(Revision, usize, String)>, StoreError> {
     let revision = reader.state().revision;
@@ -95,7 +100,7 @@ async fn seen(
     Ok(Some((revision, view.items.len(), texts.into_iter().next().unwrap())))
 }
 
-async fn shown(store: &EmbeddedStore, feed: &FeedName) -> (Revision, usize, String) {
+pub(super) async fn shown(store: &EmbeddedStore, feed: &FeedName) -> (Revision, usize, String) {
     store.catch_up().await.unwrap();
     for _ in 0..100 {
         match seen(store.pin(feed).await.unwrap().unwrap()).await {
@@ -386,9 +391,15 @@ async fn what_a_standby_reads_is_one_revision_and_nothing_announced_is_missing()
     let last = tokio::time::timeout(Duration::from_secs(20), following).await.unwrap().unwrap();
     assert_eq!(last, *writer.watch_epochs().borrow());
     is_over.store(true, Ordering::Release);
+    let mut overtaken = 0;
     while let Some(read) = reading.join_next().await {
-        println!("{:?}", read.unwrap());
+        let (name, counts, last) = read.unwrap();
+        println!("{name}: {counts:?}, {last:?}");
+        assert!(counts.get("read").is_some_and(|reads| *reads > 0), "{name} was never read");
+        overtaken += counts.get("outdated").copied().unwrap_or_default();
     }
+    // Of so many readers some were, or nothing was tried.
+    assert!(overtaken > 0);
     for (name, items) in FEEDS {
         let found = shown(&standby, &named(name)).await;
         assert_eq!(found, (Revision(CHANGES), items, format!("{name} {CHANGES}")));
