@@ -15,7 +15,7 @@ const UNFINISHED: &str = "SELECT 1 FROM tidegate_entry WHERE class = 31";
 const KEPT: &str = "SELECT 1 FROM tidegate_entry WHERE class = 27";
 
 /// The last portion of a change, which has the feed's state, is refused.
-const REFUSE_STATES: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+const REFUSE_STATES: &str = "CREATE FUNCTION refuse() RETURNS trigger language plpgsql AS \
     'BEGIN IF NEW.class = 2 THEN RAISE EXCEPTION ''refused''; END IF; RETURN NEW; END'; \
     CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON tidegate_entry FOR EACH ROW EXECUTE FUNCTION refuse()";
 
