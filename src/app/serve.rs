@@ -99,8 +99,14 @@ pub(super) async fn run(
                     // What is cut off so is closed by its own end, and gives the database back.
                     gateway = tokio::select! {
                         changed = change_role(gateway, running) => changed?,
-                        _ = signals.terminate.recv() => return Ok(manager.tell_stopping()),
-                        _ = signals.interrupt.recv() => return Ok(manager.tell_stopping()),
+                        _ = signals.terminate.recv() => {
+                            manager.tell_stopping();
+                            return Ok(());
+                        }
+                        _ = signals.interrupt.recv() => {
+                            manager.tell_stopping();
+                            return Ok(());
+                        }
                         ended = &mut beside => return ended,
                     };
                     let before = watchdog;
