@@ -78,6 +78,7 @@ mod single_flight;
 mod site_service;
 mod spool;
 mod stall;
+mod standby;
 mod standing;
 mod subscribe;
 mod sup;
@@ -435,6 +436,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .layer(from_fn(observe::time_limit))
         .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
+        .layer(from_fn_with_state(Arc::clone(&room), standby::refuse_changes))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))
@@ -446,6 +448,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .fallback_service(site)
         .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
         .layer(from_fn_with_state((Arc::clone(&room), listener), origins::enter))
+        .layer(from_fn_with_state(Arc::clone(&room), standby::catch_up))
         .layer(from_fn_with_state(room, client::identify))
 }
 

@@ -31,7 +31,9 @@ mod state_watch;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
-pub use self::condition::{FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
+pub use self::condition::{
+    DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
+};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskKind, DiskRequest, compact,
     make_data_folder,
@@ -223,6 +225,16 @@ pub trait Store: Send + Sync + 'static {
     /// What of it does not work, from memory: also while it is closed and opened again.
     fn condition(&self) -> StoreCondition {
         StoreCondition::default()
+    }
+
+    /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes.
+    fn answers_from_memory(&self) -> bool {
+        true
+    }
+    /// Where another gateway writes: shows what it had made durable when this was called, so that whoever was
+    /// told of a change there finds it here. An error where the database cannot be seen for some seconds.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// The claims of this node for the next `ttl`.

@@ -1,5 +1,8 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
+mod role;
+
+use self::role::{kept, open_or_follow};
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::Certificate;
@@ -17,8 +20,10 @@ use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
 use crate::traces::Traces;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a gateway takes from outside itself.
@@ -30,11 +35,13 @@ pub struct Outside {
     pub space: Option<Arc<FreeSpace>>,
     /// Where to listen, instead of `server.listen`: a socket that a service manager opened.
     pub listener: Option<Arc<std::net::TcpListener>>,
+    /// The same instead of `server.admin_listen`.
+    pub admin_listener: Option<Arc<std::net::TcpListener>>,
 }
 
 impl Default for Outside {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), space: None, listener: None }
+        Self { clock: Arc::new(SystemClock), space: None, listener: None, admin_listener: None }
     }
 }
 
@@ -46,8 +53,14 @@ pub struct Gateway {
     readers: serve::SiteReaders,
     desk: Arc<AdminService>,
     store: Arc<dyn Store>,
+    is_standby: bool,
+    /// With what it goes on in another role.
+    kept: Option<Outside>,
+    /// When that is tried again after it failed, and after which pause.
+    next_try: Option<(Instant, Duration)>,
     polling: CancellationToken,
     serving: CancellationToken,
+    accepting: CancellationToken,
     poll_task: JoinHandle<()>,
     serve_task: JoinHandle<Result<(), ServeError>>,
     age_task: JoinHandle<()>,
@@ -86,16 +99,28 @@ impl Gateway {
     /// Starts a gateway: the store first, then the socket, then polling, then serving. When it
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
-        let clock = outside.clock;
+        // One for the store and for who measures.
         let space = space::watched(config, outside.space);
-        let store = open(config, Arc::clone(&clock), space.clone()).await?;
-        let given = outside.listener.as_deref();
+        let store = open_or_follow(config, &outside.clock, space.clone()).await?;
+        Self::start_over(config, Outside { space, ..outside }, store).await
+    }
+
+    /// The same over a store that is open: where another gateway writes it, as a standby.
+    async fn start_over(
+        config: &Config,
+        outside: Outside,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, AppError> {
+        let is_standby = store.condition().owner.is_some();
+        let (given, operators) = (outside.listener.as_deref(), outside.admin_listener.as_deref());
         let (listener, address) = listen((config.server.listen, "listen"), given).await?;
         let of_operators = match config.server.admin_listen {
-            Some(own) => Some(listen((own, "admin_listen"), None).await?),
+            Some(own) => Some(listen((own, "admin_listen"), operators).await?),
             None => None,
         };
         let (admin_listener, admin_address) = of_operators.unzip();
+        let kept = kept(config, &outside, (&listener, admin_listener.as_ref()))?;
+        let (clock, space) = (outside.clock, outside.space);
         let origin = config.server.origin(address);
         let tls = Certificate::find(config, clock.now())?;
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
@@ -103,7 +128,9 @@ impl Gateway {
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         let readers = readers::readers(config)?;
-        feeds::reconcile(store.as_ref(), config, clock.now()).await?;
+        if !is_standby {
+            feeds::reconcile(store.as_ref(), config, clock.now()).await?;
+        }
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
         let services = translate::services(translate::fetch_settings(config, &public_url))?;
@@ -114,7 +141,10 @@ impl Gateway {
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
         let load = Arc::new(Load::default());
         let (exporter, traces) = traces::open(config)?;
-        let hub = open_hub(config, (calling, traces.clone()), &store, &unhurried).await?;
+        let hub = match is_standby {
+            true => None,
+            false => open_hub(config, (calling, traces.clone()), &store, &unhurried).await?,
+        };
         let parts = poll::PollerConfig {
             settings: translate::polling(config, &public_url),
             store: Arc::clone(&store),
@@ -126,9 +156,14 @@ impl Gateway {
             cancel: polling.clone(),
             traces: traces.clone(),
         };
-        let (poller, poll_task) = Poller::start(parts)
-            .await
-            .map_err(|error| AppError::run("polling could not be started", error))?;
+        // What only the gateway does that has the feeds.
+        let nothing = || tokio::spawn(polling.clone().cancelled_owned());
+        let (poller, poll_task) = match is_standby {
+            true => (Poller::idle(&parts), nothing()),
+            false => Poller::start(parts)
+                .await
+                .map_err(|error| AppError::run("polling could not be started", error))?,
+        };
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
@@ -137,7 +172,9 @@ impl Gateway {
             public_url.clone(),
             hub.clone(),
         ));
-        desk.open_all().await;
+        if !is_standby {
+            desk.open_all().await;
+        }
         if let Some(hub) = &hub {
             super::hub::keep_webhooks(hub, config, store.as_ref()).await;
         }
@@ -152,8 +189,9 @@ impl Gateway {
             absolute_urls: config.publish.absolute_urls,
             deltas: translate::deltas(config),
             periods: translate::periods(config),
-            hub: hub.is_some(),
-            cloud: hub.is_some() && config.websub.rsscloud,
+            // Also where another gateway keeps the hub: documents are the same on both.
+            hub: config.websub.hub,
+            cloud: config.websub.hub && config.websub.rsscloud,
             keeping: translate::keeping(config),
             readers,
             challenge: config.server.challenge,
@@ -175,35 +213,31 @@ impl Gateway {
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
-        let readers = server.readers();
+        let (readers, accepting) = (server.readers(), server.accepting());
         let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let wall = Arc::clone(&clock);
-        let age_task = tokio::spawn(feeds::run_maintenance(
-            Arc::clone(&store),
-            (clock, running),
-            (Arc::clone(&desk), space.clone()),
-            polling.clone(),
-        ));
-        tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), polling.clone()));
+        let maintained = (Arc::clone(&store), Arc::clone(&desk));
+        let (age_task, list_task, gather_task) = match (maintained, polling.clone()) {
+            _ if is_standby => (nothing(), nothing(), nothing()),
+            ((store, desk), ends) => {
+                tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
+                let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
+                let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
+                let listing =
+                    lists::maintain_lists(Arc::clone(&store), Arc::clone(&desk), ends.clone());
+                let gathering = aggregates::gather(store, desk, ends);
+                (tokio::spawn(aging), tokio::spawn(listing), tokio::spawn(gathering))
+            }
+        };
         let watched = polling.clone();
         tokio::spawn(async move { load.watch(watched).await });
         if let Some(space) = space {
             tokio::spawn(space::watch(space, polling.clone()));
         }
         let tls_task = tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone())));
-        let list_task = tokio::spawn(lists::maintain_lists(
-            Arc::clone(&store),
-            Arc::clone(&desk),
-            polling.clone(),
-        ));
         let exporting = CancellationToken::new();
         let export_task = exporter.map(|exporter| tokio::spawn(exporter.run(exporting.clone())));
-        let gather_task = tokio::spawn(aggregates::gather(
-            Arc::clone(&store),
-            Arc::clone(&desk),
-            polling.clone(),
-        ));
         Ok(Self {
             origin,
             address,
@@ -214,8 +248,12 @@ impl Gateway {
             tls_task,
             desk,
             store,
+            is_standby,
+            kept,
+            next_try: None,
             polling,
             serving,
+            accepting,
             poll_task,
             serve_task,
             age_task,
@@ -267,7 +305,13 @@ impl Gateway {
     }
 
     /// Ends in order: no new polls, then the answers in flight, then the store.
-    pub async fn stop(self) -> Result<(), AppError> {
+    pub async fn stop(mut self) -> Result<(), AppError> {
+        // The system refuses newcomers once serving has ended.
+        self.kept = None;
+        self.end().await
+    }
+
+    async fn end(self) -> Result<(), AppError> {
         self.desk.closing();
         self.polling.cancel();
         self.serving.cancel();

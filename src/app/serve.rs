@@ -58,6 +58,7 @@ async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Conf
         store = kind,
         data,
         listen = %gateway.origin(),
+        is_standby = gateway.is_standby(),
         "the gateway has started"
     );
 }
@@ -71,7 +72,7 @@ pub(super) struct ConfigOrigin<'c> {
 
 /// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
-    gateway: Gateway,
+    mut gateway: Gateway,
     signals: &mut Signals,
     running: &ConfigOrigin<'_>,
     beside: impl Future<Output = Result<(), AppError>>,
@@ -79,7 +80,7 @@ pub(super) async fn run(
     let mut beside = std::pin::pin!(beside);
     let manager = ServiceManager::from_environment();
     manager.tell_ready(&gateway).await;
-    let watchdog = manager.start_watchdog(gateway.store());
+    let mut watchdog = manager.start_watchdog(gateway.store());
     let ended = loop {
         tokio::select! {
             _ = signals.terminate.recv() => break Ok(()),
@@ -94,6 +95,25 @@ pub(super) async fn run(
                 if gateway.has_failed() {
                     break Ok(());
                 }
+                if gateway.may_change_role().await {
+                    // What is cut off so is closed by its own end, and gives the database back.
+                    gateway = tokio::select! {
+                        changed = change_role(gateway, running) => changed?,
+                        _ = signals.terminate.recv() => {
+                            manager.tell_stopping();
+                            return Ok(());
+                        }
+                        _ = signals.interrupt.recv() => {
+                            manager.tell_stopping();
+                            return Ok(());
+                        }
+                        ended = &mut beside => return ended,
+                    };
+                    let before = watchdog;
+                    watchdog = manager.start_watchdog(gateway.store());
+                    before.abort();
+                    manager.tell_ready(&gateway).await;
+                }
             }
         }
     };
@@ -104,8 +124,23 @@ pub(super) async fn run(
     stopped.and(ended)
 }
 
+/// Goes on as a standby, or as the gateway that has the feeds, with the configuration as it is now.
+async fn change_role(gateway: Gateway, running: &ConfigOrigin<'_>) -> Result<Gateway, AppError> {
+    match running.settings.load() {
+        Ok(checked) => gateway.change_role(&checked.config).await,
+        Err(error) => {
+            let error = error.report();
+            tracing::error!(error, "this gateway cannot go on in another role: its configuration");
+            Ok(gateway)
+        }
+    }
+}
+
 /// Reads the configuration again; a wrong one changes nothing.
 async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
+    if gateway.is_standby() {
+        return tracing::info!("a standby reads its configuration again when it takes over");
+    }
     let read = running.settings.load();
     let read = read.and_then(|checked| find_externals(&checked).map(|()| checked));
     let taken = match read {

@@ -16,7 +16,7 @@ use crate::model::{FeedName, FeedRecord};
 use crate::status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
-use crate::store::Store;
+use crate::store::{Claim, Store};
 use crate::traces::{SpanParent, Traces};
 use crate::websub::Verification;
 use arc_swap::ArcSwap;
@@ -94,15 +94,7 @@ impl Poller {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
         let claim = decide::claim(parts.store.as_ref(), parts.settings.node).await?;
-        let decisions = DecisionContext {
-            store: Arc::clone(&parts.store),
-            node: parts.settings.node,
-            claim: Arc::new(RwLock::new(claim)),
-            window: parts.settings.window,
-            tombstones: parts.settings.tombstones,
-            running: parts.running,
-            limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&parts.settings))),
-        };
+        let decisions = Self::deciding(&parts, claim);
         let bench = PollContext {
             store: Arc::clone(&parts.store),
             clock: Arc::clone(&parts.clock),
@@ -133,6 +125,27 @@ impl Poller {
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
         Ok((Self { commands, board, decisions, callbacks, clock }, task))
+    }
+
+    /// One that polls nothing and refuses what it is asked to do: another gateway has the feeds.
+    pub fn idle(parts: &PollerConfig) -> Self {
+        let (commands, _) = mpsc::channel(1);
+        let (board, callbacks) = (Arc::default(), Arc::default());
+        // No store gives out this claim.
+        let decisions = Self::deciding(parts, Claim { shard: 0, fence: 0 });
+        Self { commands, board, decisions, callbacks, clock: Arc::clone(&parts.clock) }
+    }
+
+    fn deciding(parts: &PollerConfig, claim: Claim) -> DecisionContext {
+        DecisionContext {
+            store: Arc::clone(&parts.store),
+            node: parts.settings.node,
+            claim: Arc::new(RwLock::new(claim)),
+            window: parts.settings.window,
+            tombstones: parts.settings.tombstones,
+            running: Arc::clone(&parts.running),
+            limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&parts.settings))),
+        }
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins

@@ -184,7 +184,9 @@ impl Directory {
     pub(super) fn fresh(&self) -> Option<Arc<Listing>> {
         let generation = self.generation();
         let last = self.last()?;
-        let good = last.generation == generation && last.at.elapsed() < self.age;
+        // Another gateway may have changed it, of which this one is not told; the store has it in memory.
+        let is_own = self.store.answers_from_memory();
+        let good = is_own && last.generation == generation && last.at.elapsed() < self.age;
         good.then_some(last.listing)
     }
 

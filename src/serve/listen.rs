@@ -41,6 +41,8 @@ const SEND_BUFFER: usize = 256 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long it may take to answer that.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long serving goes on at most once no connection is accepted any more.
+const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// How long to wait when the system has no file descriptor for a new connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -57,13 +59,16 @@ pub struct SiteServer {
     room: SharedState,
     tls: Option<Arc<TlsKeys>>,
     shutdown: CancellationToken,
+    /// Ends before it, or with it.
+    accepting: CancellationToken,
 }
 
 impl SiteServer {
     /// A site of these parts, served until `shutdown`.
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
         let room = AppState::new(parts, crate::render::write, shutdown.clone());
-        Self { room, tls: None, shutdown }
+        let accepting = shutdown.child_token();
+        Self { room, tls: None, shutdown, accepting }
     }
 
     /// The same over TLS, where there are keys.
@@ -72,6 +77,12 @@ impl SiteServer {
             self.room.metrics.certificate(keys);
         }
         Self { tls, ..self }
+    }
+
+    /// Ends the accepting of connections before serving is ended: those that were accepted by then still get an
+    /// answer, and the others stay with a socket that somebody else has as well.
+    pub fn accepting(&self) -> CancellationToken {
+        self.accepting.clone()
     }
 
     /// Its documents, for who delivers them.
@@ -96,16 +107,17 @@ impl SiteServer {
         listener: TcpListener,
         operators: Option<TcpListener>,
     ) -> Result<(), ServeError> {
-        let Self { room, shutdown, tls } = self;
+        let Self { room, shutdown, tls, accepting } = self;
+        let until = (accepting, shutdown);
         let limits = (ConnectionLimits::USUAL, ConnectionShares::USUAL);
         let Some(operators) = operators else {
-            return serve((listener, tls, Listener::Everybody), room, limits, shutdown).await;
+            return serve((listener, tls, Listener::Everybody), room, limits, until).await;
         };
         // Whichever ends first ends the other.
         let readers = (listener, tls, Listener::Readers);
         let (one, other) = tokio::join!(
-            serve(readers, Arc::clone(&room), limits, shutdown.clone()),
-            serve((operators, None, Listener::Operators), room, limits, shutdown),
+            serve(readers, Arc::clone(&room), limits, until.clone()),
+            serve((operators, None, Listener::Operators), room, limits, until),
         );
         one.and(other)
     }
@@ -116,7 +128,7 @@ pub(super) async fn serve(
     (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
     room: SharedState,
     (limits, shares): (ConnectionLimits, ConnectionShares),
-    shutdown: CancellationToken,
+    (accepting, shutdown): (CancellationToken, CancellationToken),
 ) -> Result<(), ServeError> {
     let router = routes(Arc::clone(&room), of);
     let open = Connections::new(shares);
@@ -133,7 +145,7 @@ pub(super) async fn serve(
     let ended = loop {
         let accepted = tokio::select! {
             biased;
-            () = shutdown.cancelled() => break Ok(()),
+            () = accepting.cancelled() => break Ok(()),
             accepted = accept(&listener, &room, &open) => accepted,
         };
         match accepted {
@@ -164,6 +176,9 @@ pub(super) async fn serve(
     };
     // The system refuses newcomers from here on.
     drop(listener);
+    if accepting.is_cancelled() {
+        let _ = tokio::time::timeout(LAST_REQUESTS, shutdown.cancelled()).await;
+    }
     shutdown.cancel();
     connections.close();
     connections.wait().await;

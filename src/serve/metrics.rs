@@ -16,7 +16,7 @@ use super::tls::TlsKeys;
 use crate::load::Load;
 use crate::model::{FeedName, FeedStanding, Time};
 use crate::status::{PollTotals, TicksAhead};
-use crate::store::StoreCondition;
+use crate::store::{StoreCondition, StoreError};
 use crate::traces::Traces;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -96,6 +96,7 @@ struct Meters {
     certificate_failures: Family<NoLabels, Gauge>,
     store_up: Gauge,
     store_intake: Gauge,
+    standby: Gauge,
     store_free: Gauge,
     store_min_free: Gauge,
     store_size: Gauge,
@@ -198,6 +199,11 @@ impl Metrics {
             "store_takes_in",
             "1 while new documents are taken in, 0 while the store is closed or space is low",
             m.store_intake,
+        );
+        registry.register(
+            "standby",
+            "1 while another gateway has the feeds, and this one answers readers alone",
+            m.standby,
         );
         registry.register_with_unit(
             "store_free",
@@ -372,7 +378,11 @@ impl Metrics {
     pub(super) fn store(&self, condition: &StoreCondition) {
         let meters = &self.meters;
         meters.store_up.set(i64::from(condition.stop.is_none()));
-        meters.store_intake.set(i64::from(condition.check_intake().is_ok()));
+        // That another gateway takes documents in is no shortage.
+        let takes_in = condition.check_intake();
+        let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }));
+        meters.store_intake.set(i64::from(takes_in));
+        meters.standby.set(i64::from(condition.owner.is_some()));
         if let Some(space) = condition.space {
             meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
             meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));

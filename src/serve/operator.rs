@@ -132,7 +132,7 @@ pub enum OperatorError {
     /// The file system has too little space for anything new.
     #[error("{0}")]
     NoSpace(String),
-    /// The store is closed after a failure, and opened again.
+    /// The store is closed after a failure, and opened again; or another gateway has the feeds.
     #[error("{0}")]
     Stopped(String),
 }
@@ -141,7 +141,10 @@ impl From<StoreError> for OperatorError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::LowSpace { .. } => Self::NoSpace(error.to_string()),
-            StoreError::Stopped(_) => Self::Stopped(error.to_string()),
+            StoreError::Stopped(_)
+            | StoreError::Standby { .. }
+            | StoreError::Unseen { .. }
+            | StoreError::Outdated => Self::Stopped(error.to_string()),
             error => Self::Internal(error.to_string()),
         }
     }

@@ -19,8 +19,9 @@ pub(super) async fn alive() -> Response {
     unkept(TEXT, "ok\n")
 }
 
-/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down. Where the
-/// file system has too little space, it answers 200 and says so.
+/// `GET /readyz`: whether the store answers and feeds are polled; not while shutting down, nor while its
+/// database does not answer. A standby, and a
+/// gateway whose file system has too little space, answer 200 and say so.
 pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
@@ -30,7 +31,15 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     if let Some(stop) = &condition.stop {
         return Err(Problem::later(stop.to_string(), RETRY_SOON));
     }
+    if let Some(unanswered) = condition.unanswered {
+        let seconds = unanswered.as_secs();
+        let why = format!("the database has not answered for {seconds} seconds");
+        return Err(Problem::later(why, RETRY_SOON));
+    }
     room.directory.checked().await?;
+    if let Some(owner) = &condition.owner {
+        return Ok(unkept(TEXT, format!("standby: the gateway {} has the feeds\n", owner.name)));
+    }
     // Reading goes on, so that this is no reason to send readers elsewhere.
     if let Err(why) = condition.check_intake() {
         return Ok(unkept(TEXT, format!("ready to be read from: {why}\n")));
@@ -75,6 +84,11 @@ pub(super) async fn metrics(
 
 /// Counts feeds by how they and their polling stand, and items in conflict.
 async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
+    if room.store.condition().owner.is_some() {
+        // Of a standby nothing is polled, so that every feed would seem to be forgotten.
+        room.metrics.feeds(&FeedCounts::default());
+        return Ok(());
+    }
     let listing = room.directory.listing().await?;
     let summaries = room.operator.summaries().await?;
     let (now, mut ahead) = (room.clock.now(), TicksAhead::default());

@@ -156,9 +156,17 @@ impl From<StoreError> for Problem {
         if matches!(error, StoreError::Stopped(_)) {
             return Self::stopped();
         }
+        if is_elsewhere(&error) {
+            return Self::later(error.to_string(), RETRY_SOON);
+        }
         tracing::error!(error = &error as &dyn std::error::Error, "the store failed a reader");
         Self::later("the gateway could not read its store", RETRY_SOON)
     }
+}
+
+/// Whether an error says no more than that another gateway has the feeds, and perhaps just changed one.
+pub(super) const fn is_elsewhere(error: &StoreError) -> bool {
+    matches!(error, StoreError::Standby { .. } | StoreError::Unseen { .. } | StoreError::Outdated)
 }
 
 impl From<OperatorError> for Problem {

@@ -170,6 +170,10 @@ pub(super) fn answer<B: http_body::Body>(
     if request.method() != Method::GET || !is_http_1 || !request.body().is_end_stream() {
         return None;
     }
+    // Whether it is still the answer, the database says.
+    if !room.store.answers_from_memory() {
+        return None;
+    }
     // Where the whole address was written, the router looks at it.
     let target = request.uri().path_and_query().filter(|_| request.uri().authority().is_none())?;
     let target = target.as_str();

@@ -31,6 +31,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// How often a document is begun whose feed a standby's owner changes meanwhile.
+const BUILDS: usize = 4;
 /// Bytes of renditions kept, all feeds together.
 const VIEW_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of renditions kept of answers to `?since=`, of which anybody can ask for any number.
@@ -259,8 +261,10 @@ impl RenditionCache {
         missing: &NoDocument,
     ) -> Result<Arc<Rendition>, Problem> {
         let problem = missing.problem(&record.name, "render this view");
-        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in.
-        if wish.seen.is_none() && !matches!(missing, NoDocument::Told(_)) {
+        // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither must one
+        // of a standby be older than what the other gateway answers.
+        let has_stand_in = wish.seen.is_none() && self.store.answers_from_memory();
+        if has_stand_in && !matches!(missing, NoDocument::Told(_)) {
             // The state is kept in memory, and is there where documents cannot be read.
             let state = self.store.state(&record.name).await.ok().flatten();
             let form = state
@@ -282,6 +286,21 @@ impl RenditionCache {
             let said = "the gateway is hard pressed and makes complete views later";
             return Err(NoDocument::Told(Problem::later(said, RETRY_SOON)));
         }
+        // A standby may be overtaken while it reads, and begins anew then.
+        for _ in 1..BUILDS {
+            match self.build_once(record, wish).await {
+                Err(NoDocument::Store(StoreError::Outdated)) => {}
+                done => return done,
+            }
+        }
+        self.build_once(record, wish).await
+    }
+
+    async fn build_once(
+        &self,
+        record: &ServedFeed,
+        wish: ViewRequest,
+    ) -> Result<Rendition, NoDocument> {
         let read = self.read(record, wish).await?;
         let state = &read.view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.

@@ -22,6 +22,7 @@ mod private;
 mod ready;
 mod shares;
 mod sockets;
+mod standby;
 mod stopped_store;
 mod sup;
 

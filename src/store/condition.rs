@@ -3,6 +3,7 @@
 use super::StoreError;
 use crate::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// What of a store does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,6 +16,19 @@ pub struct StoreCondition {
     pub used: Option<u64>,
     /// The same against what it may take, where there is a limit.
     pub taken: Option<TakenBytes>,
+    /// The gateway that has the database, where that is not this one: this one is a standby, or lost it.
+    pub owner: Option<DatabaseOwner>,
+    /// For how long the database has not answered, where that is longer than this gateway is sure to have it.
+    pub unanswered: Option<Duration>,
+}
+
+/// The gateway that has a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseOwner {
+    /// As it calls itself.
+    pub name: String,
+    /// Whether it gave the database back, or has not said for a whole lease that it lives.
+    pub is_gone: bool,
 }
 
 /// A store that stopped because a write, or making one durable, failed.
@@ -122,6 +136,9 @@ impl StoreCondition {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
         }
+        if let Some(owner) = &self.owner {
+            return Err(StoreError::Standby { owner: owner.name.clone() });
+        }
         self.space.as_ref().map_or(Ok(()), FreeBytes::check)?;
         self.taken.as_ref().map_or(Ok(()), TakenBytes::check)
     }
@@ -137,7 +154,10 @@ impl std::fmt::Display for StoreStop {
                 let tries = counted(*failed_tries, "try");
                 write!(f, "it is opened again at {next}, after {tries} that failed")
             }
-            None => write!(f, "it is not opened again: restore its folder from a copy"),
+            None => write!(
+                f,
+                "it is not opened again: restore it from a copy, or restart the gateway once the cause is mended"
+            ),
         }
     }
 }

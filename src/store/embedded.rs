@@ -14,14 +14,18 @@ mod archives;
 mod chain;
 mod committer;
 mod conflicts;
+mod follow;
 mod health;
 mod keys;
+mod lease_sign;
 mod ledger;
 mod life;
 mod open;
 mod operations;
+mod overtaken;
 mod past;
 mod pins;
+mod place;
 mod plan;
 mod prune;
 mod published;
@@ -41,21 +45,28 @@ mod transfer;
 mod undo;
 mod write;
 
+pub(super) use self::follow::{
+    BEHIND_ALL, DatabaseLook, LookAt, RecentEntry, RecentWrites, read_followed,
+};
+pub(super) use self::lease_sign::{LeaseSign, since_boot};
 pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
+pub(super) use self::place::StorePlace;
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 
 use self::committer::{CommitGroup, Committer};
+use self::follow::{Following, LookRequest};
+use self::overtaken::{verified, verified_lists};
+use self::place::Nowhere;
 use self::published::Published;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
 use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
 use super::portable::ExportRecord;
-use super::{Epoch, FreeSpace, StoreError};
+use super::{FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -85,7 +96,12 @@ struct StoreInner {
     open: RwLock<OpenState>,
     /// No change is begun any more.
     is_closing: AtomicBool,
+    /// The thread that writes, or that follows who does.
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// The gateway that writes, where this one only reads.
+    following: Option<Arc<Following>>,
+    /// What is known of the lease on the database, where others may take it.
+    lease: Option<Arc<LeaseSign>>,
 }
 
 /// Whether the store is open.
@@ -112,34 +128,8 @@ enum Writer {
     Thread(mpsc::Sender<CommitRequest>),
     /// Where they are asked for.
     Here(Arc<Mutex<Committer>>),
-}
-
-/// The place that a database has, which keeps notes beside it.
-pub(super) trait StorePlace: Send + Sync + 'static {
-    /// Whether reading and writing wait for a disk.
-    fn blocks(&self) -> bool;
-
-    /// Notes an epoch that became durable, without waiting for the disk.
-    fn note(&self, epoch: Epoch) -> std::io::Result<()>;
-
-    /// Notes what the store had reached when it was closed. `is_alone`: nobody has the database open any
-    /// more.
-    fn closed(&self, epoch: Epoch, is_alone: bool);
-}
-
-/// What is in memory leaves no note.
-struct Nowhere;
-
-impl StorePlace for Nowhere {
-    fn blocks(&self) -> bool {
-        false
-    }
-
-    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+    /// In another gateway; here its writes are looked at.
+    Elsewhere(std::sync::mpsc::SyncSender<LookRequest>),
 }
 
 impl EmbeddedStore {
@@ -224,7 +214,8 @@ impl EmbeddedStore {
         clock: Arc<dyn Clock>,
         reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed } = opened;
+        let Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed, cleaning } =
+            opened;
         let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(head)));
         let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
         shared.list_writes.store(list_writes, Ordering::Release);
@@ -234,7 +225,7 @@ impl EmbeddedStore {
             shared: Arc::clone(&shared),
             place: Arc::clone(&place),
             clock: Arc::clone(&clock),
-            cleaning: BTreeMap::new(),
+            cleaning,
             floors,
             list_writes,
             sealed,
@@ -243,10 +234,20 @@ impl EmbeddedStore {
         };
         let blocks = place.blocks();
         let reads = Arc::new(Semaphore::new(READS as usize));
+        let lease = place.lease();
         let inner = |writer| {
             let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
             let (is_closing, committer) = (AtomicBool::new(false), Mutex::default());
-            Arc::new(StoreInner { shared, reads, blocks, open, is_closing, committer })
+            Arc::new(StoreInner {
+                shared,
+                reads,
+                blocks,
+                open,
+                is_closing,
+                committer,
+                following: None,
+                lease,
+            })
         };
         let inner = if blocks {
             let (requests, waiting) = mpsc::channel(REQUESTS);
@@ -306,6 +307,7 @@ impl StoreInner {
         &self,
         read: impl FnOnce(&Records, &Arc<StoreShared>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
+        self.check_seen()?;
         if !self.blocks {
             let records = self.opened()?.records;
             self.shared.health()?;
@@ -333,15 +335,23 @@ impl StoreInner {
     async fn of_feed<T: Default + Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
+        read: impl Fn(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
         self.opened()?;
-        let Some(pin) = self.shared.pin(feed).await? else { return Ok(T::default()) };
-        let feed = feed.clone();
-        self.read(move |records, _| {
-            pin.check()?;
-            let found = read(&records.at(pin.head.write), &feed, &pin.head.state);
-            if pin.is_purged() { Ok(T::default()) } else { found }
+        let (read, this) = (Arc::new(read), self);
+        self.retried(|| {
+            let read = Arc::clone(&read);
+            async move {
+                let Some(pin) = this.shared.pin(feed).await? else { return Ok(T::default()) };
+                let feed = feed.clone();
+                this.read(move |records, _| {
+                    pin.check()?;
+                    let of = |records: &Records| read(records, &feed, &pin.head.state);
+                    let found = verified(records, &feed, &pin.head, of);
+                    if pin.is_purged() { Ok(T::default()) } else { found }
+                })
+                .await
+            }
         })
         .await
     }
@@ -349,9 +359,21 @@ impl StoreInner {
     /// Reads over all feeds.
     async fn of_all<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
+        read: impl Fn(&Records) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        self.read(|records, shared| shared.listing(|| read(records))).await
+        let read = Arc::new(read);
+        self.retried(|| {
+            let read = Arc::clone(&read);
+            self.read(move |records, shared| {
+                shared.listing(|| verified_lists(records, shared, |records| read(records)))
+            })
+        })
+        .await
+    }
+
+    /// An error where nothing may be answered, because another gateway writes and was not seen for too long.
+    fn check_seen(&self) -> Result<(), StoreError> {
+        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())
     }
 
     /// Asks the committer to do `work`, and waits until that is durable.
@@ -370,6 +392,7 @@ impl StoreInner {
                 }
             }
             Writer::Here(committer) => serve_here(&committer, request)?,
+            Writer::Elsewhere(_) => self.check_writes()?,
         }
         // Whether a request that the committer took with it was carried out is unknown.
         answer.await.unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
@@ -391,6 +414,10 @@ impl StoreInner {
                 serve_here(&committer, request)?;
                 let mut answer = answer;
                 answer.try_recv().unwrap_or_else(|_| Err(Unanswered(broken()).into()))
+            }
+            Writer::Elsewhere(_) => {
+                self.check_writes()?;
+                Err(StoreError::Closed.into())
             }
         }
     }

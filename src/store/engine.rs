@@ -131,6 +131,15 @@ impl Class {
         Self::Segments,
     ];
 
+    /// What a gateway has of it in memory from its start: who follows the writes of another takes over what
+    /// changes of these.
+    pub(super) const IN_MEMORY: &[Self] = &[Self::Gateway, Self::Feeds, Self::States, Self::Log];
+
+    /// Whether the class is one of them.
+    pub(super) fn is_in_memory(self) -> bool {
+        Self::IN_MEMORY.contains(&self)
+    }
+
     /// Whether the class is content of feeds.
     pub(super) fn is_content(self) -> bool {
         Self::CONTENT.contains(&self)
@@ -236,6 +245,11 @@ pub(super) trait Engine: Send + Sync + 'static {
 
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
+
+    /// Whether another process writes to it, and this one does not.
+    fn is_followed(&self) -> bool {
+        false
+    }
 
     /// Lets those that wait for a write that failed see that. Makes nothing durable.
     fn wake(&self) {}

@@ -23,6 +23,22 @@ pub enum StoreError {
         /// The gateway that has it, as it calls itself.
         owner: String,
     },
+    /// Another gateway has the database, and this one follows it.
+    #[error(
+        "this gateway is a standby and changes nothing: the gateway {owner} has the feeds; ask that one"
+    )]
+    Standby {
+        /// The gateway that has the feeds, as it calls itself.
+        owner: String,
+    },
+    /// A standby has not seen its database for so long that what it knows may be old.
+    #[error(
+        "this standby has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway"
+    )]
+    Unseen { seconds: u64 },
+    /// What was to be read at one revision is not there at that revision any more.
+    #[error("the feed was changed, or the store opened again, while it was read; read it anew")]
+    Outdated,
     /// What is stored cannot be read.
     #[error(
         "the store in {path} is damaged: {what}; nothing was changed: restore it from a copy, or move it away and start anew"

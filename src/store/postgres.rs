@@ -26,15 +26,25 @@
 //! * **Readers** see a feed at one revision by the write numbers and the undo records of `embedded`. No transaction is
 //!   held open for them, so a slow reader keeps nothing from being vacuumed.
 //! * **The lease** ([`session`]): one gateway at a time has the shard. Another one that starts waits until it knows
-//!   whether the first lives, and refuses if so. A node that could not renew its lease stops writing before others
-//!   may take the shard.
+//!   whether the first lives, and refuses if so; then it may follow. A node that could not renew its lease stops
+//!   writing before others may take the shard.
+//! * **Who follows** ([`look`]) claims nothing and writes no entry. Each write notes in `tidegate_recent` what it
+//!   did to what gateways have in memory, with the values, under its own position: one more row for each, in the
+//!   same round trip, some hundred bytes each. A look reads those behind a position, up to the last durable one
+//!   (`passed`), together with the owner and the fence, in one statement and so as of one moment. The writer forgets
+//!   all but the last 16,384 writes; a write with more than 1,024 such entries notes only that all is to be read
+//!   anew. What following means is written in [`super::embedded`], follow.
+//!
+//! Tables of an earlier version are changed by the node that has the shard alone: an older program that still has it
+//! would not fill those that it does not know. Nobody follows it.
 //!
 //! What is not there yet: several nodes that share the feeds. The shard column, the fence, the dense position and
-//! the table of nodes are there for them; cutting epochs over shards, the inbox and the reading of other nodes'
-//! changes are not.
+//! the table of nodes are there for them; cutting epochs over shards and the inbox are not.
 
 mod connect;
 mod engine;
+mod lease;
+mod look;
 mod session;
 mod statements;
 #[cfg(test)]
@@ -45,17 +55,18 @@ mod writer;
 pub(in crate::store) use self::tests::{TestSchema, is_tested};
 
 use self::engine::PostgresEngine;
+use self::look::ShardLooks;
 use self::session::{LEASE, Session};
 use super::embedded::{
-    Acknowledged, EmbeddedStore, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
-    Reopened, StorePlace, begin, inspect,
+    Acknowledged, EmbeddedStore, Found, LeaseSign, LookAt, OpenRequest, Records, Reopen,
+    ReopenError, ReopenPauses, Reopened, StorePlace, begin, inspect, read_followed,
 };
 use super::engine::Engine;
 use super::{Epoch, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A store in PostgreSQL that is to be opened, or made.
@@ -93,6 +104,33 @@ impl EmbeddedStore {
     ) -> Result<Self, StoreError> {
         open_with_lease(request, LEASE, clock)
     }
+
+    /// Follows a store in PostgreSQL that another gateway has and writes: this one reads it, and is told when it
+    /// may be taken ([`super::DatabaseOwner::is_gone`]). Blocks.
+    pub fn follow_on_postgres(
+        request: PostgresRequest,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        follow_with_lease(request, LEASE, clock)
+    }
+}
+
+fn follow_with_lease(
+    request: PostgresRequest,
+    lease: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<EmbeddedStore, StoreError> {
+    let session = Session::open(&request.url, lease)?;
+    let looks = ShardLooks { session: Arc::clone(&session), lease: Mutex::default() };
+    let look: Box<LookAt> = Box::new(move |after| looks.look(after));
+    let records = Records::of(Arc::new(PostgresEngine::following(&session)));
+    let followed = read_followed(&records, &*look)?;
+    let stored = followed.identity.endpoint.clone();
+    if let Some(wanted) = request.endpoint.filter(|wanted| *wanted != stored) {
+        return Err(StoreError::Endpoint { stored, wanted });
+    }
+    let place = Arc::new(InDatabase { session });
+    EmbeddedStore::following((records, followed), look, place, clock)
 }
 
 fn open_with_lease(
@@ -128,7 +166,7 @@ impl DatabaseOpener {
         request: OpenRequest,
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
-        let place = Arc::new(InDatabase { _session: Arc::clone(&self.session) });
+        let place = Arc::new(InDatabase { session: Arc::clone(&self.session) });
         Ok(Reopened { records, opened, place })
     }
 }
@@ -147,10 +185,14 @@ impl Reopen for DatabaseOpener {
 
 /// The database of a store that is open. The lease is given back when nobody has it any more.
 struct InDatabase {
-    _session: Arc<Session>,
+    session: Arc<Session>,
 }
 
 impl StorePlace for InDatabase {
+    fn lease(&self) -> Option<Arc<LeaseSign>> {
+        Some(Arc::clone(&self.session.shared().sign))
+    }
+
     fn blocks(&self) -> bool {
         true
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The store in PostgreSQL: the conformance suite, and a gateway whose process and whose database are killed, that
-# refuses a second one beside it, whose state moves from sled to PostgreSQL and back, and that reaches it by TLS.
+# The store in PostgreSQL: the conformance suite, and a gateway whose process and whose database are killed, whose state
+# moves from sled to PostgreSQL and back, beside which a standby answers readers and takes over, and that reaches the
+# database by TLS.
 #
 # Needs PostgreSQL's server (in CI it is installed, elsewhere the script passes without), cargo, python3 and TIDEGATE_BIN
 # (default: the release build). It starts a database of its own, as a user without rights, on a free port, and stops it.

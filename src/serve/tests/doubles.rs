@@ -54,6 +54,8 @@ pub(super) struct TestStore {
     pub(super) broken: AtomicBool,
     /// What it says of itself; while it has stopped, states are answered and nothing else.
     pub(super) condition: Mutex<StoreCondition>,
+    /// A standby's database is not seen.
+    pub(super) is_unseen: AtomicBool,
     /// A view waits here; closed: nobody waits.
     pub(super) gate: Arc<Semaphore>,
     /// The only feed whose views wait, where it is not every one.
@@ -134,6 +136,7 @@ impl TestStore {
             state_gate,
             broken: AtomicBool::new(false),
             condition: Mutex::default(),
+            is_unseen: AtomicBool::new(false),
             gate: Arc::new(gate),
             gated: None,
             reading: Arc::default(),
@@ -213,6 +216,15 @@ impl Store for TestStore {
     }
     fn condition(&self) -> StoreCondition {
         self.condition.lock().unwrap().clone()
+    }
+    fn answers_from_memory(&self) -> bool {
+        self.condition.lock().unwrap().owner.is_none()
+    }
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        match self.is_unseen.load(Ordering::Acquire) {
+            true => Err(StoreError::Unseen { seconds: 6 }),
+            false => Ok(()),
+        }
     }
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         Ok(Vec::new())

@@ -32,7 +32,15 @@ pub(super) async fn serving(
     let at = listener.local_addr().unwrap();
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let listener = (listener, None, Listener::Everybody);
-    (at, tokio::spawn(serve(listener, room, (limits, ConnectionShares::USUAL), closing)))
+    (
+        at,
+        tokio::spawn(serve(
+            listener,
+            room,
+            (limits, ConnectionShares::USUAL),
+            (closing.child_token(), closing),
+        )),
+    )
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -288,7 +296,8 @@ async fn one_peer_with_many_connections_shuts_nobody_out() {
     let (room, closing) = (site.room.clone(), site.closing.clone());
     let shares = ConnectionShares { all: 16, each: 8 };
     let listener = (listener, None, Listener::Everybody);
-    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
+    let _server =
+        tokio::spawn(serve(listener, room, (PATIENT, shares), (closing.child_token(), closing)));
     let from = |last: u8| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

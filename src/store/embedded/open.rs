@@ -9,7 +9,8 @@ use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
 use crate::store::{Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::time::Duration;
 
 /// The format that is written, and the newest that is read.
@@ -45,6 +46,8 @@ pub(in crate::store) struct Opened {
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(in crate::store) sealed: (Epoch, Time),
+    /// Feeds of which is kept what records were before a write that was undone.
+    pub(super) cleaning: BTreeMap<FeedName, Cleaning>,
 }
 
 /// What was found in a store that is whole.
@@ -132,7 +135,7 @@ pub(in crate::store) fn begin(
     for (feed, floor) in sweeping {
         while !purge::sweep(records, &feed, &floor)? {}
     }
-    undo_unfinished(records, &committed)?;
+    let cleaning = undo_unfinished(records, &committed)?;
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
@@ -153,14 +156,19 @@ pub(in crate::store) fn begin(
         other => other,
     })?;
     let opening = Opening { fence, mark, lineage };
-    Ok(Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed })
+    Ok(Opened { endpoint, sup_ids, opening, committed, floors, list_writes, sealed, cleaning })
 }
 
-/// Undoes every write that was not finished, and takes out what nobody looks behind any more.
+/// Undoes every write that was not finished, and takes out what records were before a write that is finished:
+/// nobody reads as of before it. Answers the feeds of which more is kept.
+///
+/// Whoever follows this store from another process may have read a record as an unfinished write left it, and
+/// looks next for what it was before. That stays until the feed's next write is finished, which such a reader
+/// notices.
 fn undo_unfinished(
     records: &Records,
     committed: &HashMap<FeedName, StateRecord>,
-) -> Result<(), StoreError> {
+) -> Result<BTreeMap<FeedName, Cleaning>, StoreError> {
     let all = || beginning_with(&[]);
     while let Some((key, _)) = records.first(Class::Unfinished, all(), KeyOrder::Ascending)? {
         let feed = name(records, Class::Unfinished, &key)?;
@@ -170,19 +178,32 @@ fn undo_unfinished(
             records.engine().apply(writes)
         })?;
     }
-    while let Some((key, _)) = records.first(Class::Undo, all(), KeyOrder::Ascending)? {
+    let (mut rest, mut kept) = (all(), BTreeMap::new());
+    while let Some((key, _)) = records.first(Class::Undo, rest.clone(), KeyOrder::Ascending)? {
         let feed = keys::feed_of(&key)
             .ok_or_else(|| records.damaged(Class::Undo, &key, "it names no feed"))?;
+        // Of a feed that has no state, nobody reads content.
+        let last = committed.get(&feed).map_or(LAST, |head| head.write);
         let mut cleaning = Cleaning::default();
         loop {
-            let (writes, is_all) = cleaning.portion(records, &feed, LAST)?;
+            let (writes, is_all) = cleaning.portion(records, &feed, last)?;
             records.engine().apply(writes)?;
             if is_all {
                 break;
             }
         }
+        let of_feed = beginning_with(&keys::feed(&feed));
+        let end = of_feed.1.clone();
+        if records.first(Class::Undo, of_feed, KeyOrder::Ascending)?.is_some() {
+            cleaning.newest = last.saturating_add(1);
+            kept.insert(feed, cleaning);
+        }
+        match end {
+            Bound::Excluded(end) => rest.0 = Bound::Included(end),
+            _ => break,
+        }
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// How old the change log is.
@@ -211,10 +232,53 @@ pub(super) fn count_list_writes(writes: &mut Writes, count: u64) {
 }
 
 /// How often records outside the content of feeds were written.
-fn list_writes(records: &Records) -> Result<u64, StoreError> {
-    let Some(count) = records.get(Class::Gateway, LIST_WRITES_KEY)? else { return Ok(0) };
-    let count = <[u8; 8]>::try_from(&*count).map(u64::from_be_bytes);
+pub(super) fn list_writes(records: &Records) -> Result<u64, StoreError> {
+    let count = records.get(Class::Gateway, LIST_WRITES_KEY)?;
+    count.map_or(Ok(0), |count| list_write_count(records, &count))
+}
+
+fn list_write_count(records: &Records, value: &[u8]) -> Result<u64, StoreError> {
+    let count = <[u8; 8]>::try_from(value).map(u64::from_be_bytes);
     count.map_err(|_| records.damaged(Class::Gateway, LIST_WRITES_KEY, "it is no number"))
+}
+
+/// What an entry of [`Class::Gateway`] says of what is kept in memory.
+#[derive(Default)]
+pub(super) struct GatewayEntry {
+    pub(super) identity: Option<IdentityRecord>,
+    pub(super) list_writes: Option<u64>,
+}
+
+/// An error where the state was moved away.
+pub(super) fn check_moved(records: &Records, identity: &IdentityRecord) -> Result<(), StoreError> {
+    let path = || records.engine().path().to_owned();
+    let moved = identity.moved.clone();
+    moved.map_or(Ok(()), |MovedAway { at, file }| Err(StoreError::Moved { path: path(), at, file }))
+}
+
+/// Reads an entry that another gateway wrote. An error where it takes in the state of a third, or has moved this
+/// one away.
+pub(super) fn gateway_entry(
+    records: &Records,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<GatewayEntry, StoreError> {
+    let mut entry = GatewayEntry::default();
+    match (key, value) {
+        (IDENTITY_KEY, Some(value)) => {
+            let identity = records.decode(Class::Gateway, key, value)?;
+            check_moved(records, &identity)?;
+            entry.identity = Some(identity);
+        }
+        (LIST_WRITES_KEY, Some(value)) => {
+            entry.list_writes = Some(list_write_count(records, value)?);
+        }
+        (IMPORTING_KEY, Some(_)) => {
+            return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
+        }
+        _ => {}
+    }
+    Ok(entry)
 }
 
 /// Checks that this program reads the format of the store; whether there is one.
@@ -288,9 +352,9 @@ fn states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreErro
 }
 
 /// The marks of purged feeds, and those whose data was not all removed.
-type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark)>);
+pub(super) type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark)>);
 
-fn floors(records: &Records) -> Result<Floors, StoreError> {
+pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
     let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());
     for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
         let (key, record) = entry?;
@@ -306,4 +370,52 @@ fn floors(records: &Records) -> Result<Floors, StoreError> {
 /// The feed in the key of what a feed has one of.
 pub(super) fn name(records: &Records, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
     keys::feed_name(key).ok_or_else(|| records.damaged(class, key, "it names no feed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::undo::Keep;
+    use super::*;
+    use crate::model::{FeedState, Format};
+    use crate::store::engine::MemoryEngine;
+    use std::sync::Arc;
+
+    /// A gateway that follows the store read a record as an unfinished write left it; then another one takes the
+    /// store and undoes that write; then the first one looks for what the record was.
+    #[test]
+    fn an_opening_keeps_what_whoever_follows_looks_for() {
+        let records = Records::of(Arc::new(MemoryEngine::default()));
+        let names = ["aaa", "news", "zzz"].map(|name| FeedName::new(name).unwrap());
+        let key = |feed: &FeedName| [keys::feed(feed), b"it".to_vec()].concat();
+        let set = |feed: &FeedName, write, keep, text: &str| {
+            let value = Some(text.as_bytes().to_vec());
+            let writes = [((Class::Latest, key(feed)), value)].into_iter().collect();
+            records.write(writes, write, keep).unwrap();
+        };
+        let stored = |feed: &FeedName| records.engine().get(Class::Latest, &key(feed)).unwrap();
+        for feed in &names {
+            set(feed, 1, Keep::Nothing, "one");
+            set(feed, 2, Keep::Before, "two");
+        }
+        let [finished, news, purged] = &names;
+        let unfinished = (Class::Unfinished, keys::feed(news));
+        records.engine().apply([(unfinished, Some(Vec::new()))].into_iter().collect()).unwrap();
+        let read = stored(news).unwrap();
+        let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
+        let head = |write| StateRecord { state: state.clone(), next_event: 1, write };
+        let committed = [(finished.clone(), head(2)), (news.clone(), head(1))];
+        let kept = undo_unfinished(&records, &committed.into_iter().collect()).unwrap();
+        let seen = records.at(1).seen(Class::Latest, &key(news), &read).unwrap();
+        assert_eq!(seen.as_deref(), Some(&b"one"[..]));
+        assert_eq!(kept.keys().collect::<Vec<_>>(), [news]);
+        for feed in [finished, purged] {
+            let of_feed = beginning_with(&keys::feed(feed));
+            assert!(records.first(Class::Undo, of_feed, KeyOrder::Ascending).unwrap().is_none());
+        }
+        // It goes once the next write is finished.
+        let mut cleaning = kept.into_values().next().unwrap();
+        assert!(!cleaning.is_due(1) && cleaning.is_due(2));
+        let (writes, is_all) = cleaning.portion(&records, news, 2).unwrap();
+        assert!(is_all && writes.len() == 1);
+    }
 }

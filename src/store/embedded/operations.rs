@@ -2,8 +2,9 @@
 
 use super::reader::EmbeddedReader;
 use super::request::Touches;
+use super::shared::StoreShared;
 use super::transfer::ExportStart;
-use super::{CommitGroup, Committer, EmbeddedStore, READS};
+use super::{CommitGroup, Committer, EmbeddedStore, READS, Records};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
@@ -41,11 +42,23 @@ impl Store for EmbeddedStore {
         let space = self.space.as_ref().and_then(|space| space.last());
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
-        StoreCondition { stop: self.inner.shared.health.stop(), space, used, taken }
+        let owner = self.inner.owner();
+        let unanswered = self.inner.lease.as_ref().and_then(|lease| lease.unanswered());
+        let stop = self.inner.shared.health.stop();
+        StoreCondition { stop, space, used, taken, owner, unanswered }
+    }
+
+    fn answers_from_memory(&self) -> bool {
+        self.inner.is_current()
+    }
+
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        self.inner.catch_up().await
     }
 
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
         self.inner.opened()?;
+        self.inner.check_writes()?;
         self.inner.shared.health()?;
         Ok(vec![self.inner.shared.claim()])
     }
@@ -88,11 +101,13 @@ impl Store for EmbeddedStore {
     async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         // Also while the store is opened again: what was published is durable.
         self.inner.check_open()?;
+        self.inner.check_seen()?;
         self.inner.shared.state(feed)
     }
 
     async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
         self.inner.check_open()?;
+        self.inner.check_seen()?;
         Ok(self.inner.shared.next_decision(feed))
     }
 
@@ -271,8 +286,11 @@ impl Store for EmbeddedStore {
         after: Epoch,
         limit: usize,
     ) -> Result<Vec<ClosedEpoch>, StoreError> {
-        let newest = *self.inner.shared.sealed.borrow();
-        self.inner.of_all(move |records| read::epochs_after(records, after, newest, limit)).await
+        let (inner, newest) = (&self.inner, *self.inner.shared.sealed.borrow());
+        let read = move |records: &Records, shared: &Arc<StoreShared>| {
+            shared.listing(|| read::epochs_after(records, after, newest, limit))
+        };
+        inner.retried(|| inner.read(read)).await
     }
 
     fn watch_epochs(&self) -> watch::Receiver<Epoch> {
@@ -280,6 +298,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
+        self.inner.check_writes()?;
         let start = self.inner.read(|records, shared| transfer::start(records, shared)).await?;
         let ExportStart { pieces, newest, names } = start;
         for piece in pieces {

@@ -91,11 +91,8 @@ impl Pin {
 
     /// An error where the store was opened again meanwhile.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        if !self.pins.is_outdated.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let source = std::io::Error::other("the store was opened again since; read anew");
-        Err(StoreError::Io { doing: "go on reading a feed at one revision", source })
+        let is_outdated = self.pins.is_outdated.load(Ordering::Acquire);
+        if is_outdated { Err(StoreError::Outdated) } else { Ok(()) }
     }
 
     /// Whether the feed was purged meanwhile, so that what was read is nothing.

@@ -268,7 +268,20 @@ pub(super) fn epochs_after(
         }
         epochs.push(ClosedEpoch { epoch, at, changes: vec![announced] });
     }
+    // Another gateway may take out the oldest between two portions. What is in an epoch stays as it is.
+    if records.engine().is_followed()
+        && let Some(first) = epochs.first()
+        && first_logged(records)?.is_none_or(|oldest| oldest > first.epoch)
+    {
+        return Err(StoreError::Outdated);
+    }
     Ok(epochs)
+}
+
+/// The oldest epoch of the log.
+fn first_logged(records: &Records) -> Result<Option<Epoch>, StoreError> {
+    let first = records.first(Class::Log, beginning_with(&[]), KeyOrder::Ascending)?;
+    Ok(first.and_then(|(key, _)| keys::log_epoch(&key)).map(Epoch))
 }
 
 /// A change in the log: its epoch, when that was closed, and the change.

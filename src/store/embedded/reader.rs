@@ -1,5 +1,6 @@
 //! A feed as it was when it was asked for.
 
+use super::overtaken::verified;
 use super::pins::Pin;
 use super::{StoreInner, ledger, read};
 use crate::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
@@ -30,14 +31,21 @@ impl EmbeddedReader {
         self: Arc<Self>,
         read: impl FnOnce(&super::Records, &Self) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        inner
+        let (inner, this) = (Arc::clone(&self.inner), Arc::clone(&self));
+        let found = inner
             .read(move |records, _| {
                 self.pin.check()?;
-                let found = read(&records.at(self.pin.head.write), &self);
+                let pin = &self.pin;
+                let found =
+                    verified(records, &self.feed, &pin.head, |records| read(records, &self));
                 if self.pin.is_purged() { Ok(None) } else { found }
             })
-            .await
+            .await;
+        if matches!(found, Err(StoreError::Outdated)) {
+            // So that who begins anew finds another state.
+            inner.see_change(&this.feed, this.pin.head.write).await?;
+        }
+        found
     }
 }
 

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, Revision, counted};
 use crate::store::engine::Engine;
 use crate::store::purge_mark::PurgeMark;
+use crate::store::record::IdentityRecord;
 use crate::store::{Epoch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -102,7 +103,7 @@ pub(in crate::store) struct Acknowledged {
 
 impl Acknowledged {
     /// What was published, and the marks of purged feeds as the committer had them.
-    fn new(
+    pub(super) fn new(
         shared: &StoreShared,
         endpoint: EndpointId,
         floors: HashMap<FeedName, PurgeMark>,
@@ -119,7 +120,7 @@ impl Acknowledged {
         found: &Found,
         path: &str,
     ) -> Result<OpenRequest, ReopenError> {
-        if let Some(missing) = self.missing(found) {
+        if let Some(missing) = self.missing(found, found.identity.as_ref()) {
             let what = format!("acknowledged state is missing since a write failed: {missing}");
             return Err(ReopenError::Missing(StoreError::Damaged { path: path.to_owned(), what }));
         }
@@ -130,8 +131,12 @@ impl Acknowledged {
 
     /// The first thing that is missing from what was found, in words. What was never acknowledged may be
     /// there or not: a change, or a purge.
-    fn missing(&self, found: &Found) -> Option<String> {
-        match &found.identity {
+    pub(super) fn missing(
+        &self,
+        found: &Found,
+        identity: Option<&IdentityRecord>,
+    ) -> Option<String> {
+        match identity {
             None => return Some("whose store it is".to_owned()),
             Some(identity) if identity.endpoint != self.endpoint => {
                 return Some(format!("it is the store of {} now", identity.endpoint));
@@ -293,14 +298,14 @@ fn install(
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
-    let Opened { opening, committed, floors, list_writes, sealed, .. } = opened;
+    let Opened { opening, committed, floors, list_writes, sealed, cleaning, .. } = opened;
     let (sender, requests) = mpsc::channel(REQUESTS);
     let committer = Committer {
         records: records.clone(),
         shared: Arc::clone(&inner.shared),
         place: Arc::clone(&place),
         clock: Arc::clone(clock),
-        cleaning: BTreeMap::new(),
+        cleaning,
         floors,
         list_writes,
         sealed,
@@ -312,7 +317,7 @@ fn install(
         return None;
     }
     inner.shared.list_writes.store(list_writes, Ordering::Release);
-    inner.shared.replace(committed, opening, sealed.0);
+    inner.shared.replace(committed, None, opening, sealed.0);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))

@@ -106,30 +106,37 @@ impl StoreShared {
         heads.map(|(f, of)| (f.clone(), (of.watch.revision(), of.write))).collect()
     }
 
-    /// Shows what was found when the store was opened again. Who has begun to read before does not go on:
+    /// Shows what was found when the store was opened again; `feeds`: the records of all feeds, where they were
+    /// read. Who has begun to read before does not go on:
     /// what was kept for it is gone.
     pub(super) fn replace(
         &self,
         heads: HashMap<FeedName, StateRecord>,
+        feeds: Option<FeedList>,
         opening: Opening,
         epoch: Epoch,
     ) {
-        let Opening { fence, mark, lineage } = opening;
         let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(head))));
         let before = {
             let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *feeds, found.collect())
         };
-        self.forget_list();
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = feeds.map(Arc::new);
         for published in before.into_values() {
             published.watch.outdate();
             published.pins.outdated();
         }
-        *self.marks.write().unwrap_or_else(PoisonError::into_inner) = (fence, mark);
-        *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        self.open_as(opening);
         // The committer may have broken off while it was shut.
         self.lists.clear_poison();
         self.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch) != epoch);
+    }
+
+    /// Goes on as another opening of the store.
+    pub(super) fn open_as(&self, opening: Opening) {
+        let Opening { fence, mark, lineage } = opening;
+        *self.marks.write().unwrap_or_else(PoisonError::into_inner) = (fence, mark);
+        *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
     }
 
     /// Refuses a claim that was given out by another opening.
@@ -260,6 +267,11 @@ impl StoreShared {
         }
     }
 
+    /// These are the records of all feeds.
+    pub(super) fn set_list(&self, feeds: FeedList) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(feeds));
+    }
+
     /// Any record may have changed.
     pub(super) fn forget_list(&self) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -268,6 +280,11 @@ impl StoreShared {
     /// Stops the store, until it was opened again.
     pub(super) fn fail(&self, error: &StoreError) {
         self.health.fail(error, self.clock.now());
+    }
+
+    /// Stops the store for good.
+    pub(super) fn end(&self, path: &str, error: &StoreError) {
+        self.health.end(path, error, self.clock.now());
     }
 
     /// An error where the store has stopped.

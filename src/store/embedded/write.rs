@@ -22,6 +22,7 @@ impl StoreInner {
         space: Option<Arc<FreeSpace>>,
     ) -> Result<Committed, CommitError> {
         self.opened()?;
+        self.check_writes()?;
         self.goes_on()?;
         self.shared.health()?;
         self.shared.claimed(&claim)?;
@@ -132,6 +133,7 @@ impl StoreInner {
         retention: Retention,
         now: Time,
     ) -> Result<Pruned, CommitError> {
+        self.check_writes()?;
         let lock = self.shared.lock(&feed).await;
         let (inner, name) = (Arc::clone(&self), feed.clone());
         self.read(move |records, shared| {

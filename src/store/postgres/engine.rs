@@ -13,16 +13,17 @@ use crate::store::engine::{
 };
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most bytes of values that one answer to a question for many has, about.
 const MANY_BYTES: usize = 8 << 20;
 
-/// The database of one claim: under a later one it writes nothing more.
+/// The database of one claim: under a later one it writes nothing more. Without a claim it is read from alone.
 pub(super) struct PostgresEngine {
     session: Arc<Session>,
-    state: Mutex<WriteState>,
+    state: Option<Mutex<WriteState>>,
 }
 
 /// Where the writes stand.
@@ -37,8 +38,22 @@ impl PostgresEngine {
     pub(super) fn open(session: &Arc<Session>) -> Result<Self, StoreError> {
         let position = session.claim()?;
         // Nobody knows whether the last writes of another were made durable.
-        let state = Mutex::new(WriteState { position, is_passed: false });
+        let state = Some(Mutex::new(WriteState { position, is_passed: false }));
         Ok(Self { session: Arc::clone(session), state })
+    }
+
+    /// Takes nothing: another node writes, and this one reads.
+    pub(super) fn following(session: &Arc<Session>) -> Self {
+        Self { session: Arc::clone(session), state: None }
+    }
+
+    /// Where the writes stand; an error where there are none.
+    fn writing(&self) -> Result<MutexGuard<'_, WriteState>, StoreError> {
+        let state = self.state.as_ref().ok_or_else(|| StoreError::Io {
+            doing: "write",
+            source: io::Error::other("another gateway has the database"),
+        })?;
+        Ok(state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes a write; how many entries it removed, where that is known. One at a time.
@@ -46,7 +61,7 @@ impl PostgresEngine {
         if batch.is_empty() {
             return Ok(Some(0));
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.writing()?;
         let position = state.position;
         let write = self
             .session
@@ -86,6 +101,10 @@ impl Engine for PostgresEngine {
 
     fn is_compact(&self) -> bool {
         true
+    }
+
+    fn is_followed(&self) -> bool {
+        self.state.is_none()
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
@@ -197,15 +216,16 @@ impl Engine for PostgresEngine {
 
     fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
         let (from, to) = bounds(&beginning_with(prefix));
-        let (class, limit) = (number(class), limited(limit));
-        let batch = WriteBatch::removing(Removal::First { class, from, to, limit });
+        let limit = limited(limit);
+        let first = Removal::First { class: number(class), from, to, limit };
+        let batch = WriteBatch::removing(first, class);
         let removed = self.write(batch)?;
         // Where the answer was lost there may be more.
         Ok(removed.is_none_or(|removed| i64::try_from(removed).unwrap_or(i64::MAX) >= limit))
     }
 
     fn pass(&self) -> Result<(), StoreError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.writing()?;
         if !state.is_passed {
             let position = state.position;
             self.session.run("make a write durable", move |shared| async move {

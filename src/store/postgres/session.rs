@@ -5,26 +5,31 @@
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
 use super::connect::{DatabaseAddress, SqlError, connection};
+use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::statements::{
     BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::store::StoreError;
+use crate::store::embedded::{LeaseSign, since_boot};
 use deadpool_postgres::{Object, Pool};
+use std::cmp::Ordering;
 use std::io;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 /// How long a node that says nothing keeps its shards.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// So many times in that time a node says that it lives.
-const BEATS: u32 = 6;
+pub(super) const BEATS: u32 = 6;
+/// The part of the lease that this process relies on: it ends before the others think so.
+const KEPT_PART: f64 = 0.9;
 /// How long the answer to a statement is waited for: longer than the database takes to give up itself.
 const ANSWER_TIME: Duration = Duration::from_secs(40);
 /// How often something that only reads is asked again.
@@ -37,6 +42,8 @@ const CLAIM_TRIES: u32 = 100;
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 /// After how long a node that ended without a word is forgotten, in milliseconds.
 const FORGET_AFTER: i64 = 86_400_000;
+/// The part of a node's number that its name shows.
+const NODE_SHOWN: i64 = 0xff_ffff;
 /// The threads that talk to the database.
 const THREADS: usize = 2;
 /// The shard of all feeds, as long as one gateway has them all.
@@ -57,10 +64,12 @@ pub(super) struct SessionShared {
     /// The database, as messages show it.
     pub(super) shown: String,
     /// This process among the nodes, at random.
-    node: i64,
-    lease: Duration,
-    /// When the last beat that succeeded was begun, by this process's own clock; and the fence of the claim.
-    kept: Mutex<(Option<Instant>, Option<i64>)>,
+    pub(super) node: i64,
+    pub(super) lease: Duration,
+    /// The fence of the claim.
+    fence: Mutex<Option<i64>>,
+    /// Whether what is in memory may be answered, and whether anything may be written.
+    pub(super) sign: Arc<LeaseSign>,
 }
 
 impl Session {
@@ -81,10 +90,11 @@ impl Session {
             shown: address.shown,
             node: (chance >> 1).cast_signed(),
             lease,
-            kept: Mutex::default(),
+            fence: Mutex::default(),
+            sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared });
-        session.run("connect", |shared| async move { shared.migrate().await })??;
+        session.run("connect", |shared| async move { shared.migrate(false).await })??;
         session.run("join the nodes", |shared| async move { shared.join().await })?;
         if let Some(runtime) = &session.runtime {
             let shared = Arc::downgrade(&session.shared);
@@ -128,7 +138,25 @@ impl Session {
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
     /// the time of the lease.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
-        self.run("take its shard", |shared| async move { shared.claim().await })?
+        let position =
+            self.run("take its shard", |shared| async move { shared.claim().await })??;
+        self.run("change its tables", |shared| async move { shared.migrate(true).await })??;
+        Ok(position)
+    }
+
+    /// An error where the tables are not of this program's version: what another program writes cannot be
+    /// followed.
+    pub(super) fn check_tables(&self) -> Result<(), StoreError> {
+        let found = self.run("read its version", |shared| async move { shared.version().await })?;
+        let shared = &self.shared;
+        match found.cmp(&MIGRATIONS.len()) {
+            Ordering::Less => {
+                let owner = "of an older program, whose writes this one cannot follow".to_owned();
+                Err(StoreError::Leased { path: shared.shown.clone(), owner })
+            }
+            Ordering::Equal => Ok(()),
+            Ordering::Greater => Err(shared.newer(found)),
+        }
     }
 }
 
@@ -149,29 +177,29 @@ impl Drop for Session {
 }
 
 impl SessionShared {
-    fn kept(&self) -> (Option<Instant>, Option<i64>) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fence(&self) -> MutexGuard<'_, Option<i64>> {
+        self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error where the lease may have run out: another node may have the shard.
     pub(super) fn check_lease(&self) -> Result<(), SqlError> {
-        // A tenth before the others think so.
-        let limit = self.lease.mul_f64(0.9);
-        match self.kept().0 {
-            Some(beaten) if beaten.elapsed() < limit => Ok(()),
-            _ => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
+        match self.sign.unanswered() {
+            None => Ok(()),
+            Some(_) => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
         }
     }
 
-    /// Does something once on a connection, within a time. One on which it fails is closed: what it had begun is
+    /// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is
     /// rolled back.
     pub(super) async fn on_connection<T>(
         &self,
         limit: Duration,
         work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        let client = connection(&self.pool).await?;
-        let done = timeout(limit, work(&client)).await.unwrap_or(Err(SqlError::Late));
+        let until = Instant::now() + limit;
+        let connecting = timeout_at(until, connection(&self.pool)).await;
+        let client = connecting.unwrap_or(Err(SqlError::Late))?;
+        let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
         if done.is_err() {
             drop(Object::take(client));
         }
@@ -204,7 +232,11 @@ impl SessionShared {
     }
 
     /// Asks for the row that there is.
-    async fn row(&self, text: &str, parameters: Parameters<'_>) -> Result<Row, SqlError> {
+    pub(super) async fn row(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Row, SqlError> {
         let rows = self.rows(text, parameters).await?;
         let missing = || SqlError::Refused("it has no row where there is one".to_owned());
         rows.into_iter().next().ok_or_else(missing)
@@ -223,11 +255,13 @@ impl SessionShared {
         self.on_connection(ANSWER_TIME, executing).await
     }
 
-    /// Brings the tables to this program's version; an error of the store where they are of a newer one.
-    async fn migrate(&self) -> Result<Result<(), StoreError>, SqlError> {
+    /// Makes the tables where there are none, and brings them to this program's version where this node has the
+    /// shard: an older program that has it writes what its tables have. An error of the store where they are of a
+    /// newer one.
+    async fn migrate(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
         let mut is_retried = false;
         loop {
-            match self.migrate_once().await {
+            match self.migrate_once(is_owner).await {
                 // Another node did it at the same time.
                 Err(SqlError::Database(error)) if error.code().is_some() && !is_retried => {
                     is_retried = true;
@@ -238,19 +272,31 @@ impl SessionShared {
         }
     }
 
-    async fn migrate_once(&self) -> Result<Result<(), StoreError>, SqlError> {
+    /// The version of the tables; 0 where there are none.
+    async fn version(&self) -> Result<usize, SqlError> {
         let has_versions: bool = get(&self.row(HAS_VERSIONS, &[]).await?, 0)?;
         let version: i32 = match has_versions {
             true => get(&self.row(VERSION, &[]).await?, 0)?,
             false => 0,
         };
-        let found = usize::try_from(version).unwrap_or(usize::MAX);
+        Ok(usize::try_from(version).unwrap_or(usize::MAX))
+    }
+
+    fn newer(&self, found: usize) -> StoreError {
+        StoreError::Newer {
+            path: self.shown.clone(),
+            found: u32::try_from(found).unwrap_or(u32::MAX),
+            known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    async fn migrate_once(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
+        let found = self.version().await?;
         if found > MIGRATIONS.len() {
-            return Ok(Err(StoreError::Newer {
-                path: self.shown.clone(),
-                found: u32::try_from(version).unwrap_or(u32::MAX),
-                known: u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX),
-            }));
+            return Ok(Err(self.newer(found)));
+        }
+        if found > 0 && !is_owner {
+            return Ok(Ok(()));
         }
         let mut client = connection(&self.pool).await?;
         for (number, migration) in (1_i32..).zip(MIGRATIONS).skip(found) {
@@ -271,80 +317,91 @@ impl SessionShared {
 
     /// Says for the first time that this node lives, and forgets those that ended long ago.
     async fn join(&self) -> Result<(), SqlError> {
-        let began = Instant::now();
+        let began = since_boot();
         let (now, place) = self.now().await?;
-        let name = format!("process {} at {place}", std::process::id());
+        // Readers see it: it says nothing of addresses.
+        let (process, node) = (std::process::id(), self.node & NODE_SHOWN);
+        let name = format!("process {process} (node {node:06x})");
+        tracing::info!(name, place, "this gateway is one of those of the database");
         self.execute(JOIN, &[&self.node, &name, &now]).await?;
         self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+        self.sign.answered(began);
         Ok(())
     }
 
     /// Says once that this node lives.
     async fn beat(&self) {
-        let began = Instant::now();
+        let began = since_boot();
         let beaten = async {
             let (now, _) = self.now().await?;
-            match self.execute(BEAT, &[&self.node, &now]).await? {
-                // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
-                0 => self.join().await,
-                _ => Ok(()),
+            // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
+            if self.execute(BEAT, &[&self.node, &now]).await? == 0 {
+                self.join().await?;
             }
+            // A process that was paused learns so that another one has its shard.
+            let held = *self.fence();
+            let Some(fence) = held else { return Ok::<_, SqlError>(None) };
+            let row = self.row(OWNER, &[&SHARD]).await?;
+            let seen = Ownership::read(&row, [0, 2, 3, 4])?;
+            let is_taken = get::<i64>(&row, 1)? != fence && seen.owner != Some(self.node);
+            Ok(is_taken.then_some((fence, seen.name)))
         };
         // So that there is time for another.
         match timeout(self.lease / 3, beaten).await {
-            Ok(Ok(())) => {
-                self.kept.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(began);
+            Ok(Ok(taken_by)) => {
+                self.sign.answered(began);
+                let held = self.fence();
+                match taken_by {
+                    Some((fence, name)) if *held == Some(fence) => self.sign.lost(name),
+                    // This process has taken it again meanwhile.
+                    Some(_) => {}
+                    None => self.sign.held(began),
+                }
             }
             Ok(Err(error)) => {
+                self.sign.not_answered();
                 let error = error.of_store("renew its lease", &self.shown);
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::warn!(%error, ?cause, "the lease on the database was not renewed");
             }
-            Err(_) => tracing::warn!("the lease on the database was not renewed in time"),
+            Err(_) => {
+                self.sign.not_answered();
+                tracing::warn!("the lease on the database was not renewed in time");
+            }
         }
     }
 
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
         self.join().await?;
-        // Who had it when we looked first, when that node had lived last, and when that was.
-        let mut first: Option<(Option<i64>, Option<i64>, Instant)> = None;
+        let (mut watch, mut is_said) = (LeaseWatch::default(), false);
         for _ in 0..CLAIM_TRIES {
             let row = self.row(OWNER, &[&SHARD]).await?;
-            let (owner, fence): (Option<i64>, i64) = (get(&row, 0)?, get(&row, 1)?);
-            let (name, beat): (Option<String>, Option<i64>) = (get(&row, 2)?, get(&row, 3)?);
-            let now: i64 = get(&row, 4)?;
-            let lease = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
-            let left = beat.map_or(0, |beat| beat.saturating_add(lease).saturating_sub(now));
-            let is_new = first.is_none_or(|(node, seen, _)| (node, seen) != (owner, beat));
-            // The database's clock may have been set back: a whole lease without a word is enough.
-            let is_silent =
-                first.is_some_and(|(.., since)| !is_new && since.elapsed() > self.lease);
-            let is_over = left <= 0 || is_silent;
-            let is_free = owner.is_none_or(|owner| owner == self.node) || is_over;
-            if is_free {
-                if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
-                    let fence = fence.saturating_add(1);
-                    self.kept.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(fence);
-                    // Only now: until it was taken, another node may have written.
-                    let log_seq = self.reached(fence).await?;
-                    return Ok(Ok(WritePosition { fence, log_seq }));
+            let (seen, fence) = (Ownership::read(&row, [0, 2, 3, 4])?, get::<i64>(&row, 1)?);
+            let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
+                LeaseState::Free => {
+                    if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
+                        let fence = fence.saturating_add(1);
+                        *self.fence() = Some(fence);
+                        // Only now: until it was taken, another node may have written.
+                        let (begun, log_seq) = (since_boot(), self.reached(fence).await?);
+                        self.sign.held(begun);
+                        return Ok(Ok(WritePosition { fence, log_seq }));
+                    }
+                    continue;
                 }
-                continue;
-            }
-            let name = name.unwrap_or_default();
-            if first.is_some() && is_new {
-                return Ok(Err(StoreError::Leased { path: self.shown.clone(), owner: name }));
-            }
-            if first.is_none() {
-                first = Some((owner, beat, Instant::now()));
+                LeaseState::Held { has_moved: true, .. } => {
+                    let (path, owner) = (self.shown.clone(), seen.name);
+                    return Ok(Err(StoreError::Leased { path, owner }));
+                }
+                LeaseState::Held { left, .. } => left,
+            };
+            if !std::mem::replace(&mut is_said, true) {
                 tracing::warn!(
-                    owner = %name,
-                    seconds = left.saturating_add(999) / 1000,
+                    owner = %seen.name,
+                    seconds = left.as_millis().div_ceil(1000),
                     "the database is leased to another gateway; it is taken over if that one says nothing more"
                 );
             }
-            let left = Duration::from_millis(left.unsigned_abs());
             sleep(left.min(self.lease / BEATS).max(READ_PAUSE)).await;
         }
         Err(SqlError::Refused("others took the shard again and again".to_owned()))
@@ -352,7 +409,8 @@ impl SessionShared {
 
     /// Gives the shard back.
     async fn leave(&self) {
-        if let Some(fence) = self.kept().1 {
+        let held = *self.fence();
+        if let Some(fence) = held {
             let _ = self.execute(RELEASE, &[&SHARD, &fence]).await;
         }
         let _ = self.execute(LEAVE, &[&self.node]).await;

@@ -108,6 +108,21 @@ statements! {
     /// Removes entries.
     REMOVE = "DELETE FROM tidegate_entry e USING unnest($2::smallint[], $3::bytea[]) AS gone (class, key) \
         WHERE e.shard = $1 AND e.class = gone.class AND e.key = gone.key";
+    /// Notes what a write did to what gateways have in memory. Each is a row of the write's own position: who
+    /// follows reads those behind the last one that it knows.
+    NOTE_RECENT = "INSERT INTO tidegate_recent (shard, log_seq, class, key, value) \
+        SELECT $1, $2, class, key, value \
+        FROM unnest($3::smallint[], $4::bytea[], $5::bytea[]) AS new (class, key, value)";
+    /// Forgets such notes.
+    FORGET_RECENT = "DELETE FROM tidegate_recent WHERE shard = $1 AND log_seq <= $2";
+    /// How far a shard is, who has it, and what became durable in it behind a position: all of one moment. Where
+    /// nothing did it reads three rows by their keys.
+    LOOK = "SELECT s.fence, s.log_seq, s.passed, s.owner, n.name, n.beat_at, \
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.log_seq, r.class, r.key, r.value \
+        FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner \
+        LEFT JOIN tidegate_recent r \
+        ON r.shard = s.shard AND r.log_seq > $2 AND r.log_seq <= s.passed \
+        WHERE s.shard = $1 ORDER BY r.log_seq LIMIT $3";
     /// Removes the first entries of a range.
     CLEAR = clear!(" AND key < $5");
     /// The same without an end.
@@ -139,7 +154,8 @@ statements! {
 }
 
 /// The statements that make each version of the tables from the one before. What was released is never changed.
-pub(super) const MIGRATIONS: &[&str] = &["\
+pub(super) const MIGRATIONS: &[&str] = &[
+    "\
     CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
     CREATE TABLE tidegate_node (node bigint PRIMARY KEY, name text NOT NULL, beat_at bigint NOT NULL); \
     CREATE TABLE tidegate_shard (shard integer PRIMARY KEY, owner bigint, fence bigint NOT NULL, \
@@ -147,7 +163,11 @@ pub(super) const MIGRATIONS: &[&str] = &["\
     CREATE TABLE tidegate_entry (shard integer NOT NULL, class smallint NOT NULL, key bytea NOT NULL, \
         value bytea NOT NULL, PRIMARY KEY (shard, class, key)); \
     ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
-    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) VALUES (0, NULL, 0, 0, 0)"];
+    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) VALUES (0, NULL, 0, 0, 0)",
+    "\
+    CREATE TABLE tidegate_recent (shard integer NOT NULL, log_seq bigint NOT NULL, class smallint NOT NULL, \
+        key bytea NOT NULL, value bytea, PRIMARY KEY (shard, log_seq, class, key))",
+];
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,8 @@
 //! (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
 mod cutter;
+mod follow;
+mod trouble;
 
 use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};

@@ -4,7 +4,8 @@
 use super::connect::SqlError;
 use super::session::{Parameters, SHARD, SessionShared, get};
 use super::statements::{
-    ADVANCE, BEGIN, CLEAR, CLEAR_ALL, COMMIT, PASS, PUT, REACHED, REMOVE, ROLLBACK,
+    ADVANCE, BEGIN, CLEAR, CLEAR_ALL, COMMIT, FORGET_RECENT, NOTE_RECENT, PASS, PUT, REACHED,
+    REMOVE, ROLLBACK,
 };
 use crate::store::engine::{Class, Writes};
 use deadpool_postgres::Object;
@@ -18,6 +19,15 @@ const PUT_BYTES: usize = 16 << 20;
 const SETTLE_TIME: Duration = Duration::from_secs(10);
 /// The pauses between tries: the first, and the longest.
 const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// The last writes of which is noted what they did to what gateways have in memory. Who follows and is further
+/// behind reads everything anew; so it may be raised, and never lowered.
+pub(super) const RECENT_WRITES: i64 = 16_384;
+/// They are forgotten so many at a time.
+const FORGET_EVERY: i64 = 256;
+/// The most notes of one write; one that has more is noted by [`READ_ANEW`] alone.
+pub(super) const RECENT_ENTRIES: usize = 1024;
+/// The class of a note that says that everything is to be read anew; no class has the number.
+pub(super) const READ_ANEW: i16 = 0;
 /// How long one transaction may take.
 const WRITE_TIME: Duration = Duration::from_secs(60);
 
@@ -53,10 +63,45 @@ struct Puts {
     values: Vec<Vec<u8>>,
 }
 
+/// What a write does to entries that gateways have in memory ([`Class::IN_MEMORY`]).
+#[derive(Default)]
+struct RecentNotes {
+    classes: Vec<i16>,
+    keys: Vec<Vec<u8>>,
+    /// `None` where an entry is removed.
+    values: Vec<Option<Vec<u8>>>,
+}
+
+impl RecentNotes {
+    /// That everything is to be read anew.
+    fn read_anew() -> Self {
+        Self { classes: vec![READ_ANEW], keys: vec![Vec::new()], values: vec![None] }
+    }
+
+    fn of(writes: &Writes) -> Self {
+        let mut notes = Self::default();
+        for ((class, key), value) in writes {
+            // The log loses its oldest epochs without anybody's memory being another.
+            let is_noted = class.is_in_memory() && (*class != Class::Log || value.is_some());
+            if !is_noted {
+                continue;
+            }
+            if notes.keys.len() >= RECENT_ENTRIES {
+                return Self::read_anew();
+            }
+            notes.classes.push(number(*class));
+            notes.keys.push(key.clone());
+            notes.values.push(value.clone());
+        }
+        notes
+    }
+}
+
 /// A write.
 pub(super) struct WriteBatch {
     removal: Removal,
     puts: Vec<Puts>,
+    recent: RecentNotes,
 }
 
 /// A class as the tables have it.
@@ -67,6 +112,7 @@ pub(super) fn number(class: Class) -> i16 {
 impl WriteBatch {
     /// Sets and removes entries.
     pub(super) fn of(writes: Writes) -> Self {
+        let recent = RecentNotes::of(&writes);
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
         let (mut puts, mut last, mut bytes) = (Vec::new(), Puts::default(), 0_usize);
         for ((class, key), value) in writes {
@@ -90,12 +136,14 @@ impl WriteBatch {
         let is_nothing = keys.is_empty();
         let removal =
             if is_nothing { Removal::Nothing } else { Removal::Entries { classes, keys } };
-        Self { removal, puts }
+        Self { removal, puts, recent }
     }
 
-    /// Removes entries.
-    pub(super) fn removing(removal: Removal) -> Self {
-        Self { removal, puts: Vec::new() }
+    /// Removes the entries of a class.
+    pub(super) fn removing(removal: Removal, class: Class) -> Self {
+        let is_in_memory = class.is_in_memory();
+        let recent = if is_in_memory { RecentNotes::read_anew() } else { RecentNotes::default() };
+        Self { removal, puts: Vec::new(), recent }
     }
 
     /// Whether it does nothing.
@@ -228,13 +276,26 @@ async fn transaction(
             _ => Ok(0),
         }
     };
+    let RecentNotes { classes: of, keys: at, values: now } = &batch.recent;
+    let noted = match of.is_empty() {
+        true => None,
+        false => Some(client.prepare_cached(NOTE_RECENT).await?),
+    };
+    let next = log_seq.saturating_add(1);
+    let noting = async {
+        match &noted {
+            Some(statement) => client.execute(statement, &[&SHARD, &next, of, at, now]).await,
+            None => Ok(0),
+        }
+    };
     // In this order, each behind the other on one connection.
-    let (begun, advanced, removed, set) = tokio::join!(
+    let (begun, advanced, removed, set, noted) = tokio::join!(
         biased;
         client.batch_execute(BEGIN),
         advancing,
         removing,
         putting,
+        noting,
     );
     begun?;
     if advanced? != 1 {
@@ -243,10 +304,15 @@ async fn transaction(
     }
     let removed = removed?;
     set?;
+    noted?;
     if let Some(statement) = &put {
         for Puts { classes, keys, values } in puts {
             client.execute(statement, &[&SHARD, classes, keys, values]).await?;
         }
+    }
+    if next % FORGET_EVERY == 0 {
+        let forget = client.prepare_cached(FORGET_RECENT).await?;
+        client.execute(&forget, &[&SHARD, &next.saturating_sub(RECENT_WRITES)]).await?;
     }
     client.batch_execute(COMMIT).await?;
     Ok(removed)

@@ -282,7 +282,7 @@ async fn who_reads_at_a_revision_does_not_go_on_after_a_failure(kind: DiskKind) 
     store.commit(&claim, second).await.unwrap_err();
     until_open(&store).await;
     assert_eq!(reader.state().revision, Revision(1));
-    assert!(matches!(reader.view(Select::All).await, Err(StoreError::Io { .. })));
+    assert!(matches!(reader.view(Select::All).await, Err(StoreError::Outdated)));
     let reader = store.pin(&news()).await.unwrap().unwrap();
     assert_eq!(reader.view(Select::All).await.unwrap().unwrap().items.len(), 1);
 }

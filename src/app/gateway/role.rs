@@ -1,0 +1,192 @@
+//! Which of two a gateway is over a database that several share: the one that polls and writes, or a standby that
+//! answers readers; and how it goes from one to the other on the same sockets.
+
+use super::{Gateway, Outside, open};
+use crate::app::AppError;
+use crate::app::disk::{self, LastingStore};
+use crate::clock::Clock;
+use crate::config::{Config, StoreKind};
+use crate::store::{EmbeddedStore, FreeSpace, Store, StoreError};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep};
+
+/// How often it is tried to follow another gateway, which may only just have begun, and the pause between.
+const FOLLOW_TRIES: (u32, Duration) = (6, Duration::from_millis(500));
+
+/// The store of a configuration; where another gateway has it, as a standby.
+pub(super) async fn open_or_follow(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    space: Option<Arc<FreeSpace>>,
+) -> Result<Arc<dyn Store>, AppError> {
+    match open(config, Arc::clone(clock), space).await {
+        Err(error) if is_leased(&error) => {
+            tracing::warn!(why = error.report(), "this gateway starts as a standby");
+            if !config.server.acme_names.is_empty() {
+                tracing::warn!(
+                    "the authority of certificates may reach any gateway of the load balancer, and only the one \
+                     that asked can prove its name: give each the certificate as files, or speak TLS before them"
+                );
+            }
+            follow(config, clock).await
+        }
+        opened => opened,
+    }
+}
+
+/// What of the store failed.
+fn of_store(error: &AppError) -> Option<&StoreError> {
+    let AppError::Run { source, .. } = error else { return None };
+    source.downcast_ref()
+}
+
+/// Whether another gateway has the database.
+fn is_leased(error: &AppError) -> bool {
+    matches!(of_store(error), Some(StoreError::Leased { .. }))
+}
+
+/// Whether a store may be opened later that could not be opened now.
+fn is_passing(error: &AppError) -> bool {
+    matches!(of_store(error), Some(StoreError::Leased { .. } | StoreError::Io { .. }))
+}
+
+async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
+    let what = "the store of another gateway could not be followed";
+    let Some(LastingStore::Postgres(request)) = disk::request(config)? else {
+        return Err(AppError::run(what, StoreError::Closed));
+    };
+    let mut tries = 1;
+    loop {
+        let (request, clock) = (request.clone(), Arc::clone(clock));
+        let following = move || EmbeddedStore::follow_on_postgres(request, clock);
+        let followed = tokio::task::spawn_blocking(following).await;
+        match followed.map_err(|error| AppError::run(what, error))? {
+            Ok(store) => return Ok(Arc::new(store)),
+            // The other one may be about to make its tables, or to begin to write.
+            Err(StoreError::Io { .. } | StoreError::Leased { .. }) if tries < FOLLOW_TRIES.0 => {
+                tries += 1;
+            }
+            Err(error) => return Err(AppError::run(what, error)),
+        }
+        sleep(FOLLOW_TRIES.1).await;
+    }
+}
+
+/// For how long connections that were accepted may still ask, before the one role ends.
+const HANDOVER_PAUSE: Duration = Duration::from_millis(200);
+/// The first pause before another role is tried again, and the longest: each try of a standby has the others read
+/// everything anew.
+const ROLE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// What another role goes on with, where there may be another: the sockets stay open between the two, so that
+/// nobody who connects meanwhile is refused.
+pub(super) fn kept(
+    config: &Config,
+    outside: &Outside,
+    (listener, operators): (&TcpListener, Option<&TcpListener>),
+) -> Result<Option<Outside>, AppError> {
+    if config.store.kind != StoreKind::Postgres {
+        return Ok(None);
+    }
+    let twice = |listener: &TcpListener| {
+        let socket = listener.as_fd().try_clone_to_owned().map(std::net::TcpListener::from);
+        socket.map(Arc::new).map_err(|error| AppError::run("a socket could not be kept", error))
+    };
+    Ok(Some(Outside {
+        listener: Some(twice(listener)?),
+        admin_listener: operators.map(twice).transpose()?,
+        ..outside.clone()
+    }))
+}
+
+impl Gateway {
+    /// Whether another gateway has the feeds, and this one answers readers.
+    pub const fn is_standby(&self) -> bool {
+        self.is_standby
+    }
+
+    /// Whether it is to go on as the other: a standby whose gateway is gone, or a gateway that has lost its
+    /// database to another one.
+    pub async fn may_change_role(&mut self) -> bool {
+        if self.next_try.is_some_and(|(at, _)| Instant::now() < at) {
+            return false;
+        }
+        if !self.is_standby && !self.store.answers_from_memory() {
+            // A gateway that was paused learns whether it still has the feeds.
+            let _ = self.store.catch_up().await;
+        }
+        let is_gone = || self.store.condition().owner.map(|owner| owner.is_gone);
+        match is_gone() {
+            Some(false) if self.is_standby => {
+                self.next_try = None;
+                false
+            }
+            Some(_) if self.kept.is_none() => false,
+            // As of now, and only where the database answers: taking it would wait for that.
+            Some(true) if self.is_standby => {
+                self.store.catch_up().await.is_ok() && is_gone() == Some(true)
+            }
+            Some(_) => !self.is_standby,
+            None => false,
+        }
+    }
+
+    /// Goes on as the other one, which is started first: both are on the same sockets until this one ends. Where
+    /// that fails for a while, or another standby was sooner, it stays what it is and is tried again later; any
+    /// other failure of the store ends it.
+    pub async fn change_role(mut self, config: &Config) -> Result<Self, AppError> {
+        let Some(outside) = self.kept.clone() else { return Ok(self) };
+        let opened = match self.is_standby {
+            true => open(config, Arc::clone(&outside.clock), outside.space.clone()).await,
+            false => follow(config, &outside.clock).await,
+        };
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) if is_passing(&error) => {
+                self.put_off(&error);
+                return Ok(self);
+            }
+            Err(error) => {
+                if let Err(ended) = self.stop().await {
+                    tracing::warn!(why = ended.report(), "what went on until now ended badly");
+                }
+                return Err(error);
+            }
+        };
+        let next = match Self::start_over(config, outside, Arc::clone(&store)).await {
+            Ok(next) => next,
+            Err(error) => {
+                // The database is given back.
+                let _ = store.close().await;
+                self.put_off(&error);
+                return Ok(self);
+            }
+        };
+        tracing::warn!(is_standby = next.is_standby, "this gateway goes on in another role");
+        tokio::spawn(self.hand_over());
+        Ok(next)
+    }
+
+    /// Notes that another role could not be begun: the next try is later than the last one was.
+    fn put_off(&mut self, why: &AppError) {
+        let last = self.next_try.map_or(Duration::ZERO, |(_, pause)| pause);
+        let pause = last.saturating_mul(2).clamp(ROLE_PAUSES.0, ROLE_PAUSES.1);
+        self.next_try = Some((Instant::now() + pause, pause));
+        tracing::warn!(why = why.report(), ?pause, "this gateway could not go on in another role");
+    }
+
+    /// Ends once another one has begun on the same sockets: who has connected is answered, who connects from now
+    /// on asks the other one.
+    async fn hand_over(self) {
+        self.polling.cancel();
+        self.accepting.cancel();
+        sleep(HANDOVER_PAUSE).await;
+        // It lost its store, or had none.
+        if let Err(error) = self.end().await {
+            tracing::warn!(why = error.report(), "what went on until now ended badly");
+        }
+    }
+}

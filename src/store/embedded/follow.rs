@@ -1,0 +1,442 @@
+//! Following the writes of another gateway: what this one has in memory is what the other made durable.
+//!
+//! The gateway that writes notes, in each write's own transaction, what the write did to what gateways have in
+//! memory ([`Class::IN_MEMORY`]). A look reads those notes behind the last one that it knows, up to the last write
+//! that is durable, and shows them: states first, the epoch that announces them last. So a look costs what changed,
+//! not what there is. Where the notes do not reach back far enough, and where another gateway has taken the
+//! database, everything is read anew, which costs what a start costs; meanwhile nothing is answered.
+//!
+//! Content is read from the database as it is asked for. Whoever writes keeps what records were before only for
+//! readers in its own process. So a read is believed only where the feed's state in the database is still the one
+//! that was pinned: it moves in the transaction that moves content. Otherwise it is made anew, or ends with
+//! [`StoreError::Outdated`].
+
+use super::open::{Found, Opening};
+use super::reopen::Acknowledged;
+use super::shared::StoreShared;
+use super::{
+    EmbeddedStore, OpenState, OpenStore, READS, Records, StoreInner, StorePlace, Writer, inspect,
+    keys, open, read,
+};
+use crate::clock::Clock;
+use crate::model::{EndpointId, FeedName, FeedRecord};
+use crate::store::engine::{Class, RecordKey};
+use crate::store::record::{IdentityRecord, StateRecord};
+use crate::store::{DatabaseOwner, Epoch, FeedList, StoreError, as_list, in_words};
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+/// How often the database is looked at while nobody asks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long the database may be unseen before nothing is answered.
+pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
+/// The pause after a look that failed.
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// The most readers that one look answers, and that wait for the next one.
+const LOOK_READERS: usize = 4096;
+/// The most looks in a row that show what one call asks for.
+const LOOK_ROUNDS: usize = 64;
+/// How often everything is read anew in a row, because it was overtaken.
+const WHOLE_TRIES: usize = 3;
+/// How often, and how far apart, it is looked whether what was read is durable.
+const DURABLE_TRIES: (usize, Duration) = (100, Duration::from_millis(50));
+
+/// What could not be done, in errors.
+const FOLLOW: &str = "follow what another gateway writes";
+
+/// An entry that a write set, or removed.
+pub(in crate::store) type RecentEntry = (RecordKey, Option<Bytes>);
+
+/// What writes did to what gateways have in memory.
+pub(in crate::store) enum RecentWrites {
+    /// All of it, in the order of the writes, up to the write `reached`.
+    Noted { entries: Vec<RecentEntry>, reached: i64 },
+    /// It is not known any more.
+    Forgotten,
+}
+
+/// What was seen of a database at one moment.
+pub(in crate::store) struct DatabaseLook {
+    /// Raised whenever another gateway takes the database.
+    pub(in crate::store) fence: i64,
+    /// The last write, and the last one that is durable.
+    pub(in crate::store) log_seq: i64,
+    pub(in crate::store) passed: i64,
+    /// The gateway that has it, as it calls itself.
+    pub(in crate::store) owner: String,
+    /// Whether its lease has run out or was given back.
+    pub(in crate::store) is_free: bool,
+    pub(in crate::store) recent: RecentWrites,
+}
+
+/// Nothing follows this write: a look behind it is the first of those that read everything anew.
+pub(in crate::store) const BEHIND_ALL: i64 = i64::MAX;
+
+/// Looks at the database for what follows a write. Blocks.
+pub(in crate::store) type LookAt = dyn Fn(i64) -> Result<DatabaseLook, StoreError> + Send;
+
+/// Asks for a look; answers whether there was one.
+pub(super) type LookRequest = oneshot::Sender<bool>;
+
+/// What is known of the gateway that is followed.
+pub(super) struct Following {
+    owner: RwLock<DatabaseOwner>,
+    /// When the last look that succeeded was begun.
+    seen: Mutex<Instant>,
+    is_failing: AtomicBool,
+}
+
+impl Following {
+    /// The gateway that has the database.
+    pub(super) fn owner(&self) -> DatabaseOwner {
+        self.owner.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why nothing is written here.
+    pub(super) fn refusal(&self) -> StoreError {
+        StoreError::Standby { owner: self.owner().name }
+    }
+
+    /// An error where the database was not seen for too long.
+    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        if seen <= UNSEEN_LIMIT {
+            Ok(())
+        } else {
+            Err(StoreError::Unseen { seconds: seen.as_secs() })
+        }
+    }
+
+    fn note(&self, name: &str, is_gone: bool) {
+        let mut owner = self.owner.write().unwrap_or_else(PoisonError::into_inner);
+        // Once nobody has it, the last one that had it is named.
+        if !name.is_empty() && owner.name != name {
+            name.clone_into(&mut owner.name);
+        }
+        owner.is_gone = is_gone;
+    }
+
+    /// Notes how a look went that was begun at `begun`.
+    fn looked(&self, begun: Instant, done: &Result<(), StoreError>) {
+        if done.is_ok() {
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+        }
+        let was_failing = self.is_failing.swap(done.is_err(), Ordering::AcqRel);
+        match done {
+            Err(error) if !was_failing => {
+                let error = in_words(error);
+                tracing::warn!(%error, "the database that another gateway writes cannot be followed");
+            }
+            Ok(()) if was_failing => tracing::info!("the database is followed again"),
+            _ => {}
+        }
+    }
+}
+
+/// What entries of recent writes change in memory.
+#[derive(Default)]
+struct MemoryChange {
+    states: HashMap<FeedName, Option<StateRecord>>,
+    feeds: BTreeMap<FeedName, Option<FeedRecord>>,
+    identity: Option<IdentityRecord>,
+    list_writes: Option<u64>,
+    sealed: Option<Epoch>,
+}
+
+impl MemoryChange {
+    /// Takes over what entries say, later ones in the place of earlier ones.
+    fn take(&mut self, records: &Records, entries: Vec<RecentEntry>) -> Result<(), StoreError> {
+        for ((class, key), value) in entries {
+            match class {
+                Class::States => {
+                    let head =
+                        value.map(|value| records.decode(class, &key, &value)).transpose()?;
+                    self.states.insert(open::name(records, class, &key)?, head);
+                }
+                Class::Feeds => {
+                    let feed =
+                        value.map(|value| records.decode(class, &key, &value)).transpose()?;
+                    self.feeds.insert(open::name(records, class, &key)?, feed);
+                }
+                Class::Log => {
+                    let epoch = keys::log_epoch(&key).map(Epoch);
+                    self.sealed = self.sealed.max(epoch);
+                }
+                Class::Gateway => {
+                    let entry = open::gateway_entry(records, &key, value.as_deref())?;
+                    self.identity = entry.identity.or(self.identity.take());
+                    self.list_writes = entry.list_writes.or(self.list_writes);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows it. The epoch comes last: whoever hears of it finds the states that it announces.
+    fn show(self, shared: &StoreShared) {
+        if !self.feeds.is_empty() {
+            shared.change_list(|list| {
+                for (feed, record) in self.feeds {
+                    match record {
+                        Some(record) => drop(list.insert(feed, Arc::new(record))),
+                        None => drop(list.remove(&feed)),
+                    }
+                }
+            });
+        }
+        for (feed, head) in self.states {
+            shared.publish(&feed, head);
+        }
+        if let Some(identity) = self.identity {
+            shared.open_as(opening(identity));
+        }
+        if let Some(list_writes) = self.list_writes {
+            shared.list_writes.store(list_writes, Ordering::Release);
+        }
+        if let Some(epoch) = self.sealed {
+            shared.sealed.send_if_modified(|sealed| {
+                let is_new = epoch > *sealed;
+                *sealed = epoch.max(*sealed);
+                is_new
+            });
+        }
+    }
+}
+
+fn opening(IdentityRecord { fence, lineage, .. }: IdentityRecord) -> Opening {
+    Opening { fence, mark: lineage.mark().unwrap_or_default(), lineage }
+}
+
+/// Everything that a gateway has in memory, as of one write that is durable.
+pub(in crate::store) struct Followed {
+    pub(in crate::store) identity: IdentityRecord,
+    found: Found,
+    feeds: FeedList,
+    at: (i64, i64),
+    owner: DatabaseOwner,
+}
+
+/// Reads everything while another gateway writes: each entry as it is found, and over that what was written since
+/// it was begun. That is one state once all that was written until the end is durable. Blocks.
+pub(in crate::store) fn read_followed(
+    records: &Records,
+    look: &LookAt,
+) -> Result<Followed, StoreError> {
+    let now = || look(BEHIND_ALL);
+    for _ in 0..WHOLE_TRIES {
+        let begun = now()?;
+        let (found, feeds) = (inspect(records)?, as_list(read::feeds(records)?));
+        let end = now()?.log_seq;
+        if let Some((change, seen, at)) = written_since(records, look, &begun, end)? {
+            let mut followed = followed((found, feeds), change, at, (seen.owner, seen.is_free))?;
+            open::check_moved(records, &followed.identity)?;
+            // A feed that was purged meanwhile has left its marks by now.
+            followed.found.floors = open::floors(records)?.0;
+            return Ok(followed);
+        }
+    }
+    let source = io::Error::other("it is written to faster than it is read");
+    Err(StoreError::Io { doing: FOLLOW, source })
+}
+
+/// What was written, with the look that says so, and the fence and the last write.
+type WrittenSince = Option<(MemoryChange, DatabaseLook, (i64, i64))>;
+
+/// What was written since `begun`, once all up to the write `end` is durable. `None` where that is not known any
+/// more, or another gateway has taken the database.
+fn written_since(
+    records: &Records,
+    look: &LookAt,
+    begun: &DatabaseLook,
+    end: i64,
+) -> Result<WrittenSince, StoreError> {
+    let (mut change, mut last) = (MemoryChange::default(), begun.passed);
+    for _ in 0..DURABLE_TRIES.0 {
+        let mut seen = look(last)?;
+        let recent = std::mem::replace(&mut seen.recent, RecentWrites::Forgotten);
+        let RecentWrites::Noted { entries, reached } = recent else { return Ok(None) };
+        if seen.fence != begun.fence {
+            return Ok(None);
+        }
+        change.take(records, entries)?;
+        last = reached;
+        if last >= end {
+            let at = (seen.fence, last);
+            return Ok(Some((change, seen, at)));
+        }
+        if last >= seen.passed {
+            std::thread::sleep(DURABLE_TRIES.1);
+        }
+    }
+    let source = io::Error::other("what it wrote last does not become durable");
+    Err(StoreError::Io { doing: FOLLOW, source })
+}
+
+fn followed(
+    (mut found, mut feeds): (Found, FeedList),
+    change: MemoryChange,
+    at: (i64, i64),
+    (name, is_gone): (String, bool),
+) -> Result<Followed, StoreError> {
+    let MemoryChange { states, feeds: listed, identity, list_writes, sealed } = change;
+    for (feed, head) in states {
+        match head {
+            Some(head) => drop(found.committed.insert(feed, head)),
+            None => drop(found.committed.remove(&feed)),
+        }
+    }
+    for (feed, record) in listed {
+        match record {
+            Some(record) => drop(feeds.insert(feed, Arc::new(record))),
+            None => drop(feeds.remove(&feed)),
+        }
+    }
+    found.list_writes = list_writes.unwrap_or(found.list_writes);
+    found.sealed.0 = sealed.unwrap_or_default().max(found.sealed.0);
+    let identity = identity.or(found.identity.take()).ok_or_else(|| StoreError::Io {
+        doing: FOLLOW,
+        source: io::Error::other("that one has not begun to write yet"),
+    })?;
+    Ok(Followed { identity, found, feeds, at, owner: DatabaseOwner { name, is_gone } })
+}
+
+/// Whether nothing is followed any more after an error, until the gateway is started again.
+const fn ends_following(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Moved { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. }
+    )
+}
+
+/// Follows, on a thread of its own.
+struct WriteFollower {
+    records: Records,
+    endpoint: EndpointId,
+    look: Box<LookAt>,
+    following: Arc<Following>,
+    /// The fence, and the last write that is shown.
+    at: (i64, i64),
+}
+
+impl WriteFollower {
+    /// Looks whenever somebody asks, and every now and then, until the store is closed.
+    fn run(mut self, within: &Weak<StoreInner>, requests: &mpsc::Receiver<LookRequest>) {
+        loop {
+            let mut waiting = match requests.recv_timeout(LOOK_EVERY) {
+                Ok(first) => vec![first],
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            waiting.extend(requests.try_iter().take(LOOK_READERS));
+            let Some(inner) = within.upgrade() else { return };
+            let begun = Instant::now();
+            let done = inner.shared.health().and_then(|()| self.follow(&inner.shared));
+            if let Err(error) = &done
+                && ends_following(error)
+            {
+                inner.shared.end(self.records.engine().path(), error);
+            }
+            self.following.looked(begun, &done);
+            for reply in waiting {
+                let _ = reply.send(done.is_ok());
+            }
+        }
+    }
+
+    /// Shows what became durable until now.
+    fn follow(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
+        let (mut change, mut last) = (MemoryChange::default(), self.at.1);
+        for _ in 0..LOOK_ROUNDS {
+            let seen = (self.look)(last)?;
+            self.following.note(&seen.owner, seen.is_free);
+            let RecentWrites::Noted { entries, reached } = seen.recent else {
+                return self.read_anew(shared);
+            };
+            if seen.fence != self.at.0 || seen.passed < last {
+                return self.read_anew(shared);
+            }
+            change.take(&self.records, entries)?;
+            last = reached;
+            if reached >= seen.passed {
+                // At once: an epoch may announce what another round has read.
+                change.show(shared);
+                self.at.1 = last;
+                return Ok(());
+            }
+        }
+        self.read_anew(shared)
+    }
+
+    /// Another gateway has the database, or too much was written. An error where what was shown is missing.
+    fn read_anew(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
+        let followed = read_followed(&self.records, &*self.look)?;
+        let shown = Acknowledged::new(shared, self.endpoint.clone(), HashMap::new());
+        if let Some(missing) = shown.missing(&followed.found, Some(&followed.identity)) {
+            let what = format!("it went back behind what was shown: {missing}");
+            return Err(self.records.damage(what));
+        }
+        let Followed { identity, found, feeds, at, owner } = followed;
+        tracing::info!(owner = %owner.name, "what another gateway wrote was read anew");
+        self.following.note(&owner.name, owner.is_gone);
+        shared.list_writes.store(found.list_writes, Ordering::Release);
+        shared.replace(found.committed, Some(feeds), opening(identity), found.sealed.0);
+        self.at = at;
+        Ok(())
+    }
+}
+
+impl EmbeddedStore {
+    /// A store that another gateway writes, as it was found: it is read from here, and nothing is written.
+    pub(in crate::store) fn following(
+        (records, followed): (Records, Followed),
+        look: Box<LookAt>,
+        place: Arc<dyn StorePlace>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let Followed { identity, found, feeds, at, owner } = followed;
+        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
+        let heads = found.committed.into_iter();
+        let heads = heads.map(|(feed, head)| (feed, super::published::Published::new(head)));
+        let opening = opening(identity);
+        let shared = StoreShared::new(heads.collect(), opening, found.sealed.0, Arc::clone(&clock));
+        shared.list_writes.store(found.list_writes, Ordering::Release);
+        shared.set_list(feeds);
+        let following = Arc::new(Following {
+            owner: RwLock::new(owner),
+            seen: Mutex::new(Instant::now()),
+            is_failing: AtomicBool::new(false),
+        });
+        let (sender, requests) = mpsc::sync_channel(LOOK_READERS);
+        let writer = Writer::Elsewhere(sender);
+        let inner = Arc::new(StoreInner {
+            shared: Arc::new(shared),
+            reads: Arc::new(Semaphore::new(READS as usize)),
+            blocks: true,
+            open: RwLock::new(OpenState::Open(OpenStore {
+                records: records.clone(),
+                writer,
+                place,
+            })),
+            is_closing: AtomicBool::new(false),
+            committer: Mutex::default(),
+            following: Some(Arc::clone(&following)),
+            lease: None,
+        });
+        let within = Arc::downgrade(&inner);
+        let follower = WriteFollower { records, endpoint: endpoint.clone(), look, following, at };
+        let thread = std::thread::Builder::new()
+            .name("store-follower".to_owned())
+            .spawn(move || follower.run(&within, &requests))
+            .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
+        *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(Self { endpoint, sup_ids, clock, space: None, inner })
+    }
+}

@@ -1,0 +1,136 @@
+//! Whether a gateway over a database that others may take still answers from memory.
+//!
+//! A process that was paused for longer than its lease (a stopped machine) cannot know whether another gateway
+//! has written since. It finds out with its next sign of life; until then nothing is answered.
+
+use crate::store::DatabaseOwner;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The time since the machine was started. It goes on while the machine is suspended.
+pub(in crate::store) fn since_boot() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(LeaseSign::LOST - 1)
+}
+
+/// What the last signs of life said of a lease. Times are of [`since_boot`].
+pub(in crate::store) struct LeaseSign {
+    /// For how long one is good.
+    limit: Duration,
+    /// When the last one was, in milliseconds; [`LeaseSign::LOST`] where another gateway has the database.
+    last: AtomicU64,
+    /// When the last one was that the database answered.
+    answered: AtomicU64,
+    owner: Mutex<Option<DatabaseOwner>>,
+}
+
+impl LeaseSign {
+    /// No time.
+    const LOST: u64 = u64::MAX;
+
+    /// One that is good until `limit` from now.
+    pub(in crate::store) fn new(limit: Duration) -> Self {
+        let now = millis(since_boot());
+        Self { limit, last: now.into(), answered: now.into(), owner: Mutex::default() }
+    }
+
+    /// Notes that the database was this process's at `begun`.
+    pub(in crate::store) fn held(&self, begun: Duration) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.answered(begun);
+        self.last.store(millis(begun), Ordering::Release);
+    }
+
+    /// Notes that the database knows at `begun` that this process lives.
+    pub(in crate::store) fn answered(&self, begun: Duration) {
+        self.answered.store(millis(begun), Ordering::Release);
+    }
+
+    /// Notes that the database could not be asked. Only a process that was not paused for longer than its lease
+    /// knows that it has the database as before: what it has in memory is what it has made public.
+    pub(in crate::store) fn not_answered(&self) {
+        if self.is_good() {
+            self.last.store(millis(since_boot()), Ordering::Release);
+        }
+    }
+
+    /// Notes that another gateway has it. One without a name is the one that was known.
+    pub(in crate::store) fn lost(&self, name: String) {
+        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = owner.take().map(|owner| owner.name);
+        let unknown = || "of an unknown name".to_owned();
+        let name = if name.is_empty() { known.unwrap_or_else(unknown) } else { name };
+        *owner = Some(DatabaseOwner { name, is_gone: false });
+        self.last.store(Self::LOST, Ordering::Release);
+    }
+
+    /// The gateway that has it, where that is another one.
+    pub(super) fn owner(&self) -> Option<DatabaseOwner> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether nobody else can have written.
+    pub(super) fn is_good(&self) -> bool {
+        let last = self.last.load(Ordering::Acquire);
+        let since = millis(since_boot()).saturating_sub(last);
+        last != Self::LOST && since <= millis(self.limit)
+    }
+
+    /// For how long the database has not answered, where that is longer than a sign is good.
+    pub(in crate::store) fn unanswered(&self) -> Option<Duration> {
+        let since = millis(since_boot()).saturating_sub(self.answered.load(Ordering::Acquire));
+        let since = Duration::from_millis(since);
+        (since > self.limit).then_some(since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_sign_is_good_until_it_is_old_or_another_has_the_database() {
+        let sign = LeaseSign::new(LONG);
+        assert!(sign.is_good());
+        sign.lost("another".to_owned());
+        assert!(!sign.is_good());
+        assert_eq!(sign.owner().unwrap().name, "another");
+        sign.lost(String::new());
+        assert_eq!(sign.owner().unwrap().name, "another");
+        sign.not_answered();
+        assert!(!sign.is_good());
+        sign.held(since_boot());
+        assert!(sign.is_good() && sign.owner().is_none());
+    }
+
+    #[test]
+    fn a_process_that_was_paused_is_not_good_before_the_database_has_answered() {
+        let sign = LeaseSign::new(Duration::from_secs(1));
+        // It was not paused: its memory is good, and it says that the database is away.
+        for _ in 0..12 {
+            std::thread::sleep(Duration::from_millis(100));
+            sign.not_answered();
+            assert!(sign.is_good());
+        }
+        assert!(sign.unanswered().is_some());
+        sign.held(since_boot());
+        assert!(sign.unanswered().is_none());
+        // It was: neither a look that fails nor one that was begun before says anything.
+        std::thread::sleep(Duration::from_millis(1_100));
+        sign.not_answered();
+        assert!(!sign.is_good());
+        sign.held(since_boot() - Duration::from_millis(1_100));
+        assert!(!sign.is_good());
+        sign.held(since_boot());
+        assert!(sign.is_good());
+    }
+}

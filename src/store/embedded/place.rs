@@ -1,0 +1,38 @@
+//! Where a store's database is, and what is kept there beside it.
+
+use super::LeaseSign;
+use crate::store::Epoch;
+use std::sync::Arc;
+
+/// The place that a database has, which keeps notes beside it.
+pub(in crate::store) trait StorePlace: Send + Sync + 'static {
+    /// Whether reading and writing wait for a disk.
+    fn blocks(&self) -> bool;
+
+    /// What is known of the lease on it, where others may take it.
+    fn lease(&self) -> Option<Arc<LeaseSign>> {
+        None
+    }
+
+    /// Notes an epoch that became durable, without waiting for the disk.
+    fn note(&self, epoch: Epoch) -> std::io::Result<()>;
+
+    /// Notes what the store had reached when it was closed. `is_alone`: nobody has the database open any
+    /// more.
+    fn closed(&self, epoch: Epoch, is_alone: bool);
+}
+
+/// What is in memory leaves no note.
+pub(super) struct Nowhere;
+
+impl StorePlace for Nowhere {
+    fn blocks(&self) -> bool {
+        false
+    }
+
+    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+}

@@ -1,0 +1,91 @@
+//! Looks at what another gateway writes.
+
+use super::connect::SqlError;
+use super::lease::{LeaseState, LeaseWatch, Ownership};
+use super::session::{SHARD, Session, SessionShared, get};
+use super::statements::LOOK;
+use super::writer::{READ_ANEW, RECENT_ENTRIES, RECENT_WRITES};
+use crate::store::StoreError;
+use crate::store::embedded::{BEHIND_ALL, DatabaseLook, RecentEntry, RecentWrites};
+use crate::store::engine::Class;
+use bytes::Bytes;
+use deadpool_postgres::Object;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+/// The most notes that one look reads: those of some of the largest writes.
+const NOTES: usize = 4 * RECENT_ENTRIES;
+/// How long a look may take, with the connecting: less than readers wait for it.
+const LOOK_TIME: Duration = Duration::from_secs(2);
+
+/// Looks at the shard of another node, with what was seen of that node.
+pub(super) struct ShardLooks {
+    pub(super) session: Arc<Session>,
+    pub(super) lease: Mutex<LeaseWatch>,
+}
+
+impl ShardLooks {
+    /// What there is behind the write `after`. One statement, so that all of it is of one moment. Before everything
+    /// is read anew, an error where the tables are another program's. Blocks.
+    pub(super) fn look(&self, after: i64) -> Result<DatabaseLook, StoreError> {
+        if after == BEHIND_ALL {
+            self.session.check_tables()?;
+        }
+        let shared = |shared: Arc<SessionShared>| async move { shared.look(after).await };
+        let (look, owner) = self.session.run("look at what another gateway wrote", shared)?;
+        let shared = self.session.shared();
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lease.note(&owner, (shared.node, shared.lease), Instant::now());
+        Ok(DatabaseLook { is_free: state == LeaseState::Free, ..look })
+    }
+}
+
+impl SessionShared {
+    async fn look(&self, after: i64) -> Result<(DatabaseLook, Ownership), SqlError> {
+        let limit = i64::try_from(NOTES).unwrap_or(i64::MAX);
+        let asking = async |client: &Object| {
+            let statement = client.prepare_cached(LOOK).await?;
+            Ok(client.query(&statement, &[&SHARD, &after, &limit]).await?)
+        };
+        let rows = self.on_connection(LOOK_TIME, asking).await?;
+        let row = rows.first().ok_or_else(|| SqlError::Refused("it has no shard".to_owned()))?;
+        let owner = Ownership::read(row, [3, 4, 5, 6])?;
+        let (fence, log_seq, passed) = (get(row, 0)?, get::<i64>(row, 1)?, get::<i64>(row, 2)?);
+        // What is older may be forgotten.
+        let is_noted = after >= log_seq.saturating_sub(RECENT_WRITES);
+        let recent = if is_noted { noted(&rows, passed)? } else { RecentWrites::Forgotten };
+        let (name, is_free) = (owner.name.clone(), false);
+        Ok((DatabaseLook { fence, log_seq, passed, owner: name, is_free, recent }, owner))
+    }
+}
+
+/// What writes did, by the rows of a look.
+fn noted(rows: &[Row], passed: i64) -> Result<RecentWrites, SqlError> {
+    let mut notes: Vec<(i64, Option<RecentEntry>)> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(write) = get::<Option<i64>>(row, 7)? else { continue };
+        let number: i16 = get(row, 8)?;
+        let class = u8::try_from(number).ok().and_then(Class::numbered);
+        let value = get::<Option<&[u8]>>(row, 10)?.map(Bytes::copy_from_slice);
+        let key: Vec<u8> = get(row, 9)?;
+        // A class that this program does not know may be one that a newer one has in memory.
+        let entry = class.filter(|_| number != READ_ANEW).map(|class| ((class, key), value));
+        notes.push((write, entry));
+    }
+    let mut reached = passed;
+    if rows.len() >= NOTES
+        && let Some((last, _)) = notes.last()
+    {
+        // The last write may have more.
+        let last = *last;
+        notes.retain(|(write, _)| *write < last);
+        reached = last.saturating_sub(1);
+    }
+    let entries: Option<Vec<RecentEntry>> = notes.into_iter().map(|(_, entry)| entry).collect();
+    Ok(match entries {
+        Some(entries) => RecentWrites::Noted { entries, reached },
+        None => RecentWrites::Forgotten,
+    })
+}

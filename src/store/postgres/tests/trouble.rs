@@ -1,0 +1,174 @@
+//! What a standby does where a gateway that writes ends in the middle of a change, or its database is another one.
+
+use super::follow::{follow, listed, named, seen, shown, wide};
+use super::{SHORT_LEASE, TestSchema, commit, open, sql};
+use crate::model::{Revision, SyncId, Time};
+use crate::store::disk::faults::{claim, news};
+use crate::store::{EmbeddedStore, MovedAway, Store, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Entries of the classes that say what is not finished, and what records were before.
+const UNFINISHED: &str = "SELECT 1 FROM tidegate_entry WHERE class = 31";
+const KEPT: &str = "SELECT 1 FROM tidegate_entry WHERE class = 27";
+
+/// The last portion of a change, which has the feed's state, is refused.
+const REFUSE_STATES: &str = "CREATE FUNCTION refuse() RETURNS trigger language plpgsql AS \
+    'BEGIN IF NEW.class = 2 THEN RAISE EXCEPTION ''refused''; END IF; RETURN NEW; END'; \
+    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON tidegate_entry FOR EACH ROW EXECUTE FUNCTION refuse()";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_reads_on_while_the_next_owner_undoes_an_unfinished_change() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (first, feed) = (open(&schema).unwrap(), named("wide"));
+    let change = wide(&first, &feed, 40, "first").await;
+    first.commit(&claim(&first).await, change).await.unwrap();
+    let standby = Arc::new(follow(&schema));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (reader, over, of) = (Arc::clone(&standby), Arc::clone(&is_over), feed.clone());
+    let reading = tokio::spawn(async move {
+        let mut reads = 0;
+        while !over.load(Ordering::Acquire) {
+            match seen(reader.pin(&of).await.unwrap().unwrap()).await {
+                Ok(found) => {
+                    assert_eq!(found.unwrap(), (Revision(1), 40, "first".to_owned()));
+                    reads += 1;
+                }
+                Err(StoreError::Outdated) => {}
+                Err(error) => panic!("{error}"),
+            }
+            let item = reader.item(&of, &SyncId::new("item-0001").unwrap()).await.unwrap();
+            assert_eq!(item.expect("an item is missing").shared.winner.data.xml, "first");
+        }
+        reads
+    });
+    schema.sql(REFUSE_STATES);
+    let change = wide(&first, &feed, 40, "second").await;
+    assert!(first.commit(&claim(&first).await, change).await.is_err());
+    // It has stopped, and would soon open its store again.
+    drop(first.close().await);
+    assert_eq!(sql(&schema.url, UNFINISHED), 1, "the change was not left unfinished");
+    schema.sql("DROP TRIGGER refuse ON tidegate_entry");
+    let second = open(&schema).unwrap();
+    assert_eq!(sql(&schema.url, UNFINISHED), 0);
+    assert!(sql(&schema.url, KEPT) > 0, "what a standby looks for is gone");
+    standby.catch_up().await.unwrap();
+    sleep(Duration::from_millis(300)).await;
+    is_over.store(true, Ordering::Release);
+    assert!(reading.await.unwrap() > 0);
+    // It goes with the next change.
+    let change = wide(&second, &feed, 40, "third").await;
+    second.commit(&claim(&second).await, change).await.unwrap();
+    assert_eq!(shown(&standby, &feed).await, (Revision(2), 40, "third".to_owned()));
+    let began = Instant::now();
+    while sql(&schema.url, KEPT) > 0 {
+        assert!(began.elapsed() < Duration::from_secs(10), "{}", sql(&schema.url, KEPT));
+        sleep(Duration::from_millis(50)).await;
+    }
+    standby.close().await.unwrap();
+    second.close().await.unwrap();
+}
+
+/// Nothing is answered, nor tried again, until the gateway is started again.
+async fn is_stopped(standby: &EmbeddedStore, why: &str) {
+    let error = standby.catch_up().await.unwrap_err();
+    let stop = loop {
+        // What looked last may have been under way.
+        match standby.condition().stop {
+            Some(stop) => break stop,
+            None => assert!(standby.catch_up().await.is_err(), "{error}"),
+        }
+    };
+    assert!(stop.cause.contains(why) && stop.next_try.is_none(), "{stop}");
+    assert!(standby.catch_up().await.is_err());
+    assert!(standby.item(&news(), &SyncId::new("a").unwrap()).await.is_err());
+    assert!(standby.condition().check_intake().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_stops_where_its_database_went_back() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    schema.sql(
+        "CREATE TABLE old_entry AS SELECT * FROM tidegate_entry; \
+         CREATE TABLE old_shard AS SELECT * FROM tidegate_shard",
+    );
+    let standby = follow(&schema);
+    commit(&writer, "two").await.unwrap();
+    assert_eq!(shown(&standby, &news()).await.0, Revision(2));
+    // As a failover to a server that had not got the last writes.
+    schema.sql(
+        "BEGIN; DELETE FROM tidegate_entry; INSERT INTO tidegate_entry SELECT * FROM old_entry; \
+         DELETE FROM tidegate_recent WHERE log_seq > (SELECT log_seq FROM old_shard); \
+         UPDATE tidegate_shard s SET log_seq = o.log_seq, passed = o.passed FROM old_shard o; COMMIT",
+    );
+    is_stopped(&standby, "went back behind what was shown").await;
+    assert!(standby.close().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_purge_and_much_else_is_no_going_back() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    writer.put_feed(&listed("listed")).await.unwrap();
+    let standby = follow(&schema);
+    writer.purge_feed(&news()).await.unwrap();
+    writer.close().await.unwrap();
+    let second = open(&schema).unwrap();
+    standby.catch_up().await.unwrap();
+    assert!(standby.state(&news()).await.unwrap().is_none());
+    assert!(standby.condition().stop.is_none());
+    standby.close().await.unwrap();
+    second.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_stops_where_the_state_was_moved_away() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    let moved = MovedAway { at: Time::from_unix(1_795_191_700), file: "gateway.tg".to_owned() };
+    writer.seal(&claim(&writer).await, moved).await.unwrap();
+    is_stopped(&standby, "was moved to gateway.tg").await;
+    assert!(standby.close().await.is_err());
+    writer.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_stops_where_a_newer_program_has_taken_over() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    writer.close().await.unwrap();
+    schema.sql("INSERT INTO tidegate_schema (version) VALUES (4711)");
+    schema.sql("UPDATE tidegate_shard SET fence = fence + 1");
+    is_stopped(&standby, "use the newer program").await;
+    assert!(standby.close().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_says_for_how_long_its_database_has_not_answered() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    commit(&store, "one").await.unwrap();
+    schema.sql("ALTER TABLE tidegate_node RENAME TO away");
+    let until = async |is_it: fn(&EmbeddedStore) -> bool| {
+        let began = Instant::now();
+        while !is_it(&store) {
+            assert!(began.elapsed() < 4 * SHORT_LEASE, "{:?}", store.condition());
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    until(|store| store.condition().unanswered.is_some()).await;
+    // It was not paused: what it has in memory is what it has made public.
+    assert!(store.answers_from_memory() && store.state(&news()).await.unwrap().is_some());
+    schema.sql("ALTER TABLE away RENAME TO tidegate_node");
+    until(|store| store.condition().unanswered.is_none()).await;
+    store.close().await.unwrap();
+}
