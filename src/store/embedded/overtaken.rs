@@ -134,13 +134,16 @@ pub(super) fn verified<T>(
     read: impl FnOnce(&Records) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let found = read(&records.at(head.write));
-    if records.engine().is_followed() {
-        let now: Option<StateRecord> = records.record(Class::States, &keys::feed(feed))?;
-        if now.as_ref() != Some(head) {
-            return Err(StoreError::Outdated);
-        }
+    if !records.engine().is_followed() {
+        return found;
     }
-    found
+    let now = records.record::<StateRecord>(Class::States, &keys::feed(feed)).map_err(cut_off)?;
+    if now.as_ref() == Some(head) { found.map_err(cut_off) } else { Err(StoreError::Outdated) }
+}
+
+/// A read that the end of a connection cut off, which is made anew once the database answers.
+fn cut_off(error: StoreError) -> StoreError {
+    if matches!(error, StoreError::Io { .. }) { StoreError::Outdated } else { error }
 }
 
 /// Runs `read` of what is read over all feeds. Where another gateway writes, it is believed only if none of these
@@ -154,8 +157,8 @@ pub(super) fn verified_lists<T>(
         return read(records);
     }
     let shown = shared.list_writes.load(Ordering::Acquire);
-    let is_shown = || Ok::<_, StoreError>(open::list_writes(records)? == shown);
+    let is_shown = || Ok::<_, StoreError>(open::list_writes(records).map_err(cut_off)? == shown);
     let was_shown = is_shown()?;
     let found = read(records);
-    if was_shown && is_shown()? { found } else { Err(StoreError::Outdated) }
+    if was_shown && is_shown()? { found.map_err(cut_off) } else { Err(StoreError::Outdated) }
 }
