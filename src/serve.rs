@@ -120,9 +120,9 @@ use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use conflicts::Contested;
@@ -448,8 +448,19 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .fallback_service(site)
         .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
         .layer(from_fn_with_state((Arc::clone(&room), listener), origins::enter))
-        .layer(from_fn_with_state(Arc::clone(&room), standby::catch_up))
-        .layer(from_fn_with_state(room, client::identify))
+        .layer(from_fn_with_state(room, begin))
+}
+
+/// Around everything, in one layer, since what is passed on to an origin goes through each.
+async fn begin(State(room): State<SharedState>, mut request: Request, next: Next) -> Response {
+    client::identify(&room, &mut request);
+    if standby::must_catch_up(&room, &request) {
+        let is_page = error_page::is_wanted(&request);
+        if let Err(error) = room.store.catch_up().await {
+            return standby::unseen(error, is_page);
+        }
+    }
+    next.run(request).await
 }
 
 async fn unknown(request: Request) -> Result<Response, Problem> {

@@ -4,12 +4,10 @@
 //! then it is the last address that is no trusted proxy of `Forwarded` (RFC 7239) or of
 //! `X-Forwarded-For`. What stands before that address was written by whoever is no trusted proxy.
 
+use super::AppState;
 use super::unnamed_proxies::Sign;
-use super::{AppState, SharedState};
 use crate::origin::X_FORWARDED_FOR;
-use axum::extract::{FromRequestParts, Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::extract::{FromRequestParts, Request};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, header};
 use ipnet::IpNet;
@@ -56,17 +54,12 @@ impl<S: Sync> FromRequestParts<S> for Client {
 pub(super) struct Peer(pub(super) IpAddr);
 
 /// Notes of a request whose it is.
-pub(super) async fn identify(
-    State(room): State<SharedState>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) fn identify(room: &AppState, request: &mut Request) {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
         let client = room.settings.load().proxies.client(peer, request.headers());
-        note_unnamed_proxy(&room, Peer(peer), request.headers());
+        note_unnamed_proxy(room, Peer(peer), request.headers());
         request.extensions_mut().insert(client);
     }
-    next.run(request).await
 }
 
 /// Tells the operator of a peer that seems to be a proxy and is not named as one.

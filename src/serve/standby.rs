@@ -3,7 +3,8 @@
 
 use super::observe::guard;
 use super::problem::Problem;
-use super::{SharedState, callback, error_page};
+use super::{AppState, SharedState, callback, error_page};
+use crate::store::StoreError;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,17 +19,13 @@ const OWN: [&str; 2] = ["/session", "/session/end"];
 const OF_OWNER: [&str; 4] =
     [callback::ROUTE, "/api/v1/export", "/api/v1/subscriptions", "/api/v1/feeds/{name}/webhook"];
 
-/// Around everything: lets a standby see first what was durable when the request came.
-pub(super) async fn catch_up(
-    State(room): State<SharedState>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if room.store.answers_from_memory() || ALWAYS.contains(&request.uri().path()) {
-        return next.run(request).await;
-    }
-    let Err(error) = room.store.catch_up().await else { return next.run(request).await };
-    let is_page = error_page::is_wanted(&request);
+/// Whether a request waits until a standby has seen what was durable when it came.
+pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
+    !room.store.answers_from_memory() && !ALWAYS.contains(&request.uri().path())
+}
+
+/// The answer where that cannot be seen.
+pub(super) fn unseen(error: StoreError, is_page: bool) -> Response {
     let response = Problem::from(error).into_response();
     let mut response = if is_page { error_page::page(response, "/") } else { response };
     guard(response.headers_mut());
