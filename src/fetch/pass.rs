@@ -12,7 +12,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt as _, Either};
+use http_body_util::{BodyExt as _, Either, Empty};
 use hyper::body::Incoming;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,14 +30,14 @@ impl Core {
         let late = FetchError::Timeout { what: "answer", limit };
         let answer = match body {
             None => {
-                let sending = self.send(head, UploadBody::Nothing, may_repeat);
+                let sending = self.send(head, no_body(), may_repeat);
                 timeout(limit, sending).await.unwrap_or(Err(late))?
             }
             Some(body) => {
                 let progress = UploadProgress::new();
                 let body = NotedBody { body, progress: progress.clone() };
                 tokio::select! {
-                    sent = self.send(head, UploadBody::Noted(body), may_repeat) => match sent {
+                    sent = self.send(head, UploadBody::Right(body), may_repeat) => match sent {
                         Err(_) if progress.is_broken() => return Err(FetchError::Unsent),
                         sent => sent?,
                     },
@@ -65,7 +65,7 @@ impl Core {
         let Some(passers) = self.passers(&head.url)? else {
             return match self.send_by_proxy(&head, body, !may_repeat).await {
                 Err(FetchError::CutOff { .. }) if may_repeat => {
-                    self.send_by_proxy(&head, UploadBody::Nothing, true).await
+                    self.send_by_proxy(&head, no_body(), true).await
                 }
                 sent => sent,
             };
@@ -74,7 +74,7 @@ impl Core {
         let sent = match first.request(head.with(body)?).await {
             // A connection that was kept may be closed just when a request is sent over it, and so may the next.
             Err(error) if may_repeat && is_cut_off(&error) => {
-                passers.closing.request(head.with(UploadBody::Nothing)?).await
+                passers.closing.request(head.with(no_body())?).await
             }
             sent => sent,
         };
@@ -95,13 +95,17 @@ impl Core {
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let mut call = by.client.request(method, url.clone()).headers(headers);
-        if let UploadBody::Noted(body) = body {
+        if let UploadBody::Right(body) = body {
             call = call.body(reqwest::Body::wrap_stream(body.into_data_stream()));
         }
         let answer =
             call.send().await.map_err(|error| by.unreached(error, url, 0, &self.limits))?;
         Ok(Response::<reqwest::Body>::from(answer).map(Either::Right))
     }
+}
+
+fn no_body() -> UploadBody {
+    UploadBody::Left(Empty::new())
 }
 
 /// A request without its body.
@@ -173,40 +177,8 @@ impl UploadProgress {
     }
 }
 
-/// The body of a request on its way to the origin.
-pub(super) enum UploadBody {
-    Nothing,
-    Noted(NotedBody),
-}
-
-impl Body for UploadBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut *self {
-            Self::Nothing => Poll::Ready(None),
-            Self::Noted(body) => Pin::new(body).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::Noted(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Nothing => SizeHint::with_exact(0),
-            Self::Noted(body) => body.size_hint(),
-        }
-    }
-}
+/// The body of a request on its way to the origin, where it has one.
+pub(super) type UploadBody = Either<Empty<Bytes>, NotedBody>;
 
 /// The body of an answer, from the origin or from the proxy.
 type AnsweredBody = Either<Incoming, reqwest::Body>;
