@@ -10,21 +10,10 @@ import sys
 import time
 import urllib.error
 from failing_disk_run import Watched, check, document
-from standby_run import standby
+from standby_run import LEASE, ON_POSTGRES, standby
 
-# How long a gateway waits for the lease of one that was killed, in seconds.
-LEASE = 15
 # The feeds that are moved.
 FEEDS = 40
-# Each start listens on another port, and documents name the gateway.
-ON_POSTGRES = """
-public_url = "https://feeds.example.org"
-[store]
-kind = "postgres"
-url = {{ file = "{}" }}
-[polling]
-allow_private = true
-"""
 ON_SLED = """
 public_url = "https://feeds.example.org"
 [polling]

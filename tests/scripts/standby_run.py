@@ -21,7 +21,8 @@ POSTS, EVERY = 8, 0.2
 PATIENCE, ANSWERS_WITHIN = 12, 10
 # The same of clients that ask the other one then; and how long a stream of events is read before its client does.
 HOPS_AFTER, STREAMED = 3, 1
-CONFIGURATION = """
+# Each start may listen on another port, and documents name the gateway.
+ON_POSTGRES = """
 public_url = "https://feeds.example.org"
 [store]
 kind = "postgres"
@@ -45,7 +46,7 @@ class Pair:
 
     def __init__(self, program, work, file):
         self.program, self.folders, self.site = program, [work / "pair-0", work / "pair-1"], stage.Site()
-        self.ports, self.configuration = [stage.free_port(), stage.free_port()], CONFIGURATION.format(file)
+        self.ports, self.configuration = [stage.free_port(), stage.free_port()], ON_POSTGRES.format(file)
         self.gateways, self.away, self.is_shaken = [None, None], set(), False
         self.published, self.newest, self.ends, self.faults = 0, 0, threading.Event(), []
         self.answers, self.told, self.slowest, self.threads, self.streamed = {}, {}, 0.0, [], 0
