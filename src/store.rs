@@ -19,6 +19,7 @@ mod limits;
 mod lineage;
 mod past;
 mod pinned;
+mod poll_shards;
 pub mod portable;
 mod postgres;
 mod purge_mark;
@@ -47,6 +48,7 @@ pub use self::limits::{
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
+pub use self::poll_shards::{PollShards, SHARDS, Shard};
 pub use self::postgres::PostgresRequest;
 pub use self::state_watch::StateWatch;
 
@@ -237,6 +239,10 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Which feeds this gateway polls, where several gateways poll those of the store; `None`: all.
+    fn poll_shards(&self) -> Option<Arc<PollShards>> {
+        None
+    }
     /// The claims of this node for the next `ttl`.
     async fn claims(&self, node: u64, ttl: Duration) -> Result<Vec<Claim>, StoreError>;
 

@@ -131,6 +131,15 @@ impl std::fmt::Display for SpaceShortage {
 }
 
 impl StoreCondition {
+    /// An error where no changes of feeds that this gateway polls can be taken in: where another gateway writes them,
+    /// it has to be there.
+    pub fn check_polls(&self) -> Result<(), StoreError> {
+        match &self.owner {
+            Some(owner) if self.stop.is_none() && !owner.is_gone => Ok(()),
+            _ => self.check_intake(),
+        }
+    }
+
     /// An error where nothing new can be taken in.
     pub fn check_intake(&self) -> Result<(), StoreError> {
         if let Some(stop) = &self.stop {

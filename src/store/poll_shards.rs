@@ -1,0 +1,229 @@
+//! Which feeds a gateway polls, where several gateways poll those of one store.
+//!
+//! Feeds are divided into [`SHARDS`] shards by the registrable domain of their configured address, so that the feeds
+//! of one publisher are polled by one gateway. The store decides which shards a gateway has, and confirms that again
+//! and again. A gateway that was not confirmed for too long begins no poll, and then ends those in flight, before
+//! another gateway may take its shards.
+
+use super::embedded::since_boot;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The number of shards.
+pub const SHARDS: u16 = 1024;
+/// The parts of a lease within which polls begin, and are in flight, after the store has confirmed it.
+const BEGIN_PART: f64 = 0.8;
+const END_PART: f64 = 0.9;
+
+/// A shard: 1 to [`SHARDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard(u16);
+
+impl Shard {
+    /// That of the feeds whose configured addresses are in a registrable domain.
+    pub fn of_domain(domain: &str) -> Self {
+        let place = xxh3_64(domain.as_bytes()) % u64::from(SHARDS);
+        Self(u16::try_from(place).unwrap_or_default() + 1)
+    }
+
+    /// The shard of this number; `None` where there is none.
+    pub fn numbered(number: i32) -> Option<Self> {
+        u16::try_from(number).ok().filter(|number| (1..=SHARDS).contains(number)).map(Self)
+    }
+
+    /// All shards.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..=SHARDS).map(Self)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
+/// A shard that this gateway has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct HeldShard {
+    /// Raised whenever the shard is given out anew.
+    pub(in crate::store) fence: i64,
+    /// Whether it is to be given back: no poll of its feeds begins any more.
+    pub(in crate::store) is_leaving: bool,
+}
+
+/// What the scheduler wants of the store.
+#[derive(Debug, Default)]
+pub(in crate::store) struct ShardRequests {
+    /// Leaving shards of which nothing is in flight any more.
+    pub(in crate::store) ended: BTreeSet<Shard>,
+    /// Shards that this gateway needs, whoever has them.
+    pub(in crate::store) wanted: BTreeSet<Shard>,
+    /// Shards that only the gateway that writes may poll.
+    pub(in crate::store) of_writer: BTreeSet<Shard>,
+}
+
+#[derive(Default)]
+struct ShardTable {
+    held: BTreeMap<Shard, HeldShard>,
+    requests: ShardRequests,
+    /// Shards that are not given back for the number of shards alone.
+    kept: BTreeSet<Shard>,
+    /// Which gateway has each shard, as it calls itself.
+    owners: BTreeMap<Shard, Arc<str>>,
+    /// When the store was asked that confirmed this, by [`since_boot`].
+    confirmed: Option<Duration>,
+}
+
+/// The shards that this gateway polls.
+pub struct PollShards {
+    lease: Duration,
+    is_writer: bool,
+    table: Mutex<ShardTable>,
+    changes: watch::Sender<u64>,
+}
+
+impl PollShards {
+    /// None yet. `lease`: for how long the store leaves shards to a gateway that it does not hear of; `is_writer`:
+    /// whether this gateway writes the store.
+    pub fn new(lease: Duration, is_writer: bool) -> Self {
+        let (table, changes) = (Mutex::default(), watch::Sender::new(0));
+        Self { lease, is_writer, table, changes }
+    }
+
+    fn table(&self) -> MutexGuard<'_, ShardTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_within(&self, part: f64) -> bool {
+        let confirmed = self.table().confirmed;
+        confirmed.is_some_and(|at| since_boot().saturating_sub(at) <= self.lease.mul_f64(part))
+    }
+
+    /// Whether this gateway writes the store.
+    pub const fn is_writer(&self) -> bool {
+        self.is_writer
+    }
+
+    /// Whether this gateway polls the feeds of a shard: it has the shard, and need not give it back.
+    pub fn polls(&self, shard: Shard) -> bool {
+        self.table().held.get(&shard).is_some_and(|held| !held.is_leaving)
+    }
+
+    /// The shards that it polls.
+    pub fn polled(&self) -> BTreeSet<Shard> {
+        let table = self.table();
+        let polled = table.held.iter().filter(|(_, held)| !held.is_leaving);
+        polled.map(|(shard, _)| *shard).collect()
+    }
+
+    /// The shards that it is to give back: once nothing of their feeds is in flight and what polling remembers of them
+    /// is stored, [`PollShards::end`] says so.
+    pub fn leaving(&self) -> BTreeSet<Shard> {
+        let table = self.table();
+        table.held.iter().filter(|(_, held)| held.is_leaving).map(|(shard, _)| *shard).collect()
+    }
+
+    /// Whether polls may begin: the store has confirmed the shards lately.
+    pub fn may_begin(&self) -> bool {
+        self.is_within(BEGIN_PART)
+    }
+
+    /// Whether polls may be in flight. Where not, another gateway may soon take the shards.
+    pub fn may_go_on(&self) -> bool {
+        self.is_within(END_PART)
+    }
+
+    /// Says when the shards that this gateway polls, or is to give back, are others.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Nothing of these leaving shards is in flight any more, and what polling remembers of their feeds is stored.
+    pub fn end(&self, shards: impl IntoIterator<Item = Shard>) {
+        self.table().requests.ended.extend(shards);
+    }
+
+    /// Asks for a shard that another gateway has: it is given over once nothing of it is in flight there.
+    pub fn want(&self, shard: Shard) {
+        let mut table = self.table();
+        if !table.held.contains_key(&shard) {
+            table.requests.wanted.insert(shard);
+        }
+    }
+
+    /// Notes that a shard has feeds which only the gateway that writes can poll: it alone subscribes to hubs.
+    pub fn leave_to_writer(&self, shard: Shard) {
+        self.table().requests.of_writer.insert(shard);
+    }
+
+    /// The shards that are not given back for the number of shards alone.
+    pub fn keep(&self, shards: BTreeSet<Shard>) {
+        self.table().kept = shards;
+    }
+
+    /// The gateway that has a shard, as it calls itself; `None` where none is known.
+    pub fn owner(&self, shard: Shard) -> Option<Arc<str>> {
+        self.table().owners.get(&shard).cloned()
+    }
+
+    /// Takes over which shards this gateway has, as of `asked` ([`since_boot`]).
+    pub fn confirm(&self, asked: Duration, held: BTreeMap<Shard, i64>) {
+        let mut table = self.table();
+        table.confirmed = table.confirmed.max(Some(asked));
+        let is_same = |fence: i64| move |held: &&HeldShard| held.fence == fence;
+        let before = std::mem::take(&mut table.held);
+        table.held = held
+            .into_iter()
+            .map(|(shard, fence)| {
+                let known = before.get(&shard).filter(is_same(fence)).copied();
+                (shard, known.unwrap_or(HeldShard { fence, is_leaving: false }))
+            })
+            .collect();
+        let is_changed = table.held != before;
+        let held: BTreeSet<Shard> = table.held.keys().copied().collect();
+        table.requests.ended.retain(|shard| held.contains(shard));
+        table.requests.wanted.retain(|shard| !held.contains(shard));
+        drop(table);
+        if is_changed {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Has these shards be given back.
+    pub fn give_back(&self, shards: impl IntoIterator<Item = Shard>) {
+        let mut table = self.table();
+        let mut is_changed = false;
+        for shard in shards {
+            if let Some(held) = table.held.get_mut(&shard) {
+                is_changed |= !std::mem::replace(&mut held.is_leaving, true);
+            }
+        }
+        drop(table);
+        if is_changed {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// What the scheduler wants of the store since the last time.
+    pub(in crate::store) fn take_requests(&self) -> ShardRequests {
+        std::mem::take(&mut self.table().requests)
+    }
+
+    /// Those that this gateway has.
+    pub(in crate::store) fn held(&self) -> BTreeMap<Shard, HeldShard> {
+        self.table().held.clone()
+    }
+
+    /// Those that are not given back for the number of shards alone.
+    pub(in crate::store) fn kept(&self) -> BTreeSet<Shard> {
+        self.table().kept.clone()
+    }
+
+    /// Notes which gateway has which shard.
+    pub(in crate::store) fn note_owners(&self, owners: BTreeMap<Shard, Arc<str>>) {
+        self.table().owners = owners;
+    }
+}
