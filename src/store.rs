@@ -206,6 +206,13 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
+/// Answers what other gateways over the same store ask of the one that writes.
+#[async_trait]
+pub trait AnswerQuestions: Send + Sync {
+    /// The answer to a question. Who asked may not wait for it any more.
+    async fn answer_question(&self, question: Vec<u8>) -> Vec<u8>;
+}
+
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -239,10 +246,22 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Which feeds this gateway polls, where several gateways poll those of the store; `None`: all.
-    fn poll_shards(&self) -> Option<Arc<PollShards>> {
-        None
+    /// Which feeds this gateway polls, where several gateways poll those of the store; `None`: all. It polls its part
+    /// from the first call on.
+    async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
+        Ok(None)
     }
+    /// Asks the gateway that writes, where that is another one, and waits for at most `limit`; `None` where nobody
+    /// answers questions there.
+    async fn ask_writer(
+        &self,
+        _question: Vec<u8>,
+        _limit: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
+    /// Has `answers` answer what other gateways ask of this one.
+    fn answer_questions(&self, _answers: Arc<dyn AnswerQuestions>) {}
     /// The claims of this node for the next `ttl`.
     async fn claims(&self, node: u64, ttl: Duration) -> Result<Vec<Claim>, StoreError>;
 

@@ -15,6 +15,7 @@ mod chain;
 mod committer;
 mod conflicts;
 mod follow;
+mod forward;
 mod health;
 mod keys;
 mod lease_sign;
@@ -48,6 +49,7 @@ mod write;
 pub(super) use self::follow::{
     BEHIND_ALL, DatabaseLook, LookAt, RecentEntry, RecentWrites, read_followed,
 };
+pub(super) use self::forward::{AnswerRequests, AskWriter, WriterAnswer};
 pub(super) use self::lease_sign::{LeaseSign, since_boot};
 pub(super) use self::open::{Found, OpenRequest, Opened, begin, inspect};
 pub(super) use self::place::StorePlace;
@@ -56,6 +58,7 @@ pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, R
 
 use self::committer::{CommitGroup, Committer};
 use self::follow::{Following, LookRequest};
+use self::forward::ForwardedWrites;
 use self::overtaken::{verified, verified_lists};
 use self::place::Nowhere;
 use self::published::Published;
@@ -261,6 +264,10 @@ impl EmbeddedStore {
                 .spawn(keep)
                 .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
             *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+            if let Ok(open) = inner.opened() {
+                let within = Arc::downgrade(&inner);
+                open.place.answer_requests(Arc::new(ForwardedWrites { within }));
+            }
             inner
         } else {
             inner(Writer::Here(Arc::new(Mutex::new(committer))))

@@ -227,3 +227,64 @@ impl PollShards {
         self.table().owners = owners;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(number: i32) -> Shard {
+        Shard::numbered(number).unwrap()
+    }
+
+    #[test]
+    fn a_domain_has_a_shard_and_all_shards_have_numbers() {
+        assert_eq!(Shard::of_domain("example.org"), Shard::of_domain("example.org"));
+        let found: BTreeSet<Shard> =
+            (0..20_000).map(|number| Shard::of_domain(&format!("{number}.example"))).collect();
+        assert_eq!(found, Shard::all().collect());
+        assert!(Shard::numbered(0).is_none() && Shard::numbered(1025).is_none());
+        assert_eq!(shard(1024).number(), SHARDS);
+    }
+
+    #[test]
+    fn nothing_begins_and_then_nothing_goes_on_without_confirmation() {
+        let shards = PollShards::new(Duration::from_secs(10), false);
+        assert!(!shards.may_begin() && !shards.may_go_on());
+        let before = |seconds: f64| since_boot().saturating_sub(Duration::from_secs_f64(seconds));
+        shards.confirm(before(8.5), BTreeMap::new());
+        assert!(!shards.may_begin() && shards.may_go_on());
+        // One that is older changes nothing.
+        shards.confirm(before(9.5), BTreeMap::new());
+        assert!(shards.may_go_on());
+        shards.confirm(before(7.0), BTreeMap::new());
+        assert!(shards.may_begin() && shards.may_go_on());
+    }
+
+    #[test]
+    fn a_shard_is_polled_until_it_is_to_be_given_back() {
+        let shards = PollShards::new(Duration::from_secs(10), false);
+        let mut changes = shards.changes();
+        let held = BTreeMap::from([(shard(1), 7), (shard(2), 7)]);
+        shards.confirm(since_boot(), held.clone());
+        assert!(shards.polls(shard(1)) && changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        shards.confirm(since_boot(), held.clone());
+        assert!(!changes.has_changed().unwrap());
+        shards.give_back([shard(1), shard(3)]);
+        assert!(
+            !shards.polls(shard(1)) && shards.polls(shard(2)) && changes.has_changed().unwrap()
+        );
+        // It stays so, unless the shard was given out anew.
+        shards.confirm(since_boot(), held);
+        assert_eq!(shards.leaving(), BTreeSet::from([shard(1)]));
+        shards.end([shard(1)]);
+        shards.want(shard(2));
+        shards.want(shard(3));
+        let requests = shards.take_requests();
+        assert_eq!(requests.ended, BTreeSet::from([shard(1)]));
+        assert_eq!(requests.wanted, BTreeSet::from([shard(3)]));
+        assert!(shards.take_requests().ended.is_empty());
+        shards.confirm(since_boot(), BTreeMap::from([(shard(1), 8)]));
+        assert!(shards.polls(shard(1)) && !shards.polls(shard(2)));
+    }
+}

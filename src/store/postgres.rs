@@ -45,6 +45,8 @@ mod connect;
 mod engine;
 mod lease;
 mod look;
+mod poll_claims;
+mod requests;
 mod session;
 mod statements;
 #[cfg(test)]
@@ -56,13 +58,14 @@ pub(in crate::store) use self::tests::{TestSchema, is_tested};
 
 use self::engine::PostgresEngine;
 use self::look::ShardLooks;
+use self::requests::{RequestSender, answer_requests};
 use self::session::{LEASE, Session};
 use super::embedded::{
-    Acknowledged, EmbeddedStore, Found, LeaseSign, LookAt, OpenRequest, Records, Reopen,
-    ReopenError, ReopenPauses, Reopened, StorePlace, begin, inspect, read_followed,
+    Acknowledged, AnswerRequests, EmbeddedStore, Found, LeaseSign, LookAt, OpenRequest, Records,
+    Reopen, ReopenError, ReopenPauses, Reopened, StorePlace, begin, inspect, read_followed,
 };
 use super::engine::Engine;
-use super::{Epoch, StoreError};
+use super::{Epoch, PollShards, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
@@ -129,8 +132,9 @@ fn follow_with_lease(
     if let Some(wanted) = request.endpoint.filter(|wanted| *wanted != stored) {
         return Err(StoreError::Endpoint { stored, wanted });
     }
-    let place = Arc::new(InDatabase { session });
-    EmbeddedStore::following((records, followed), look, place, clock)
+    let writer = Box::new(RequestSender::new(&session));
+    let place = Arc::new(InDatabase { session, is_writer: false });
+    EmbeddedStore::following((records, followed), (look, writer), place, clock)
 }
 
 fn open_with_lease(
@@ -166,7 +170,7 @@ impl DatabaseOpener {
         request: OpenRequest,
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
-        let place = Arc::new(InDatabase { session: Arc::clone(&self.session) });
+        let place = Arc::new(InDatabase { session: Arc::clone(&self.session), is_writer: true });
         Ok(Reopened { records, opened, place })
     }
 }
@@ -186,6 +190,7 @@ impl Reopen for DatabaseOpener {
 /// The database of a store that is open. The lease is given back when nobody has it any more.
 struct InDatabase {
     session: Arc<Session>,
+    is_writer: bool,
 }
 
 impl StorePlace for InDatabase {
@@ -195,6 +200,17 @@ impl StorePlace for InDatabase {
 
     fn blocks(&self) -> bool {
         true
+    }
+
+    fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
+        self.session.poll_shards(self.is_writer).map(Some)
+    }
+
+    fn answer_requests(&self, answers: Arc<dyn AnswerRequests>) {
+        if self.is_writer {
+            let shared = Arc::downgrade(self.session.shared_handle());
+            self.session.spawn(answer_requests(shared, answers));
+        }
     }
 
     fn note(&self, _epoch: Epoch) -> io::Result<()> {

@@ -11,6 +11,7 @@
 //! that was pinned: it moves in the transaction that moves content. Otherwise it is made anew, or ends with
 //! [`StoreError::Outdated`].
 
+use super::forward::AskWriter;
 use super::open::{Found, Opening};
 use super::reopen::Acknowledged;
 use super::shared::StoreShared;
@@ -87,6 +88,8 @@ pub(super) type LookRequest = oneshot::Sender<bool>;
 
 /// What is known of the gateway that is followed.
 pub(super) struct Following {
+    /// Asks the gateway that writes.
+    pub(super) writer: Box<dyn AskWriter>,
     owner: RwLock<DatabaseOwner>,
     /// When the last look that succeeded was begun.
     seen: Mutex<Instant>,
@@ -394,10 +397,10 @@ impl WriteFollower {
 }
 
 impl EmbeddedStore {
-    /// A store that another gateway writes, as it was found: it is read from here, and nothing is written.
+    /// A store that another gateway writes, as it was found: it is read from here, and that one is asked to write.
     pub(in crate::store) fn following(
         (records, followed): (Records, Followed),
-        look: Box<LookAt>,
+        (look, writer): (Box<LookAt>, Box<dyn AskWriter>),
         place: Arc<dyn StorePlace>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
@@ -410,6 +413,7 @@ impl EmbeddedStore {
         shared.list_writes.store(found.list_writes, Ordering::Release);
         shared.set_list(feeds);
         let following = Arc::new(Following {
+            writer,
             owner: RwLock::new(owner),
             seen: Mutex::new(Instant::now()),
             is_failing: AtomicBool::new(false),

@@ -53,6 +53,11 @@ impl LeaseSign {
         self.answered.store(millis(begun), Ordering::Release);
     }
 
+    /// When the database answered last that it knows that this process lives.
+    pub(in crate::store) fn last_answer(&self) -> Duration {
+        Duration::from_millis(self.answered.load(Ordering::Acquire))
+    }
+
     /// Notes that the database could not be asked. Only a process that was not paused for longer than its lease
     /// knows that it has the database as before: what it has in memory is what it has made public.
     pub(in crate::store) fn not_answered(&self) {

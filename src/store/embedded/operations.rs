@@ -13,9 +13,9 @@ use crate::model::{
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Holdings, KeptVersion, MovedAway,
-    Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store, StoreCondition, StoreError,
-    VersionNote, as_list, condition,
+    AnswerQuestions, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Holdings,
+    KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
+    StateWatch, Store, StoreCondition, StoreError, VersionNote, as_list, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -56,9 +56,36 @@ impl Store for EmbeddedStore {
         self.inner.catch_up().await
     }
 
+    async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
+        let place = self.inner.opened()?.place;
+        if !self.inner.blocks {
+            return place.poll_shards();
+        }
+        let asked = tokio::task::spawn_blocking(move || place.poll_shards()).await;
+        asked.unwrap_or_else(|error| {
+            let source = std::io::Error::other(error);
+            Err(StoreError::Io { doing: "share the polls", source })
+        })
+    }
+
+    async fn ask_writer(
+        &self,
+        question: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        match &self.inner.following {
+            Some(following) => self.inner.forward_question(following, question, limit).await,
+            None => Ok(None),
+        }
+    }
+
+    fn answer_questions(&self, answers: Arc<dyn AnswerQuestions>) {
+        self.inner.shared.set_answers(answers);
+    }
+
     async fn claims(&self, _node: u64, _ttl: Duration) -> Result<Vec<Claim>, StoreError> {
         self.inner.opened()?;
-        self.inner.check_writes()?;
+        self.inner.check_seen()?;
         self.inner.shared.health()?;
         Ok(vec![self.inner.shared.claim()])
     }
@@ -216,7 +243,7 @@ impl Store for EmbeddedStore {
 
     async fn commit(&self, claim: &Claim, change: Change) -> Result<Committed, CommitError> {
         let space = if condition::takes_in(&change) {
-            self.condition().check_intake()?;
+            self.condition().check_polls()?;
             self.space.clone()
         } else {
             None
@@ -226,6 +253,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
+        if let Some(following) = &self.inner.following {
+            return self.inner.forward_checkpoint(following, claim, states).await;
+        }
         let (claim, states) = (claim.clone(), states.to_vec());
         self.inner
             .ask(Touches::Lists, move |committer, group| {
@@ -239,6 +269,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
+        if let Some(following) = &self.inner.following {
+            return self.inner.forward_attempt(following, attempt).await;
+        }
         let attempt = attempt.clone();
         self.inner
             .ask(Touches::Lists, move |committer, group| committer.note_attempt(&attempt, group))

@@ -1,7 +1,7 @@
 //! Where a store's database is, and what is kept there beside it.
 
-use super::LeaseSign;
-use crate::store::Epoch;
+use super::{AnswerRequests, LeaseSign};
+use crate::store::{Epoch, PollShards, StoreError};
 use std::sync::Arc;
 
 /// The place that a database has, which keeps notes beside it.
@@ -13,6 +13,14 @@ pub(in crate::store) trait StorePlace: Send + Sync + 'static {
     fn lease(&self) -> Option<Arc<LeaseSign>> {
         None
     }
+
+    /// The shards that this gateway polls, where several gateways poll; it takes part from the first call on. Blocks.
+    fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
+        Ok(None)
+    }
+
+    /// Has the requests of other gateways carried out.
+    fn answer_requests(&self, _answers: Arc<dyn AnswerRequests>) {}
 
     /// Notes an epoch that became durable, without waiting for the disk.
     fn note(&self, epoch: Epoch) -> std::io::Result<()>;

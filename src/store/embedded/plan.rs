@@ -35,12 +35,13 @@ pub(super) struct PlannedCommit {
 
 /// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
 /// one who changes the feed; `records` are as of its last write. Portions of a large change go to `sink`,
-/// and are nothing without the commit.
+/// and are nothing without the commit; none where `is_whole`.
 pub(super) fn plan(
     records: &Records,
     before: Option<&StateRecord>,
     mark: Option<u32>,
     mut change: Change,
+    is_whole: bool,
     sink: &mut Sink<'_, CommitError>,
 ) -> Result<PlannedCommit, CommitError> {
     let state = before.map(|head| &head.state);
@@ -63,7 +64,7 @@ pub(super) fn plan(
     lineage::go_on(&mut change, state, mark);
 
     // A redaction looks at everything that is planned, and is made for few items.
-    let is_whole = !change.redacted.is_empty();
+    let is_whole = is_whole || !change.redacted.is_empty();
     let mut portions =
         Portions { writes: Writes::new(), bytes: 0, is_whole, is_begun: false, sink };
     let archived = archives::plan(records, &change, state, &mut portions)?;

@@ -7,7 +7,7 @@ use super::published::Published;
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedState, Lineage, Revision, Time};
 use crate::store::record::StateRecord;
-use crate::store::{Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
+use crate::store::{AnswerQuestions, Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,6 +36,8 @@ pub(super) struct StoreShared {
     listed: Mutex<Option<Arc<FeedList>>>,
     /// How often records outside the content of feeds were written, as far as that was acknowledged.
     pub(super) list_writes: AtomicU64,
+    /// Who answers what other gateways ask of this one.
+    answers: RwLock<Option<Arc<dyn AnswerQuestions>>>,
     /// Whether its state was moved away: nothing is committed any more.
     is_moved: AtomicBool,
     /// The newest epoch that may be seen.
@@ -80,9 +82,20 @@ impl StoreShared {
             lineage: RwLock::new(lineage),
             listed: Mutex::default(),
             list_writes: AtomicU64::new(0),
+            answers: RwLock::default(),
             is_moved: AtomicBool::new(false),
             sealed: watch::Sender::new(epoch),
         }
+    }
+
+    /// Who answers what other gateways ask of this one.
+    pub(super) fn answers(&self) -> Option<Arc<dyn AnswerQuestions>> {
+        self.answers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has what other gateways ask of this one be answered so.
+    pub(super) fn set_answers(&self, answers: Arc<dyn AnswerQuestions>) {
+        *self.answers.write().unwrap_or_else(PoisonError::into_inner) = Some(answers);
     }
 
     fn marks(&self) -> (u64, u32) {

@@ -22,8 +22,10 @@ impl StoreInner {
         space: Option<Arc<FreeSpace>>,
     ) -> Result<Committed, CommitError> {
         self.opened()?;
-        self.check_writes()?;
         self.goes_on()?;
+        if let Some(following) = self.following.clone() {
+            return self.forward_commit(following, claim, change).await;
+        }
         self.shared.health()?;
         self.shared.claimed(&claim)?;
         let feed = change.feed.clone();
@@ -75,6 +77,7 @@ impl StoreInner {
             before.as_ref(),
             Some(shared.mark()),
             change,
+            false,
             &mut |writes| {
                 self.goes_on()?;
                 space.map_or(Ok(()), FreeSpace::check)?;
@@ -97,7 +100,7 @@ impl StoreInner {
     }
 
     /// Undoes what is left of a change whose thread broke off: it would come out with the next write.
-    fn end_unfinished(
+    pub(super) fn end_unfinished(
         &self,
         records: &Records,
         feed: &FeedName,

@@ -6,16 +6,20 @@
 
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
+use super::poll_claims::take_part;
 use super::statements::{
     BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
+    RELEASE_ALL_POLLS, SAY_POLLS,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
-use crate::store::StoreError;
 use crate::store::embedded::{LeaseSign, since_boot};
+use crate::store::{PollShards, StoreError};
 use deadpool_postgres::{Object, Pool};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,7 +35,7 @@ pub(super) const BEATS: u32 = 6;
 /// The part of the lease that this process relies on: it ends before the others think so.
 const KEPT_PART: f64 = 0.9;
 /// How long the answer to a statement is waited for: longer than the database takes to give up itself.
-const ANSWER_TIME: Duration = Duration::from_secs(40);
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
 /// How often something that only reads is asked again.
 const READ_TRIES: u32 = 3;
 /// The pause before it is.
@@ -56,6 +60,8 @@ pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(super) struct Session {
     runtime: Option<Runtime>,
     shared: Arc<SessionShared>,
+    /// The shards that this node polls, once it does.
+    shards: Mutex<Option<Arc<PollShards>>>,
 }
 
 /// What is used on the session's own threads.
@@ -70,6 +76,10 @@ pub(super) struct SessionShared {
     fence: Mutex<Option<i64>>,
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
+    /// Whether this node polls.
+    polls: AtomicBool,
+    /// Whether others took this node for dead since it decided last what it polls.
+    pub(super) is_forgotten: AtomicBool,
 }
 
 impl Session {
@@ -92,8 +102,10 @@ impl Session {
             lease,
             fence: Mutex::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
+            polls: AtomicBool::new(false),
+            is_forgotten: AtomicBool::new(false),
         });
-        let session = Arc::new(Self { runtime: Some(runtime), shared });
+        let session = Arc::new(Self { runtime: Some(runtime), shared, shards: Mutex::default() });
         session.run("connect", |shared| async move { shared.migrate(false).await })??;
         session.run("join the nodes", |shared| async move { shared.join().await })?;
         if let Some(runtime) = &session.runtime {
@@ -113,6 +125,57 @@ impl Session {
     /// What is used on its threads.
     pub(super) fn shared(&self) -> &SessionShared {
         &self.shared
+    }
+
+    /// What is used on its threads, for what outlives a call.
+    pub(super) const fn shared_handle(&self) -> &Arc<SessionShared> {
+        &self.shared
+    }
+
+    /// Does `work` on the session's own threads.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
+    }
+
+    /// The shards that this node polls: its part of them, from the first call on. Which ones is decided when this
+    /// returns. Blocks.
+    pub(super) fn poll_shards(&self, is_writer: bool) -> Result<Arc<PollShards>, StoreError> {
+        let mut kept = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shards) = &*kept {
+            return Ok(Arc::clone(shards));
+        }
+        let shards = Arc::new(PollShards::new(self.shared.lease, is_writer));
+        let first = Arc::clone(&shards);
+        let watches = self.run("share the polls", |shared| async move {
+            shared.polls.store(true, AtomicOrdering::Release);
+            shared.execute(SAY_POLLS, &[&shared.node]).await?;
+            let mut watches = HashMap::new();
+            shared.claim_polls(&first, &mut watches).await?;
+            Ok(watches)
+        })?;
+        self.spawn(take_part(Arc::downgrade(&self.shared), Arc::downgrade(&shards), watches));
+        Ok(Arc::clone(kept.insert(shards)))
+    }
+
+    /// Does `work` on the session's own threads, and waits for it.
+    pub(super) async fn run_async<T, F>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(Arc<SessionShared>) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, SqlError>> + Send + 'static,
+    {
+        let broken = || SqlError::Refused("the session ended".to_owned());
+        let done = match &self.runtime {
+            Some(runtime) => runtime.spawn(work(Arc::clone(&self.shared))).await,
+            None => Ok(Err(broken())),
+        };
+        let done = done.unwrap_or_else(|_| Err(broken()));
+        done.map_err(|error| error.of_store(doing, &self.shared.shown))
     }
 
     /// Does `work` on the session's own threads, and waits for it. Blocks.
@@ -179,6 +242,11 @@ impl Drop for Session {
 impl SessionShared {
     fn fence(&self) -> MutexGuard<'_, Option<i64>> {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fence of the claim, where this node has the shard of all writes.
+    pub(super) fn held_fence(&self) -> Option<i64> {
+        *self.fence()
     }
 
     /// An error where the lease may have run out: another node may have the shard.
@@ -259,14 +327,12 @@ impl SessionShared {
     /// shard: an older program that has it writes what its tables have. An error of the store where they are of a
     /// newer one.
     async fn migrate(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
-        let mut is_retried = false;
+        let mut tries = 0;
         loop {
+            tries += 1;
             match self.migrate_once(is_owner).await {
-                // Another node did it at the same time.
-                Err(SqlError::Database(error)) if error.code().is_some() && !is_retried => {
-                    is_retried = true;
-                    sleep(READ_PAUSE).await;
-                }
+                // Another node did it at the same time, or its answer was lost.
+                Err(SqlError::Database(_)) if tries < READ_TRIES => sleep(READ_PAUSE).await,
                 done => return done,
             }
         }
@@ -310,7 +376,7 @@ impl SessionShared {
     }
 
     /// The time by the database's clock, in milliseconds, and where it sees this process.
-    async fn now(&self) -> Result<(i64, String), SqlError> {
+    pub(super) async fn now(&self) -> Result<(i64, String), SqlError> {
         let row = self.row(NOW, &[]).await?;
         Ok((get(&row, 0)?, get(&row, 1)?))
     }
@@ -324,6 +390,9 @@ impl SessionShared {
         let name = format!("process {process} (node {node:06x})");
         tracing::info!(name, place, "this gateway is one of those of the database");
         self.execute(JOIN, &[&self.node, &name, &now]).await?;
+        if self.polls.load(AtomicOrdering::Acquire) {
+            self.execute(SAY_POLLS, &[&self.node]).await?;
+        }
         self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
         self.sign.answered(began);
         Ok(())
@@ -336,6 +405,7 @@ impl SessionShared {
             let (now, _) = self.now().await?;
             // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
             if self.execute(BEAT, &[&self.node, &now]).await? == 0 {
+                self.is_forgotten.store(true, AtomicOrdering::Release);
                 self.join().await?;
             }
             // A process that was paused learns so that another one has its shard.
@@ -412,6 +482,9 @@ impl SessionShared {
         let held = *self.fence();
         if let Some(fence) = held {
             let _ = self.execute(RELEASE, &[&SHARD, &fence]).await;
+        }
+        if self.polls.load(AtomicOrdering::Acquire) {
+            let _ = self.execute(RELEASE_ALL_POLLS, &[&self.node]).await;
         }
         let _ = self.execute(LEAVE, &[&self.node]).await;
     }

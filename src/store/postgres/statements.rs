@@ -74,8 +74,12 @@ statements! {
     /// A node says so for the first time.
     JOIN = "INSERT INTO tidegate_node (node, name, beat_at) VALUES ($1, $2, $3) \
         ON CONFLICT (node) DO UPDATE SET name = EXCLUDED.name, beat_at = EXCLUDED.beat_at";
+    /// A node says that it polls.
+    SAY_POLLS = "UPDATE tidegate_node SET polls = true WHERE node = $1";
     /// A node ends.
     LEAVE = "DELETE FROM tidegate_node WHERE node = $1";
+    /// A node that has not said for a whole lease that it lives is forgotten: it asks for nothing more under this row.
+    FORGET_NODE = "DELETE FROM tidegate_node WHERE node = $1 AND beat_at = $2";
     /// Forgets nodes that ended without a word long ago.
     FORGET_NODES = "DELETE FROM tidegate_node WHERE beat_at < $1";
     /// Who has a shard, and when that node lived last.
@@ -86,6 +90,45 @@ statements! {
     CLAIM = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1 WHERE shard = $1 AND fence = $2";
     /// Gives it back.
     RELEASE = "UPDATE tidegate_shard SET owner = NULL WHERE shard = $1 AND fence = $2";
+
+    /// The nodes: when each lived last, whether it polls, whether it writes; and the time.
+    NODES = "SELECT n.node, n.name, n.beat_at, n.polls, \
+        EXISTS (SELECT 1 FROM tidegate_shard s WHERE s.shard = 0 AND s.owner = n.node), \
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM tidegate_node n";
+    /// The shards of polls.
+    POLL_SHARDS = "SELECT shard, owner, fence, wanted, writer_until FROM tidegate_shard WHERE shard > 0 \
+        ORDER BY shard";
+    /// Takes shards of polls, each guarded by the fence that was seen.
+    CLAIM_POLLS = "UPDATE tidegate_shard s SET owner = $1, fence = s.fence + 1, wanted = NULL \
+        FROM unnest($2::integer[], $3::bigint[]) AS seen (shard, fence) \
+        WHERE s.shard = seen.shard AND s.fence = seen.fence AND s.shard > 0";
+    /// Gives them back.
+    RELEASE_POLLS = "UPDATE tidegate_shard s SET owner = NULL \
+        FROM unnest($2::integer[], $3::bigint[]) AS seen (shard, fence) \
+        WHERE s.shard = seen.shard AND s.fence = seen.fence AND s.owner = $1 AND s.shard > 0";
+    /// Gives all of a node's back.
+    RELEASE_ALL_POLLS = "UPDATE tidegate_shard SET owner = NULL WHERE owner = $1 AND shard > 0";
+    /// A node needs shards that others have.
+    WANT_POLLS = "UPDATE tidegate_shard SET wanted = $1 WHERE shard = ANY($2) AND shard > 0";
+    /// Only the node that writes polls these shards, until a time.
+    LEAVE_TO_WRITER = "UPDATE tidegate_shard SET writer_until = $2 WHERE shard = ANY($1) AND shard > 0";
+
+    /// A node asks the one that writes for something. One that was forgotten does not.
+    ASK = "INSERT INTO tidegate_request (node, number, asked_at, body) SELECT node, $2, $3, $4 \
+        FROM tidegate_node WHERE node = $1";
+    /// What was answered to a node.
+    ANSWERS = "SELECT number, answer FROM tidegate_request WHERE node = $1 AND answer IS NOT NULL LIMIT $2";
+    /// Takes requests away.
+    END_REQUESTS = "DELETE FROM tidegate_request WHERE node = $1 AND number = ANY($2)";
+    /// The node that writes takes up requests, under the fence of its claim.
+    TAKE_REQUESTS = "UPDATE tidegate_request r SET taken = $1 FROM \
+        (SELECT node, number FROM tidegate_request WHERE taken <> $1 AND answer IS NULL \
+        ORDER BY asked_at, node, number LIMIT $2) AS next \
+        WHERE r.node = next.node AND r.number = next.number RETURNING r.node, r.number, r.body";
+    /// It answers one.
+    ANSWER = "UPDATE tidegate_request SET answer = $3 WHERE node = $1 AND number = $2";
+    /// Forgets requests of nodes that ended.
+    FORGET_REQUESTS = "DELETE FROM tidegate_request WHERE asked_at < $1";
 
     /// Begins a write. It is made durable by the next barrier, which waits for all before it.
     BEGIN = "BEGIN; SET LOCAL synchronous_commit TO 'off'";
@@ -167,6 +210,18 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "\
     CREATE TABLE tidegate_recent (shard integer NOT NULL, log_seq bigint NOT NULL, class smallint NOT NULL, \
         key bytea NOT NULL, value bytea, PRIMARY KEY (shard, log_seq, class, key))",
+    // Requests between nodes are forgotten when the database is started anew: who asked asks again.
+    "\
+    ALTER TABLE tidegate_node ADD COLUMN polls boolean NOT NULL DEFAULT false; \
+    ALTER TABLE tidegate_shard ADD COLUMN wanted bigint; \
+    ALTER TABLE tidegate_shard ADD COLUMN writer_until bigint NOT NULL DEFAULT 0; \
+    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) \
+        SELECT shard, NULL, 0, 0, 0 FROM generate_series(1, 1024) AS shards (shard); \
+    CREATE UNLOGGED TABLE tidegate_request (node bigint NOT NULL, number bigint NOT NULL, \
+        asked_at bigint NOT NULL, taken bigint NOT NULL DEFAULT 0, body bytea NOT NULL, answer bytea, \
+        PRIMARY KEY (node, number)); \
+    ALTER TABLE tidegate_request ALTER COLUMN body SET STORAGE EXTERNAL; \
+    ALTER TABLE tidegate_request ALTER COLUMN answer SET STORAGE EXTERNAL",
 ];
 
 #[cfg(test)]
@@ -219,7 +274,8 @@ mod tests {
         }
     }
 
-    /// Whatever reads or writes entries or a shard names the shard: it is one machine's.
+    /// Whatever reads or writes entries or a shard names the shard: it is one machine's. The shards of polls are a
+    /// table of their own kind.
     #[test]
     fn each_names_its_shard() {
         for (name, text) in ALL
@@ -227,6 +283,7 @@ mod tests {
             .filter(|(_, text)| text.contains("tidegate_entry") || text.contains("tidegate_shard"))
         {
             let is_named = text.contains("shard = $1") || text.contains("SELECT $1, class");
+            let is_named = is_named || text.contains("shard > 0") || text.contains("s.shard = 0");
             assert!(is_named, "{name} is of all shards: {text}");
         }
     }

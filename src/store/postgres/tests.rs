@@ -3,6 +3,7 @@
 
 mod cutter;
 mod follow;
+mod polls;
 mod trouble;
 
 use self::cutter::Cutter;

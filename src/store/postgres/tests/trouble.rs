@@ -94,7 +94,7 @@ async fn a_standby_stops_where_its_database_went_back() {
     commit(&writer, "one").await.unwrap();
     schema.sql(
         "CREATE TABLE old_entry AS SELECT * FROM tidegate_entry; \
-         CREATE TABLE old_shard AS SELECT * FROM tidegate_shard",
+         CREATE TABLE old_shard AS SELECT * FROM tidegate_shard WHERE shard = 0",
     );
     let standby = follow(&schema);
     commit(&writer, "two").await.unwrap();
@@ -103,7 +103,8 @@ async fn a_standby_stops_where_its_database_went_back() {
     schema.sql(
         "BEGIN; DELETE FROM tidegate_entry; INSERT INTO tidegate_entry SELECT * FROM old_entry; \
          DELETE FROM tidegate_recent WHERE log_seq > (SELECT log_seq FROM old_shard); \
-         UPDATE tidegate_shard s SET log_seq = o.log_seq, passed = o.passed FROM old_shard o; COMMIT",
+         UPDATE tidegate_shard s SET log_seq = o.log_seq, passed = o.passed FROM old_shard o \
+         WHERE s.shard = o.shard; COMMIT",
     );
     is_stopped(&standby, "went back behind what was shown").await;
     assert!(standby.close().await.is_err());

@@ -1,0 +1,333 @@
+//! Writes of a gateway that does not write the store itself: each is planned here, over what this gateway sees, and
+//! carried out by the gateway that writes, which checks that it still applies. Its answer comes once the write is
+//! durable, and this gateway shows the write before it says so.
+
+use super::committer::{CommitGroup, Committer};
+use super::follow::Following;
+use super::overtaken::verified;
+use super::plan::PlannedCommit;
+use super::request::Touches;
+use super::{StoreInner, plan, read};
+use crate::model::{Attempt, Change, FeedName, FeedStanding, PollState, Revision, Tick};
+use crate::store::engine::{Class, Writes};
+use crate::store::record::StateRecord;
+use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, as_list, in_words};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long the answer to a change is waited for: longer than another gateway takes to become the one that writes.
+const COMMIT_TIME: Duration = Duration::from_secs(30);
+/// How long the answer to what is tried again is waited for.
+const NOTE_TIME: Duration = Duration::from_secs(2);
+/// What could not be done, in errors.
+const FORWARD: &str = "pass a write on to the gateway that writes";
+
+/// What came of a request to the gateway that writes.
+pub(in crate::store) enum WriterAnswer {
+    Answered(Vec<u8>),
+    /// Nothing came in time: it may have been carried out.
+    Unknown,
+    /// Others took this gateway for dead, and the request was not sent.
+    Forgotten,
+}
+
+/// Asks the gateway that writes.
+#[async_trait]
+pub(in crate::store) trait AskWriter: Send + Sync {
+    /// Sends a request, and waits for at most `limit` until it is answered.
+    async fn ask(&self, body: Vec<u8>, limit: Duration) -> Result<WriterAnswer, StoreError>;
+}
+
+/// Carries out requests of other gateways.
+#[async_trait]
+pub(in crate::store) trait AnswerRequests: Send + Sync {
+    /// Carries out a request; its answer.
+    async fn answer(&self, body: Vec<u8>) -> Vec<u8>;
+}
+
+/// A write that another gateway planned.
+#[derive(Serialize, Deserialize)]
+enum ForwardedWrite {
+    Commit(Box<ForwardedCommit>),
+    Checkpoint { claim: (u32, u64), states: Vec<PollState> },
+    Attempt(Attempt),
+    Question(Vec<u8>),
+}
+
+/// A [`PlannedCommit`] under the claim of the opening that it was planned over.
+#[derive(Serialize, Deserialize)]
+struct ForwardedCommit {
+    claim: (u32, u64),
+    feed: FeedName,
+    /// Class, key and value of each entry.
+    writes: Vec<(u8, Vec<u8>, Option<Vec<u8>>)>,
+    base: (Revision, u64),
+    head: StateRecord,
+    tick: Option<Tick>,
+    versions: u32,
+}
+
+/// What became of it.
+#[derive(Serialize, Deserialize)]
+enum ForwardedAnswer {
+    Committed(Revision, Option<Epoch>),
+    Noted,
+    Conflict(Revision),
+    Fenced,
+    /// It is unknown whether it was stored.
+    Ambiguous(String),
+    Failed(String),
+    Answer(Vec<u8>),
+    /// Nobody answers questions.
+    Unanswered,
+}
+
+fn failed(said: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+    StoreError::Io { doing: FORWARD, source: io::Error::other(said) }
+}
+
+impl From<CommitError> for ForwardedAnswer {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Fenced => Self::Fenced,
+            CommitError::Conflict(revision) => Self::Conflict(revision),
+            CommitError::Ambiguous(error) => Self::Ambiguous(in_words(&error)),
+            CommitError::Store(error) => Self::Failed(in_words(&error)),
+        }
+    }
+}
+
+impl ForwardedCommit {
+    fn new(claim: &Claim, planned: PlannedCommit) -> Self {
+        let PlannedCommit { feed, writes, is_begun: _, base, head, tick, versions } = planned;
+        let writes = writes.into_iter().map(|((class, key), value)| (class as u8, key, value));
+        let writes = writes.collect();
+        Self { claim: (claim.shard, claim.fence), feed, writes, base, head, tick, versions }
+    }
+
+    /// The same as it was planned; an error where it has classes that this program does not know.
+    fn planned(self) -> Result<(Claim, PlannedCommit), CommitError> {
+        let Self { claim: (shard, fence), feed, writes, base, head, tick, versions } = self;
+        let unknown = || failed("it comes from another program than this one");
+        let entry = |(class, key, value)| {
+            Class::numbered(class).map(|class| ((class, key), value)).ok_or_else(unknown)
+        };
+        let writes = writes.into_iter().map(entry).collect::<Result<Writes, StoreError>>()?;
+        let planned = PlannedCommit { feed, writes, is_begun: false, base, head, tick, versions };
+        Ok((Claim { shard, fence }, planned))
+    }
+}
+
+impl StoreInner {
+    /// Has a change committed by the gateway that writes.
+    pub(super) async fn forward_commit(
+        self: Arc<Self>,
+        following: Arc<Following>,
+        claim: Claim,
+        change: Change,
+    ) -> Result<Committed, CommitError> {
+        self.shared.health()?;
+        self.shared.claimed(&claim)?;
+        let feed = change.feed.clone();
+        // One change of a feed at a time, here as there.
+        let lock = self.shared.lock(&feed).await;
+        let planned = self
+            .read(move |records, shared| {
+                let before = shared.published(&change.feed).map(|it| it.head()).transpose()?;
+                let (feed, mark) = (change.feed.clone(), Some(shared.mark()));
+                let whole = |records: &_| {
+                    let mut nothing = |_| Err(CommitError::Fenced);
+                    Ok(plan::plan(records, before.as_ref(), mark, change, true, &mut nothing))
+                };
+                match &before {
+                    Some(head) => verified(records, &feed, head, whole)?,
+                    None => whole(&records.at(0))?,
+                }
+            })
+            .await;
+        let planned = match planned {
+            Ok(planned) => planned,
+            // It was decided over what is not there any more.
+            Err(CommitError::Store(StoreError::Outdated)) => {
+                self.catch_up().await?;
+                let now = self.shared.published(&feed).map(|now| now.watch.revision());
+                return Err(CommitError::Conflict(now.unwrap_or_default()));
+            }
+            Err(error) => return Err(error),
+        };
+        let body = ForwardedWrite::Commit(Box::new(ForwardedCommit::new(&claim, planned)));
+        let answer = self.forward(&following, &body, COMMIT_TIME).await;
+        // Whatever came of it, what this gateway has seen of the feed may be old.
+        let seen = self.catch_up().await;
+        drop(lock);
+        match answer? {
+            ForwardedAnswer::Committed(revision, epoch) => {
+                seen.map_err(CommitError::Ambiguous)?;
+                Ok(Committed { revision, epoch })
+            }
+            other => Err(other.into_error()),
+        }
+    }
+
+    async fn forward(
+        &self,
+        following: &Following,
+        body: &ForwardedWrite,
+        limit: Duration,
+    ) -> Result<ForwardedAnswer, CommitError> {
+        let body = postcard::to_stdvec(body).map_err(failed)?;
+        let answer = match following.writer.ask(body, limit).await {
+            Ok(WriterAnswer::Answered(answer)) => answer,
+            Ok(WriterAnswer::Forgotten) => return Err(CommitError::Fenced),
+            Ok(WriterAnswer::Unknown) => {
+                let said = format!("the gateway {} did not answer in time", following.owner().name);
+                return Err(CommitError::Ambiguous(failed(said)));
+            }
+            Err(error) => return Err(CommitError::Ambiguous(error)),
+        };
+        postcard::from_bytes(&answer).map_err(|error| CommitError::Ambiguous(failed(error)))
+    }
+
+    /// Has poll states stored by the gateway that writes.
+    pub(super) async fn forward_checkpoint(
+        &self,
+        following: &Following,
+        claim: &Claim,
+        states: &[PollState],
+    ) -> Result<(), CommitError> {
+        let (claim, states) = ((claim.shard, claim.fence), states.to_vec());
+        let body = ForwardedWrite::Checkpoint { claim, states };
+        match self.forward(following, &body, NOTE_TIME).await? {
+            ForwardedAnswer::Noted => Ok(()),
+            other => Err(other.into_error()),
+        }
+    }
+
+    /// Has the gateway that writes note that a large document is begun or over.
+    pub(super) async fn forward_attempt(
+        &self,
+        following: &Following,
+        attempt: &Attempt,
+    ) -> Result<(), StoreError> {
+        let body = ForwardedWrite::Attempt(attempt.clone());
+        match self.forward(following, &body, NOTE_TIME).await {
+            Ok(ForwardedAnswer::Noted) => Ok(()),
+            Ok(other) => Err(failed(other.into_error())),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Asks the gateway that writes something that is not of the store.
+    pub(super) async fn forward_question(
+        &self,
+        following: &Following,
+        question: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.forward(following, &ForwardedWrite::Question(question), limit).await {
+            Ok(ForwardedAnswer::Answer(answer)) => Ok(Some(answer)),
+            Ok(ForwardedAnswer::Unanswered) => Ok(None),
+            Ok(other) => Err(failed(other.into_error())),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl ForwardedAnswer {
+    fn into_error(self) -> CommitError {
+        match self {
+            Self::Conflict(revision) => CommitError::Conflict(revision),
+            Self::Fenced => CommitError::Fenced,
+            Self::Ambiguous(said) => CommitError::Ambiguous(failed(said)),
+            Self::Failed(said) => CommitError::Store(failed(said)),
+            Self::Committed(..) | Self::Noted | Self::Answer(_) | Self::Unanswered => {
+                CommitError::Store(failed("its answer is none to what it was asked"))
+            }
+        }
+    }
+}
+
+/// Carries out the writes of other gateways in the store of the one that writes.
+pub(super) struct ForwardedWrites {
+    pub(super) within: Weak<StoreInner>,
+}
+
+#[async_trait]
+impl AnswerRequests for ForwardedWrites {
+    async fn answer(&self, body: Vec<u8>) -> Vec<u8> {
+        let answer = match self.within.upgrade() {
+            Some(inner) => match postcard::from_bytes(&body) {
+                Ok(write) => inner.carry_out(write).await,
+                Err(error) => {
+                    ForwardedAnswer::Failed(format!("it comes from another program: {error}"))
+                }
+            },
+            None => ForwardedAnswer::Failed("it was closed".to_owned()),
+        };
+        // What cannot be written is no answer, which is an error for whoever asked.
+        postcard::to_stdvec(&answer).unwrap_or_default()
+    }
+}
+
+impl StoreInner {
+    async fn carry_out(self: Arc<Self>, write: ForwardedWrite) -> ForwardedAnswer {
+        match write {
+            ForwardedWrite::Commit(commit) => match self.carry_out_commit(*commit).await {
+                Ok(done) => ForwardedAnswer::Committed(done.revision, done.epoch),
+                Err(error) => error.into(),
+            },
+            ForwardedWrite::Checkpoint { claim: (shard, fence), states } => {
+                let claim = Claim { shard, fence };
+                let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
+                    committer.checkpoint(&claim, &states, group)
+                };
+                let done: Result<(), CommitError> = self.ask(Touches::Lists, noted).await;
+                done.map_or_else(ForwardedAnswer::from, |()| ForwardedAnswer::Noted)
+            }
+            ForwardedWrite::Attempt(attempt) => {
+                let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
+                    committer.note_attempt(&attempt, group)
+                };
+                let done: Result<(), StoreError> = self.ask(Touches::Lists, noted).await;
+                let said = |error: StoreError| CommitError::Store(error).into();
+                done.map_or_else(said, |()| ForwardedAnswer::Noted)
+            }
+            ForwardedWrite::Question(question) => match self.shared.answers() {
+                Some(answers) => ForwardedAnswer::Answer(answers.answer_question(question).await),
+                None => ForwardedAnswer::Unanswered,
+            },
+        }
+    }
+
+    async fn carry_out_commit(
+        self: Arc<Self>,
+        commit: ForwardedCommit,
+    ) -> Result<Committed, CommitError> {
+        let (claim, planned) = commit.planned()?;
+        self.shared.claimed(&claim)?;
+        let feed = planned.feed.clone();
+        let lock = self.shared.lock(&feed).await;
+        let (inner, name) = (Arc::clone(&self), feed.clone());
+        let is_polled = self
+            .read(move |records, shared| {
+                let base = shared.published(&name).map_or(0, |published| published.write);
+                inner.end_unfinished(records, &name, base)?;
+                let listed = shared.list_feeds(|| Ok(as_list(read::feeds(records)?)))?;
+                let record = listed.get(&name);
+                Ok::<_, StoreError>(record.is_some_and(|it| it.standing == FeedStanding::Active))
+            })
+            .await?;
+        // It was paused or purged while the other gateway polled it.
+        if !is_polled {
+            return Err(CommitError::Conflict(planned.base.0));
+        }
+        let done = self
+            .ask(Touches::Feed, move |committer, group| committer.commit(&claim, planned, group))
+            .await;
+        drop(lock);
+        done
+    }
+}

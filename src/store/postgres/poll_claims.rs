@@ -1,0 +1,399 @@
+//! Which shards of polls this node has: decided anew about once a second from what all nodes see.
+//!
+//! Each node takes its part of the shards that nobody has, and gives back what it has beyond that. A node that has not
+//! said for a whole lease that it lives is forgotten first, and only then are its shards taken: under its old row it
+//! asks the node that writes for nothing more. Each claim names the fence that was seen, so that of two nodes one has
+//! the shard.
+
+use super::connect::SqlError;
+use super::lease::{LeaseState, LeaseWatch, Ownership};
+use super::session::{SessionShared, get};
+use super::statements::{
+    CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, RELEASE_ALL_POLLS,
+    RELEASE_POLLS, WANT_POLLS,
+};
+use crate::store::embedded::since_boot;
+use crate::store::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often it is decided anew.
+const CLAIM_EVERY: Duration = Duration::from_secs(1);
+/// For how long only the node that writes polls a shard once a node has found that it must, in milliseconds.
+const WRITER_TIME: i64 = 86_400_000;
+
+/// A node, as it is seen at one look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SeenNode {
+    node: i64,
+    name: Arc<str>,
+    beat: i64,
+    polls: bool,
+    writes: bool,
+    is_live: bool,
+}
+
+/// A shard, likewise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SeenShard {
+    shard: Shard,
+    owner: Option<i64>,
+    fence: i64,
+    /// The node that needs it.
+    wanted: Option<i64>,
+    /// Until when only the node that writes polls it, by the database's clock in milliseconds.
+    writer_until: i64,
+}
+
+/// What a node does about the shards.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ClaimPlan {
+    /// To take, each with the fence that was seen.
+    take: Vec<(Shard, i64)>,
+    give_back: Vec<Shard>,
+}
+
+/// What a node knows of itself.
+struct OwnShards<'a> {
+    node: i64,
+    held: &'a BTreeMap<Shard, HeldShard>,
+    /// Those that are not given back for their number alone.
+    kept: &'a BTreeSet<Shard>,
+}
+
+/// Decides what to take and what to give back. `now`: by the database's clock, in milliseconds.
+fn plan_claims(
+    own: &OwnShards<'_>,
+    nodes: &[SeenNode],
+    shards: &[SeenShard],
+    now: i64,
+) -> ClaimPlan {
+    let polling: BTreeSet<i64> =
+        nodes.iter().filter(|node| node.polls && node.is_live).map(|node| node.node).collect();
+    let writer = nodes.iter().find(|node| node.writes && node.polls && node.is_live);
+    let writer = writer.map(|node| node.node);
+    let part = usize::from(SHARDS).div_ceil(polling.len().max(1));
+    let is_others =
+        |node: Option<i64>| node.is_some_and(|node| node != own.node && polling.contains(&node));
+    // Of another node alone: the one that writes, or one that needs it.
+    let is_for_another = |seen: &SeenShard| {
+        let of_writer = if seen.writer_until > now { writer } else { None };
+        is_others(of_writer.or(seen.wanted))
+    };
+    let is_for_own = |seen: &SeenShard| {
+        seen.wanted == Some(own.node) || (seen.writer_until > now && writer == Some(own.node))
+    };
+    let is_held = |seen: &SeenShard| own.held.get(&seen.shard).is_some_and(|held| !held.is_leaving);
+    let mut plan = ClaimPlan::default();
+    plan.give_back.extend(
+        shards.iter().filter(|seen| is_held(seen) && is_for_another(seen)).map(|seen| seen.shard),
+    );
+    let kept = own.held.values().filter(|held| !held.is_leaving).count();
+    let mut count = kept.saturating_sub(plan.give_back.len());
+    let is_free = |seen: &SeenShard| !own.held.contains_key(&seen.shard) && !is_others(seen.owner);
+    let (needed, others): (Vec<&SeenShard>, Vec<&SeenShard>) = shards
+        .iter()
+        .filter(|seen| is_free(seen) && !is_for_another(seen))
+        .partition(|seen| is_for_own(seen));
+    plan.take.extend(needed.iter().map(|seen| (seen.shard, seen.fence)));
+    count += needed.len();
+    // Nodes that look at the same time begin at different places.
+    let begin = usize::try_from(own.node.unsigned_abs() % u64::from(SHARDS)).unwrap_or_default();
+    let (before, behind) = others.split_at(begin.min(others.len()));
+    let room = part.saturating_sub(count);
+    plan.take.extend(behind.iter().chain(before).take(room).map(|seen| (seen.shard, seen.fence)));
+    let excess = count.saturating_sub(part);
+    let is_spare = |seen: &&SeenShard| {
+        is_held(seen)
+            && !is_for_another(seen)
+            && !is_for_own(seen)
+            && !own.kept.contains(&seen.shard)
+    };
+    plan.give_back.extend(shards.iter().filter(is_spare).take(excess).map(|seen| seen.shard));
+    plan
+}
+
+/// Numbers and fences of shards, as statements take them.
+fn columns(shards: impl Iterator<Item = (Shard, i64)>) -> (Vec<i32>, Vec<i64>) {
+    shards.map(|(shard, fence)| (i32::from(shard.number()), fence)).unzip()
+}
+
+fn numbers(shards: &BTreeSet<Shard>) -> Vec<i32> {
+    shards.iter().map(|shard| i32::from(shard.number())).collect()
+}
+
+/// Takes part in polling, until the session or the store ends.
+pub(super) async fn take_part(
+    shared: Weak<SessionShared>,
+    shards: Weak<PollShards>,
+    mut watches: HashMap<i64, LeaseWatch>,
+) {
+    loop {
+        sleep(CLAIM_EVERY).await;
+        let (Some(shared), Some(shards)) = (shared.upgrade(), shards.upgrade()) else { return };
+        if let Err(error) = shared.claim_polls(&shards, &mut watches).await {
+            let error = error.of_store("share the polls", &shared.shown);
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%error, ?cause, "it is not known which feeds this gateway polls");
+        }
+        drop((shared, shards));
+    }
+}
+
+impl SessionShared {
+    /// Decides once what this node polls.
+    pub(super) async fn claim_polls(
+        &self,
+        shards: &PollShards,
+        watches: &mut HashMap<i64, LeaseWatch>,
+    ) -> Result<(), SqlError> {
+        self.send_requests(shards.take_requests(), shards).await?;
+        let (nodes, now) = self.nodes(watches).await?;
+        for dead in nodes.iter().filter(|node| !node.is_live && node.polls) {
+            if self.execute(FORGET_NODE, &[&dead.node, &dead.beat]).await? == 1 {
+                tracing::warn!(gateway = %dead.name, "a gateway is gone; the others poll its feeds");
+            }
+        }
+        if self.is_forgotten.swap(false, Ordering::AcqRel) {
+            // Others may have taken its shards, or be about to.
+            self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
+        }
+        let seen = self.seen_shards(shards, &nodes).await?;
+        let (held, kept) = (shards.held(), shards.kept());
+        let own = OwnShards { node: self.node, held: &held, kept: &kept };
+        let ClaimPlan { take, give_back } = plan_claims(&own, &nodes, &seen, now);
+        shards.give_back(give_back);
+        if !take.is_empty() {
+            let (taken, fences) = columns(take.into_iter());
+            self.execute(CLAIM_POLLS, &[&self.node, &taken, &fences]).await?;
+            self.seen_shards(shards, &nodes).await?;
+        }
+        Ok(())
+    }
+
+    /// The nodes that there are, of which those that are silent for a whole lease do not live; and the time.
+    async fn nodes(
+        &self,
+        watches: &mut HashMap<i64, LeaseWatch>,
+    ) -> Result<(Vec<SeenNode>, i64), SqlError> {
+        let rows = self.rows(NODES, &[]).await?;
+        let (mut nodes, mut now) = (Vec::with_capacity(rows.len()), 0);
+        for row in &rows {
+            let (node, beat) = (get::<i64>(row, 0)?, get::<i64>(row, 2)?);
+            let name: String = get(row, 1)?;
+            now = get(row, 5)?;
+            let seen = Ownership { owner: Some(node), name: String::new(), beat: Some(beat), now };
+            let watch = watches.entry(node).or_default();
+            let state = watch.note(&seen, (self.node, self.lease), Instant::now());
+            let is_live = node == self.node || state != LeaseState::Free;
+            let (polls, writes) = (get(row, 3)?, get(row, 4)?);
+            nodes.push(SeenNode { node, name: name.into(), beat, polls, writes, is_live });
+        }
+        watches.retain(|node, _| nodes.iter().any(|seen| seen.node == *node));
+        Ok((nodes, now))
+    }
+
+    /// The shards as they are, of which this node notes those that it has.
+    async fn seen_shards(
+        &self,
+        shards: &PollShards,
+        nodes: &[SeenNode],
+    ) -> Result<Vec<SeenShard>, SqlError> {
+        let asked = since_boot();
+        let rows = self.rows(POLL_SHARDS, &[]).await?;
+        let mut seen = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let Some(shard) = Shard::numbered(get(row, 0)?) else { continue };
+            seen.push(SeenShard {
+                shard,
+                owner: get(row, 1)?,
+                fence: get(row, 2)?,
+                wanted: get(row, 3)?,
+                writer_until: get(row, 4)?,
+            });
+        }
+        let of_own = seen.iter().filter(|seen| seen.owner == Some(self.node));
+        let held = of_own.map(|seen| (seen.shard, seen.fence)).collect();
+        let name = |node: i64| nodes.iter().find(|seen| seen.node == node).map(|seen| &seen.name);
+        let owners =
+            seen.iter().filter_map(|seen| Some((seen.shard, Arc::clone(name(seen.owner?)?))));
+        shards.note_owners(owners.collect());
+        // Others count the lease from the last sign of life.
+        if !self.is_forgotten.load(Ordering::Acquire) {
+            shards.confirm(asked.min(self.sign.last_answer()), held);
+        }
+        Ok(seen)
+    }
+
+    /// Does what the scheduler asks for.
+    async fn send_requests(
+        &self,
+        requests: ShardRequests,
+        shards: &PollShards,
+    ) -> Result<(), SqlError> {
+        let ShardRequests { ended, wanted, of_writer } = requests;
+        if !ended.is_empty() {
+            let held = shards.held();
+            let leaving = ended.iter().filter_map(|shard| {
+                held.get(shard).filter(|held| held.is_leaving).map(|held| (*shard, held.fence))
+            });
+            let (ended, fences) = columns(leaving);
+            self.execute(RELEASE_POLLS, &[&self.node, &ended, &fences]).await?;
+        }
+        if !wanted.is_empty() {
+            self.execute(WANT_POLLS, &[&self.node, &numbers(&wanted)]).await?;
+        }
+        if !of_writer.is_empty() {
+            let until = self.now().await?.0.saturating_add(WRITER_TIME);
+            self.execute(LEAVE_TO_WRITER, &[&numbers(&of_writer), &until]).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PART: usize = SHARDS as usize / 2;
+
+    fn node(node: i64, writes: bool, is_live: bool) -> SeenNode {
+        SeenNode { node, name: "a gateway".into(), beat: 0, polls: true, writes, is_live }
+    }
+
+    fn free() -> Vec<SeenShard> {
+        let free =
+            |shard| SeenShard { shard, owner: None, fence: 1, wanted: None, writer_until: 0 };
+        Shard::all().map(free).collect()
+    }
+
+    /// The shards of each of some nodes, which decide in turn.
+    struct Fleet {
+        shards: Vec<SeenShard>,
+        held: BTreeMap<i64, BTreeMap<Shard, HeldShard>>,
+        kept: BTreeSet<Shard>,
+    }
+
+    impl Fleet {
+        fn new() -> Self {
+            Self { shards: free(), held: BTreeMap::new(), kept: BTreeSet::new() }
+        }
+
+        /// One node decides; what it gives back is given back at once.
+        fn decide(&mut self, own: i64, nodes: &[SeenNode]) {
+            let held = self.held.entry(own).or_default();
+            held.retain(|shard, of| {
+                self.shards.iter().any(|seen| {
+                    seen.shard == *shard && seen.owner == Some(own) && seen.fence == of.fence
+                })
+            });
+            let known = OwnShards { node: own, held, kept: &self.kept };
+            let plan = plan_claims(&known, nodes, &self.shards, 10);
+            for (shard, fence) in plan.take {
+                let seen = self.shards.iter_mut().find(|seen| seen.shard == shard).unwrap();
+                assert_eq!(seen.fence, fence);
+                let lives =
+                    |owner: i64| nodes.iter().any(|node| node.node == owner && node.is_live);
+                assert!(!seen.owner.is_some_and(lives), "{own} takes what another has");
+                *seen = SeenShard { owner: Some(own), fence: fence + 1, wanted: None, ..*seen };
+                held.insert(shard, HeldShard { fence: fence + 1, is_leaving: false });
+            }
+            for shard in plan.give_back {
+                assert!(held.remove(&shard).is_some());
+                self.shards.iter_mut().find(|seen| seen.shard == shard).unwrap().owner = None;
+            }
+        }
+
+        fn of(&self, node: i64) -> usize {
+            self.shards.iter().filter(|seen| seen.owner == Some(node)).count()
+        }
+    }
+
+    #[test]
+    fn two_nodes_have_half_each_and_one_takes_what_the_other_leaves() {
+        let (mut fleet, both) = (Fleet::new(), [node(1, true, true), node(2, false, true)]);
+        fleet.decide(1, &both[..1]);
+        assert_eq!(fleet.of(1), usize::from(SHARDS));
+        for own in [1, 2, 1, 2] {
+            fleet.decide(own, &both);
+        }
+        assert_eq!((fleet.of(1), fleet.of(2)), (PART, PART));
+        let before = fleet.shards.clone();
+        fleet.decide(1, &both);
+        fleet.decide(2, &both);
+        assert_eq!(fleet.shards, before, "shards wander without a reason");
+        fleet.decide(1, &[node(1, true, true), node(2, false, false)]);
+        assert_eq!(fleet.of(1), usize::from(SHARDS));
+    }
+
+    #[test]
+    fn what_a_node_needs_and_what_only_the_writer_polls_go_there() {
+        let (mut fleet, both) = (Fleet::new(), [node(1, true, true), node(2, false, true)]);
+        for own in [1, 2, 1, 2] {
+            fleet.decide(own, &both);
+        }
+        let of = |node: i64| move |seen: &&mut SeenShard| seen.owner == Some(node);
+        let wanted = fleet.shards.iter_mut().find(of(2)).unwrap();
+        wanted.wanted = Some(1);
+        let wanted = wanted.shard;
+        let of_writer = fleet.shards.iter_mut().filter(of(2)).nth(1).unwrap();
+        of_writer.writer_until = 11;
+        let of_writer = of_writer.shard;
+        for own in [2, 1, 1, 2] {
+            fleet.decide(own, &both);
+        }
+        let owner = |shard| fleet.shards.iter().find(|seen| seen.shard == shard).unwrap().owner;
+        assert_eq!(owner(of_writer), Some(1));
+        assert_eq!((fleet.of(1), fleet.of(2)), (PART, PART));
+        // It was needed once, and may be given back for another one.
+        assert!(owner(wanted).is_some());
+        // Without the node that writes, the other one polls it.
+        fleet.decide(2, &both[1..]);
+        assert_eq!(fleet.of(2), usize::from(SHARDS));
+    }
+
+    #[test]
+    fn what_is_kept_is_not_given_back_for_the_number_alone() {
+        let (mut fleet, both) = (Fleet::new(), [node(1, true, true), node(2, false, true)]);
+        fleet.decide(1, &both[..1]);
+        fleet.kept = Shard::all().take(PART + 7).collect();
+        fleet.decide(1, &both);
+        fleet.decide(2, &both);
+        assert_eq!((fleet.of(1), fleet.of(2)), (PART + 7, PART - 7));
+    }
+
+    proptest! {
+        /// However nodes come and go, all shards are polled soon, each by one node, and evenly.
+        #[test]
+        fn shards_are_spread_over_the_nodes_that_live(
+            lives in proptest::collection::vec(proptest::collection::vec(any::<bool>(), 4), 1..6),
+        ) {
+            let mut fleet = Fleet::new();
+            for mut live in lives {
+                live[0] = true;
+                let nodes: Vec<SeenNode> = (1_i64..)
+                    .zip(&live)
+                    .map(|(number, is_live)| node(number * 97, number == 1, *is_live))
+                    .collect();
+                for _ in 0..3 {
+                    for seen in nodes.iter().filter(|seen| seen.is_live) {
+                        fleet.decide(seen.node, &nodes);
+                    }
+                }
+                let count = nodes.iter().filter(|seen| seen.is_live).count();
+                let part = usize::from(SHARDS).div_ceil(count);
+                let mut sum = 0;
+                for seen in nodes.iter().filter(|seen| seen.is_live) {
+                    let of = fleet.of(seen.node);
+                    prop_assert!(of <= part && of + count >= part, "{of} of {part}");
+                    sum += of;
+                }
+                prop_assert_eq!(sum, usize::from(SHARDS));
+            }
+        }
+    }
+}

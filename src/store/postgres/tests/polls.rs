@@ -1,0 +1,224 @@
+//! Several gateways that poll the feeds of one store, of which one writes.
+
+use super::follow::{follow, listed, named, shown, wide};
+use super::{SHORT_LEASE, TestSchema, commit, open};
+use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revision, Time};
+use crate::store::conformance::make::poll_state;
+use crate::store::disk::faults::{change, claim, news};
+use crate::store::{
+    AnswerQuestions, CommitError, EmbeddedStore, Epoch, PollShards, SHARDS, Shard, Store,
+};
+use async_trait::async_trait;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+async fn list(store: &EmbeddedStore, feed: &FeedName) {
+    let record = FeedRecord { name: feed.clone(), ..listed("listed") };
+    store.put_feed(&record).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_follower_commits_is_written_by_the_other_gateway() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    list(&writer, &news()).await;
+    list(&writer, &named("wide")).await;
+    let follower = follow(&schema);
+    follower.catch_up().await.unwrap();
+    let right = claim(&follower).await;
+    assert_eq!(right, claim(&writer).await);
+    // The first commit of a feed, the next, and one that the writer makes in portions.
+    let first = change(&follower, "one").await;
+    let done = follower.commit(&right, first).await.unwrap();
+    assert_eq!((done.revision, done.epoch), (Revision(1), Some(Epoch(1))));
+    assert_eq!(follower.state(&news()).await.unwrap().unwrap().revision, Revision(1));
+    let stale = change(&follower, "two, but late").await;
+    commit(&writer, "two").await.unwrap();
+    let refused = follower.commit(&right, stale).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Conflict(Revision(2))), "{refused:?}");
+    let large = wide(&follower, &named("wide"), 40, "first").await;
+    follower.commit(&right, large).await.unwrap();
+    for store in [&writer, &follower] {
+        assert_eq!(shown(store, &news()).await, (Revision(2), 1, "two".to_owned()));
+        assert_eq!(shown(store, &named("wide")).await, (Revision(1), 40, "first".to_owned()));
+        assert_eq!(*store.watch_epochs().borrow(), Epoch(3));
+    }
+    let epochs = follower.epochs_after(Epoch(0), 9).await.unwrap();
+    assert_eq!(epochs, writer.epochs_after(Epoch(0), 9).await.unwrap());
+    // Of a feed that is paused or gone nothing is committed any more.
+    let late = change(&follower, "three").await;
+    let paused = FeedRecord { standing: FeedStanding::Paused, ..listed("news") };
+    writer.put_feed(&FeedRecord { name: news(), ..paused }).await.unwrap();
+    assert!(matches!(follower.commit(&right, late).await, Err(CommitError::Conflict(_))));
+    let late = wide(&follower, &named("wide"), 40, "second").await;
+    writer.purge_feed(&named("wide")).await.unwrap();
+    assert!(matches!(follower.commit(&right, late).await, Err(CommitError::Conflict(_))));
+    assert!(writer.state(&named("wide")).await.unwrap().is_none());
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_polling_remembers_goes_to_the_writer_too() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    list(&writer, &news()).await;
+    commit(&writer, "one").await.unwrap();
+    let follower = follow(&schema);
+    let right = claim(&follower).await;
+    let state = PollState { feed: news(), ..poll_state("any") };
+    follower.checkpoint(&right, std::slice::from_ref(&state)).await.unwrap();
+    assert_eq!(writer.poll_states().await.unwrap(), [state]);
+    let begun = Time::from_unix(1_795_191_605);
+    let attempt = Attempt { feed: news(), entries: 70_000, begun, kills: 0, is_open: true };
+    follower.note_attempt(&attempt).await.unwrap();
+    assert_eq!(writer.attempts().await.unwrap(), [attempt]);
+    // Another opening: what was decided before it is decided anew.
+    writer.close().await.unwrap();
+    let next = change(&follower, "two").await;
+    let writer = open(&schema).unwrap();
+    assert!(matches!(follower.commit(&right, next).await, Err(CommitError::Fenced)));
+    follower.catch_up().await.unwrap();
+    let (right, next) = (claim(&follower).await, change(&follower, "two").await);
+    assert_eq!(follower.commit(&right, next).await.unwrap().revision, Revision(2));
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
+struct Echo;
+
+#[async_trait]
+impl AnswerQuestions for Echo {
+    async fn answer_question(&self, mut question: Vec<u8>) -> Vec<u8> {
+        question.reverse();
+        question
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_question_is_answered_by_the_writer() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    let follower = follow(&schema);
+    let limit = Duration::from_secs(9);
+    let ask = |text: &str| follower.ask_writer(text.as_bytes().to_vec(), limit);
+    assert_eq!(ask("why").await.unwrap(), None);
+    writer.answer_questions(Arc::new(Echo));
+    assert_eq!(ask("why").await.unwrap().unwrap(), b"yhw");
+    let asked = (0..100).map(|number| async move { (number, ask(&format!("{number:03}")).await) });
+    for (number, answer) in futures_util::future::join_all(asked).await {
+        let answer = String::from_utf8(answer.unwrap().unwrap()).unwrap();
+        assert_eq!(answer.chars().rev().collect::<String>(), format!("{number:03}"));
+    }
+    writer.close().await.unwrap();
+    let began = Instant::now();
+    assert!(follower.ask_writer(Vec::new(), Duration::from_millis(300)).await.is_err());
+    assert!(began.elapsed() < Duration::from_secs(3));
+    follower.close().await.unwrap();
+}
+
+/// Waits until each of these has so many shards.
+async fn until_held(shards: &[&Arc<PollShards>], wanted: &[usize]) {
+    let begun = Instant::now();
+    loop {
+        // What is to be given back is given back, as the scheduler does once nothing is in flight.
+        shards.iter().for_each(|of| of.end(of.leaving()));
+        let held: Vec<usize> = shards.iter().map(|of| of.polled().len()).collect();
+        if held == wanted {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{held:?} instead of {wanted:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn half() -> usize {
+    usize::from(SHARDS) / 2
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn gateways_share_the_shards_and_hand_them_over() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    let first = writer.poll_shards().await.unwrap().unwrap();
+    assert_eq!(first.polled().len(), usize::from(SHARDS));
+    assert!(first.may_begin() && first.is_writer());
+    // Who does not poll has no part.
+    let follower = follow(&schema);
+    until_held(&[&first], &[usize::from(SHARDS)]).await;
+    let second = follower.poll_shards().await.unwrap().unwrap();
+    assert!(second.polled().is_empty() && !second.is_writer());
+    until_held(&[&first, &second], &[half(), half()]).await;
+    let common: BTreeSet<Shard> = first.polled().intersection(&second.polled()).copied().collect();
+    assert!(common.is_empty());
+    // One that is not ended is not given over.
+    let wanted = *first.polled().first().unwrap();
+    second.want(wanted);
+    let begun = Instant::now();
+    while first.polls(wanted) {
+        assert!(begun.elapsed() < Duration::from_secs(9));
+        sleep(Duration::from_millis(20)).await;
+    }
+    sleep(Duration::from_millis(1500)).await;
+    assert!(!second.polls(wanted) && first.leaving().contains(&wanted));
+    first.end([wanted]);
+    while !second.polls(wanted) {
+        assert!(begun.elapsed() < Duration::from_secs(9));
+        sleep(Duration::from_millis(20)).await;
+    }
+    // What only the writer may poll.
+    second.leave_to_writer(wanted);
+    while !first.polls(wanted) {
+        second.end(second.leaving());
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(20)).await;
+    }
+    while !second.owner(wanted).is_some_and(|name| name.starts_with("process")) {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(20)).await;
+    }
+    writer.close().await.unwrap();
+    until_held(&[&second], &[usize::from(SHARDS)]).await;
+    follower.close().await.unwrap();
+}
+
+/// Others took a gateway for dead that was only slow: what it asks for is not done, it has nothing any more, and then
+/// its part again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_gateway_that_was_taken_for_dead_asks_for_nothing_more() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    list(&writer, &news()).await;
+    let first = writer.poll_shards().await.unwrap().unwrap();
+    let follower = follow(&schema);
+    let second = follower.poll_shards().await.unwrap().unwrap();
+    until_held(&[&first, &second], &[half(), half()]).await;
+    let before = second.held();
+    follower.catch_up().await.unwrap();
+    let (right, late) = (claim(&follower).await, change(&follower, "late").await);
+    schema.sql(
+        "DELETE FROM tidegate_node WHERE polls AND node <> (SELECT owner FROM tidegate_shard WHERE shard = 0)",
+    );
+    let refused = follower.commit(&right, late).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Fenced), "{refused:?}");
+    assert!(writer.state(&news()).await.unwrap().is_none());
+    // It says so again within a part of its lease.
+    let begun = Instant::now();
+    loop {
+        first.end(first.leaving());
+        let now = second.held();
+        let is_anew =
+            now.iter().all(|(shard, held)| before.get(shard).is_none_or(|b| b.fence < held.fence));
+        if now.len() == half() && is_anew {
+            break;
+        }
+        assert!(begun.elapsed() < SHORT_LEASE * 5, "{} shards, anew: {is_anew}", now.len());
+        sleep(Duration::from_millis(20)).await;
+    }
+    let late = change(&follower, "late").await;
+    assert_eq!(follower.commit(&right, late).await.unwrap().revision, Revision(1));
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
