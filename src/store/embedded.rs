@@ -266,7 +266,7 @@ impl EmbeddedStore {
             *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
             if let Ok(open) = inner.opened() {
                 let within = Arc::downgrade(&inner);
-                open.place.answer_requests(Arc::new(ForwardedWrites { within }));
+                open.place.answer_requests(Arc::new(ForwardedWrites::new(within)));
             }
             inner
         } else {

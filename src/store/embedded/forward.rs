@@ -10,13 +10,15 @@ use super::request::Touches;
 use super::{StoreInner, plan, read};
 use crate::model::{Attempt, Change, FeedName, FeedStanding, PollState, Revision, Tick};
 use crate::store::engine::{Class, Writes};
-use crate::store::record::StateRecord;
+use crate::store::limits::VALUE_LIMIT;
+use crate::store::record::{Record, StateRecord, decode, encode_plain};
 use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, as_list, in_words};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How long the answer to a change is waited for: longer than another gateway takes to become the one that writes.
 const COMMIT_TIME: Duration = Duration::from_secs(30);
@@ -38,7 +40,12 @@ pub(in crate::store) enum WriterAnswer {
 #[async_trait]
 pub(in crate::store) trait AskWriter: Send + Sync {
     /// Sends a request, and waits for at most `limit` until it is answered.
-    async fn ask(&self, body: Vec<u8>, limit: Duration) -> Result<WriterAnswer, StoreError>;
+    async fn ask(
+        &self,
+        body: Vec<u8>,
+        is_question: bool,
+        limit: Duration,
+    ) -> Result<WriterAnswer, StoreError>;
 }
 
 /// Carries out requests of other gateways.
@@ -48,12 +55,22 @@ pub(in crate::store) trait AnswerRequests: Send + Sync {
     async fn answer(&self, body: Vec<u8>) -> Vec<u8>;
 }
 
-/// A write that another gateway planned.
+/// The version of what gateways ask each other: the first byte of a request. A gateway of another version answers
+/// nothing to it, and is asked again once both are of one.
+const REQUEST_VERSION: u8 = 1;
+/// The most questions that are answered at the same time; further ones are refused.
+const QUESTIONS: usize = 64;
+
+/// A write that another gateway planned. Records are as they are stored, so that each says its own version.
 #[derive(Serialize, Deserialize)]
 enum ForwardedWrite {
     Commit(Box<ForwardedCommit>),
-    Checkpoint { claim: (u32, u64), states: Vec<PollState> },
-    Attempt(Attempt),
+    /// Poll states.
+    Checkpoint {
+        claim: (u32, u64),
+        states: Vec<Vec<u8>>,
+    },
+    Attempt(Vec<u8>),
     Question(Vec<u8>),
 }
 
@@ -65,7 +82,8 @@ struct ForwardedCommit {
     /// Class, key and value of each entry.
     writes: Vec<(u8, Vec<u8>, Option<Vec<u8>>)>,
     base: (Revision, u64),
-    head: StateRecord,
+    /// A [`StateRecord`].
+    head: Vec<u8>,
     tick: Option<Tick>,
     versions: u32,
 }
@@ -85,6 +103,11 @@ enum ForwardedAnswer {
     Unanswered,
 }
 
+/// A record as it is sent.
+fn record<T: Record>(record: &T) -> Result<Vec<u8>, StoreError> {
+    encode_plain(record, VALUE_LIMIT).map_err(failed)
+}
+
 fn failed(said: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
     StoreError::Io { doing: FORWARD, source: io::Error::other(said) }
 }
@@ -101,11 +124,11 @@ impl From<CommitError> for ForwardedAnswer {
 }
 
 impl ForwardedCommit {
-    fn new(claim: &Claim, planned: PlannedCommit) -> Self {
+    fn new(claim: &Claim, planned: PlannedCommit) -> Result<Self, StoreError> {
         let PlannedCommit { feed, writes, is_begun: _, base, head, tick, versions } = planned;
         let writes = writes.into_iter().map(|((class, key), value)| (class as u8, key, value));
-        let writes = writes.collect();
-        Self { claim: (claim.shard, claim.fence), feed, writes, base, head, tick, versions }
+        let (writes, head) = (writes.collect(), record(&head)?);
+        Ok(Self { claim: (claim.shard, claim.fence), feed, writes, base, head, tick, versions })
     }
 
     /// The same as it was planned; an error where it has classes that this program does not know.
@@ -116,6 +139,7 @@ impl ForwardedCommit {
             Class::numbered(class).map(|class| ((class, key), value)).ok_or_else(unknown)
         };
         let writes = writes.into_iter().map(entry).collect::<Result<Writes, StoreError>>()?;
+        let head: StateRecord = decode(&head).map_err(failed)?;
         let planned = PlannedCommit { feed, writes, is_begun: false, base, head, tick, versions };
         Ok((Claim { shard, fence }, planned))
     }
@@ -158,7 +182,7 @@ impl StoreInner {
             }
             Err(error) => return Err(error),
         };
-        let body = ForwardedWrite::Commit(Box::new(ForwardedCommit::new(&claim, planned)));
+        let body = ForwardedWrite::Commit(Box::new(ForwardedCommit::new(&claim, planned)?));
         let answer = self.forward(&following, &body, COMMIT_TIME).await;
         // Whatever came of it, what this gateway has seen of the feed may be old.
         let seen = self.catch_up().await;
@@ -178,8 +202,9 @@ impl StoreInner {
         body: &ForwardedWrite,
         limit: Duration,
     ) -> Result<ForwardedAnswer, CommitError> {
-        let body = postcard::to_stdvec(body).map_err(failed)?;
-        let answer = match following.writer.ask(body, limit).await {
+        let is_question = matches!(body, ForwardedWrite::Question(_));
+        let body = postcard::to_extend(body, vec![REQUEST_VERSION]).map_err(failed)?;
+        let answer = match following.writer.ask(body, is_question, limit).await {
             Ok(WriterAnswer::Answered(answer)) => answer,
             Ok(WriterAnswer::Forgotten) => return Err(CommitError::Fenced),
             Ok(WriterAnswer::Unknown) => {
@@ -198,7 +223,8 @@ impl StoreInner {
         claim: &Claim,
         states: &[PollState],
     ) -> Result<(), CommitError> {
-        let (claim, states) = ((claim.shard, claim.fence), states.to_vec());
+        let claim = (claim.shard, claim.fence);
+        let states = states.iter().map(record).collect::<Result<_, _>>()?;
         let body = ForwardedWrite::Checkpoint { claim, states };
         match self.forward(following, &body, NOTE_TIME).await? {
             ForwardedAnswer::Noted => Ok(()),
@@ -212,7 +238,7 @@ impl StoreInner {
         following: &Following,
         attempt: &Attempt,
     ) -> Result<(), StoreError> {
-        let body = ForwardedWrite::Attempt(attempt.clone());
+        let body = ForwardedWrite::Attempt(record(attempt)?);
         match self.forward(following, &body, NOTE_TIME).await {
             Ok(ForwardedAnswer::Noted) => Ok(()),
             Ok(other) => Err(failed(other.into_error())),
@@ -252,18 +278,27 @@ impl ForwardedAnswer {
 
 /// Carries out the writes of other gateways in the store of the one that writes.
 pub(super) struct ForwardedWrites {
-    pub(super) within: Weak<StoreInner>,
+    within: Weak<StoreInner>,
+    questions: Semaphore,
+}
+
+impl ForwardedWrites {
+    pub(super) fn new(within: Weak<StoreInner>) -> Self {
+        Self { within, questions: Semaphore::new(QUESTIONS) }
+    }
 }
 
 #[async_trait]
 impl AnswerRequests for ForwardedWrites {
     async fn answer(&self, body: Vec<u8>) -> Vec<u8> {
         let answer = match self.within.upgrade() {
-            Some(inner) => match postcard::from_bytes(&body) {
-                Ok(write) => inner.carry_out(write).await,
-                Err(error) => {
-                    ForwardedAnswer::Failed(format!("it comes from another program: {error}"))
-                }
+            Some(inner) => match read_request(&body) {
+                Ok(ForwardedWrite::Question(question)) => match self.questions.try_acquire() {
+                    Ok(_room) => inner.answer_question(question).await,
+                    Err(_) => ForwardedAnswer::Failed(format!("it answers {QUESTIONS} already")),
+                },
+                Ok(write) => inner.carry_out(write).await.unwrap_or_else(ForwardedAnswer::from),
+                Err(error) => CommitError::Store(error).into(),
             },
             None => ForwardedAnswer::Failed("it was closed".to_owned()),
         };
@@ -272,34 +307,50 @@ impl AnswerRequests for ForwardedWrites {
     }
 }
 
+fn read_request(body: &[u8]) -> Result<ForwardedWrite, StoreError> {
+    match body.split_first() {
+        Some((&REQUEST_VERSION, body)) => postcard::from_bytes(body).map_err(failed),
+        _ => Err(failed("the two gateways are of different versions; upgrade both")),
+    }
+}
+
 impl StoreInner {
-    async fn carry_out(self: Arc<Self>, write: ForwardedWrite) -> ForwardedAnswer {
+    async fn answer_question(&self, question: Vec<u8>) -> ForwardedAnswer {
+        match self.shared.answers() {
+            Some(answers) => ForwardedAnswer::Answer(answers.answer_question(question).await),
+            None => ForwardedAnswer::Unanswered,
+        }
+    }
+
+    async fn carry_out(
+        self: Arc<Self>,
+        write: ForwardedWrite,
+    ) -> Result<ForwardedAnswer, CommitError> {
         match write {
-            ForwardedWrite::Commit(commit) => match self.carry_out_commit(*commit).await {
-                Ok(done) => ForwardedAnswer::Committed(done.revision, done.epoch),
-                Err(error) => error.into(),
-            },
+            ForwardedWrite::Commit(commit) => {
+                let done = self.carry_out_commit(*commit).await?;
+                return Ok(ForwardedAnswer::Committed(done.revision, done.epoch));
+            }
             ForwardedWrite::Checkpoint { claim: (shard, fence), states } => {
                 let claim = Claim { shard, fence };
+                let states =
+                    states.iter().map(|state| decode(state)).collect::<Result<Vec<_>, _>>();
+                let states: Vec<PollState> = states.map_err(failed)?;
                 let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
                     committer.checkpoint(&claim, &states, group)
                 };
-                let done: Result<(), CommitError> = self.ask(Touches::Lists, noted).await;
-                done.map_or_else(ForwardedAnswer::from, |()| ForwardedAnswer::Noted)
+                self.ask(Touches::Lists, noted).await?;
             }
             ForwardedWrite::Attempt(attempt) => {
+                let attempt: Attempt = decode(&attempt).map_err(failed)?;
                 let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
-                    committer.note_attempt(&attempt, group)
+                    committer.note_attempt(&attempt, group).map_err(CommitError::Store)
                 };
-                let done: Result<(), StoreError> = self.ask(Touches::Lists, noted).await;
-                let said = |error: StoreError| CommitError::Store(error).into();
-                done.map_or_else(said, |()| ForwardedAnswer::Noted)
+                self.ask(Touches::Lists, noted).await?;
             }
-            ForwardedWrite::Question(question) => match self.shared.answers() {
-                Some(answers) => ForwardedAnswer::Answer(answers.answer_question(question).await),
-                None => ForwardedAnswer::Unanswered,
-            },
+            ForwardedWrite::Question(question) => return Ok(self.answer_question(question).await),
         }
+        Ok(ForwardedAnswer::Noted)
     }
 
     async fn carry_out_commit(

@@ -20,10 +20,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The largest request and the largest answer, in bytes.
 const REQUEST_LIMIT: usize = 128 << 20;
-/// The most requests of a node that wait for answers; others wait to be sent.
-const AT_ONCE: usize = 64;
+/// The most writes and the most questions of a node that wait for answers; others wait to be sent. A question may take
+/// long, and holds no write up.
+const AT_ONCE: (usize, usize) = (64, 16);
 /// The most requests that are taken up at once, and that are carried out at the same time.
-const TAKEN_AT_ONCE: (usize, usize) = (16, 32);
+const TAKEN_AT_ONCE: (usize, usize) = (16, 256);
 /// The pauses between looks for answers, and for requests while there are some: the first and the longest.
 const LOOK_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));
 /// The pause between looks for requests while none come, and after how long without any.
@@ -35,7 +36,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// Asks the node that writes.
 pub(super) struct RequestSender {
     session: Arc<Session>,
-    room: Semaphore,
+    writes: Semaphore,
+    questions: Semaphore,
     waiting: Arc<WaitingRequests>,
 }
 
@@ -92,7 +94,8 @@ impl RequestSender {
         let waiting = Arc::new(WaitingRequests::default());
         let shared = Arc::downgrade(session.shared_handle());
         session.spawn(WaitingRequests::hand_out(shared, Arc::downgrade(&waiting)));
-        Self { session: Arc::clone(session), room: Semaphore::new(AT_ONCE), waiting }
+        let (writes, questions) = (Semaphore::new(AT_ONCE.0), Semaphore::new(AT_ONCE.1));
+        Self { session: Arc::clone(session), writes, questions, waiting }
     }
 
     /// Sends a request and waits for its answer.
@@ -136,13 +139,19 @@ impl RequestSender {
 
 #[async_trait]
 impl AskWriter for RequestSender {
-    async fn ask(&self, body: Vec<u8>, limit: Duration) -> Result<WriterAnswer, StoreError> {
+    async fn ask(
+        &self,
+        body: Vec<u8>,
+        is_question: bool,
+        limit: Duration,
+    ) -> Result<WriterAnswer, StoreError> {
         let until = Instant::now() + limit;
         if body.len() > REQUEST_LIMIT {
             let what = "a request to the gateway that writes".to_owned();
             return Err(StoreError::TooLarge { what, size: body.len(), limit: REQUEST_LIMIT });
         }
-        match timeout(limit, self.room.acquire()).await {
+        let room = if is_question { &self.questions } else { &self.writes };
+        match timeout(limit, room.acquire()).await {
             Ok(Ok(_room)) => self.exchange(body, until).await,
             _ => Ok(WriterAnswer::Unknown),
         }
