@@ -67,6 +67,7 @@ mod query;
 mod readers;
 mod reading;
 mod ready;
+mod relay;
 mod rendition;
 mod rendition_cache;
 mod request_rules;
@@ -436,7 +437,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
         .layer(from_fn(observe::time_limit))
         .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
-        .layer(from_fn_with_state(Arc::clone(&room), standby::refuse_changes))
+        .layer(from_fn_with_state((Arc::clone(&room), listener), relay::relay))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))

@@ -40,8 +40,7 @@ pub use self::disk::{
     make_data_folder,
 };
 pub use self::embedded::EmbeddedStore;
-pub use self::error::StoreError;
-use self::error::in_words;
+pub use self::error::{StoreError, in_words};
 pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,

@@ -6,6 +6,7 @@ use super::connections::{
 };
 use super::control::SiteControl;
 use super::readers::SiteReaders;
+use super::relay::RelayedSite;
 use super::site_service::SiteService;
 use super::stall::Unstalled;
 use super::tls::{Handshakes, TlsKeys};
@@ -109,6 +110,8 @@ impl SiteServer {
     ) -> Result<(), ServeError> {
         let Self { room, shutdown, tls, accepting } = self;
         let until = (accepting, shutdown);
+        let relayed = RelayedSite::new(&room);
+        room.store.answer_questions(relayed.answers());
         let limits = (ConnectionLimits::USUAL, ConnectionShares::USUAL);
         let Some(operators) = operators else {
             return serve((listener, tls, Listener::Everybody), room, limits, until).await;

@@ -81,9 +81,7 @@ pub(super) fn logs_every_answer() -> bool {
 
 /// Gives up on an answer that takes too long; a body that comes too slowly counts as well.
 pub(super) async fn time_limit(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>();
-    let polls = route.is_some_and(|route| POLL_ROUTES.contains(&route.as_str()));
-    let limit = if polls { POLL_TIMEOUT } else { REQUEST_TIMEOUT };
+    let limit = time_limit_of(&request);
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
@@ -91,6 +89,13 @@ pub(super) async fn time_limit(request: Request, next: Next) -> Response {
             Problem::later(said, RETRY_SOON).into_response()
         }
     }
+}
+
+/// How long the answer to a request may take.
+pub(super) fn time_limit_of(request: &Request) -> Duration {
+    let route = request.extensions().get::<MatchedPath>();
+    let polls = route.is_some_and(|route| POLL_ROUTES.contains(&route.as_str()));
+    if polls { POLL_TIMEOUT } else { REQUEST_TIMEOUT }
 }
 
 /// The headers that every answer has.

@@ -111,6 +111,11 @@ fn hash(id: &str) -> [u8; 32] {
     Sha256::digest(id).into()
 }
 
+/// Whether a request brings the cookie of a session along, open or not.
+pub(super) fn has_cookie(headers: &HeaderMap) -> bool {
+    cookies(headers).next().is_some()
+}
+
 /// The ids of sessions that a request names.
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(header::COOKIE).into_iter();

@@ -159,7 +159,7 @@ pub enum StoreError {
 }
 
 /// An error with everything behind it.
-pub(super) fn in_words(error: &dyn Error) -> String {
+pub fn in_words(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -69,6 +69,8 @@ pub(super) struct TestStore {
     pub(super) log: TestLog,
     /// Which opening closed which epochs; none: they are not told apart.
     pub(super) lineage: Mutex<Lineage>,
+    /// The gateway that writes, where it is another one and answers questions.
+    pub(super) writer: Mutex<Option<Arc<dyn AnswerQuestions>>>,
 }
 
 pub(super) fn name(text: &str) -> FeedName {
@@ -143,6 +145,7 @@ impl TestStore {
             restless: Arc::default(),
             log: TestLog::default(),
             lineage: Mutex::default(),
+            writer: Mutex::default(),
         }
     }
 
@@ -224,6 +227,17 @@ impl Store for TestStore {
         match self.is_unseen.load(Ordering::Acquire) {
             true => Err(StoreError::Unseen { seconds: 6 }),
             false => Ok(()),
+        }
+    }
+    async fn ask_writer(
+        &self,
+        question: Vec<u8>,
+        _: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let writer = self.writer.lock().unwrap().clone();
+        match writer {
+            Some(writer) => Ok(Some(writer.answer_question(question).await)),
+            None => Ok(None),
         }
     }
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {

@@ -1,6 +1,8 @@
 //! What a standby answers, whose database another gateway writes.
 
 use super::*;
+use crate::serve::operator::LIST_LIMIT;
+use crate::serve::relay::RelayedSite;
 use crate::store::{DatabaseOwner, StoreCondition};
 use std::sync::atomic::Ordering;
 
@@ -29,27 +31,98 @@ async fn readers_are_answered_as_by_the_other_gateway() {
     assert!(text(first.get("/metrics").await).await.contains("tidegate_standby 0\n"));
 }
 
+/// A standby, and the gateway that writes, which answers what the standby passes on for as long as the third is there.
+fn pair() -> (Site, Site, Arc<RelayedSite>) {
+    let (writer, standby) = (Site::announcing(), standby());
+    let relayed = RelayedSite::new(&writer.room);
+    *standby.store.writer.lock().unwrap() = Some(relayed.answers());
+    (writer, standby, relayed)
+}
+
 #[tokio::test]
-async fn whatever_would_change_something_is_for_the_other_gateway() {
-    let (site, bearer) = (standby(), format!("Bearer {TOKEN}"));
-    let ask = |method, path| site.ask(request(method, path, &[("authorization", &bearer)], ""));
-    for (method, path) in [
-        ("PUT", "/api/v1/feeds/more"),
-        ("DELETE", "/api/v1/feeds/news"),
-        ("POST", "/api/v1/feeds/news/poll"),
-        ("POST", "/websub"),
-        ("POST", "/websub/callback/known"),
-        ("GET", "/websub/callback/known?hub.mode=subscribe"),
-        ("GET", "/api/v1/export"),
-        ("GET", "/api/v1/subscriptions"),
-        ("GET", "/api/v1/feeds/news/webhook"),
+async fn what_only_the_writer_answers_is_passed_on_to_it() {
+    let ((writer, standby, _relayed), bearer) = (pair(), format!("Bearer {TOKEN}"));
+    let by_operator = [("authorization", &*bearer)];
+    let page = [("accept", "text/html")];
+    let body = r#"{"url": "https://example.org/feed"}"#;
+    for (method, path, headers, body) in [
+        ("PUT", "/api/v1/feeds/more", &by_operator[..], body),
+        ("POST", "/api/v1/feeds/news/poll", &by_operator, ""),
+        ("GET", "/api/v1/feeds/news", &by_operator, ""),
+        ("GET", "/api/v1/feeds?limit=2", &by_operator, ""),
+        ("DELETE", "/api/v1/feeds/news", &by_operator, ""),
+        ("POST", "/websub", &[], "hub.mode=subscribe"),
+        ("GET", "/websub/callback/known?hub.mode=subscribe", &[], ""),
+        ("GET", "/session", &page, ""),
+        ("POST", "/feeds/news/about", &page, "act=pause"),
     ] {
-        let answer = ask(method, path).await;
+        let one = writer.ask(request(method, path, headers, body)).await;
+        let other = standby.ask(request(method, path, headers, body)).await;
+        assert_eq!(one.status(), other.status(), "{method} {path}");
+        for name in ["content-type", "cache-control", "location", "content-security-policy"] {
+            assert_eq!(one.headers().get(name), other.headers().get(name), "{path}: {name}");
+        }
+        assert_eq!(text(one).await, text(other).await, "{method} {path}");
+    }
+    let asked = writer.operator.asked.lock().unwrap().clone();
+    assert_eq!(asked.iter().filter(|call| call.contains("poll")).count(), 2, "{asked:?}");
+    assert!(standby.operator.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_person_who_signed_in_through_a_standby_is_known_to_it() {
+    let (_writer, standby, _relayed) = pair();
+    let headers = [
+        ("origin", "https://feeds.example.org"),
+        ("content-type", "application/x-www-form-urlencoded"),
+    ];
+    let body = format!("token={TOKEN}");
+    let answer = standby.ask(request("POST", "/session", &headers, &body)).await;
+    let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
+    assert!(cookie.starts_with("tidegate-session="), "{answer:?}");
+    let signed_in = [("cookie", &*cookie), ("accept", "text/html")];
+    let page = text(standby.get_with("/feeds/news/about", &signed_in).await).await;
+    assert!(page.contains("Poll now"), "{page}");
+    let page = text(standby.get_with("/feeds/news/about", &[("accept", "text/html")]).await).await;
+    assert!(!page.contains("Poll now"), "{page}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_passed_on_is_refused() {
+    let bearer = format!("Bearer {TOKEN}");
+    let by_operator = [("authorization", &*bearer)];
+    let refused = async |site: &Site, method: &str, path: &str| {
+        let answer = site.ask(request(method, path, &by_operator, "")).await;
         assert_eq!(header(&answer, "retry-after"), "30", "{method} {path}");
-        let said = problem(answer, 503).await["detail"].as_str().unwrap().to_owned();
+        problem(answer, 503).await["detail"].as_str().unwrap().to_owned()
+    };
+    // Nobody answers, the whole state, and a standby that is asked by another.
+    let alone = standby();
+    for (method, path) in [("PUT", "/api/v1/feeds/more"), ("GET", "/api/v1/subscriptions")] {
+        let said = refused(&alone, method, path).await;
         assert!(said.contains("the gateway process 7 elsewhere has the feeds"), "{path}: {said}");
     }
-    assert_eq!(ask("GET", "/api/v1/feeds").await.status(), 200);
+    let (_writer, first, _relayed) = pair();
+    assert!(refused(&first, "GET", "/api/v1/export").await.contains("has the feeds"));
+    let relayed = RelayedSite::new(&first.room);
+    let second = standby();
+    *second.store.writer.lock().unwrap() = Some(relayed.answers());
+    assert!(refused(&second, "DELETE", "/api/v1/feeds/news").await.contains("has the feeds"));
+    // The one that wrote is gone, or ends in the middle of it.
+    let (_writer, standby, relayed) = pair();
+    drop(relayed);
+    let said = refused(&standby, "DELETE", "/api/v1/feeds/news").await;
+    assert!(said.contains("whether it did what was asked is unknown"), "{said}");
+    if let Some(owner) = &mut standby.store.condition.lock().unwrap().owner {
+        owner.is_gone = true;
+    }
+    let said = refused(&standby, "DELETE", "/api/v1/feeds/news").await;
+    assert!(said.contains("this gateway is a standby"), "{said}");
+    // Without the right to it, a request goes no further.
+    problem(standby.ask(request("DELETE", "/api/v1/feeds/news", &[], "")).await, 401).await;
+    let long = "x".repeat(LIST_LIMIT + (2 << 20));
+    let (_writer, standby, _relayed) = pair();
+    problem(standby.ask(request("POST", "/websub", &[], &long)).await, 413).await;
 }
 
 #[tokio::test]

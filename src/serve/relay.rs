@@ -1,0 +1,267 @@
+//! Requests that only the gateway which writes can answer, where several gateways share a store: administration, what
+//! changes something, hub requests and callbacks. A gateway that does not write passes them on through the store, and
+//! passes the answer back. Who asks notices nothing but the time.
+//!
+//! A person who has signed in is known to the gateway that writes: a page that is asked for with the cookie of a session
+//! comes from there.
+
+use super::client::Peer;
+use super::observe;
+use super::operator::LIST_LIMIT;
+use super::problem::{Problem, RETRY_SOON};
+use super::{API, Listener, SharedState, callback, routes, session};
+use crate::store::{AnswerQuestions, DatabaseOwner, StoreError, in_words};
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tower::ServiceExt;
+
+/// The largest body of a request that is passed on, in bytes: a list of feeds in a form.
+const BODY_LIMIT: usize = LIST_LIMIT + (1 << 20);
+/// The largest answer, in bytes.
+const ANSWER_LIMIT: usize = 64 << 20;
+/// How much longer an answer is waited for than the gateway that writes takes for it.
+const PASSING_TIME: Duration = Duration::from_secs(5);
+/// What every gateway answers itself, though it is of operators.
+const OWN: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
+/// What reads and is still for the gateway that writes.
+const OF_WRITER: [&str; 6] =
+    [callback::ROUTE, "/add", "/add/list", "/session", "/subscribe", "/feeds/{name}/edit"];
+/// The pages that look different to a person who has signed in.
+const PAGES: [&str; 6] = [
+    "/",
+    "/recent",
+    "/feeds/{name}/items",
+    "/feeds/{name}/items/{id}",
+    "/feeds/{name}/conflicts",
+    "/feeds/{name}/about",
+];
+/// The whole state as a stream, which is not passed on.
+const EXPORT: &str = "/api/v1/export";
+/// The headers that are of the connection, or that are set anew.
+const OF_CONNECTION: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::EXPECT,
+    header::CONTENT_LENGTH,
+    header::ACCEPT_ENCODING,
+    HeaderName::from_static("keep-alive"),
+];
+
+/// A request as it is passed on.
+#[derive(Serialize, Deserialize)]
+struct RelayedRequest {
+    listener: u8,
+    peer: Option<IpAddr>,
+    method: String,
+    target: String,
+    headers: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+}
+
+/// Its answer.
+#[derive(Serialize, Deserialize)]
+struct RelayedResponse {
+    status: u16,
+    headers: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+}
+
+/// Marks a request that another gateway passed on: it goes no further.
+#[derive(Clone, Copy)]
+struct IsRelayed;
+
+const LISTENERS: [Listener; 3] = [Listener::Everybody, Listener::Readers, Listener::Operators];
+
+/// Passes a request on to the gateway that writes, where only that one can answer it.
+pub(super) async fn relay(
+    State((room, listener)): State<(SharedState, Listener)>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if room.store.answers_from_memory() || !is_of_writer(&room, &request) {
+        return Ok(next.run(request).await);
+    }
+    let Some(owner) = room.store.condition().owner else { return Ok(next.run(request).await) };
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if owner.is_gone || route == EXPORT || request.extensions().get::<IsRelayed>().is_some() {
+        return Err(StoreError::Standby { owner: owner.name }.into());
+    }
+    let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
+    let passing = pass_on(&room, listener, request, &owner, limit);
+    match tokio::time::timeout(limit, passing).await {
+        Ok(answered) => answered,
+        Err(_) => Err(unanswered(&owner, "it took too long")),
+    }
+}
+
+/// Whether only the gateway that writes can answer a request. One that has no right to what it asks for is refused here.
+fn is_of_writer(room: &SharedState, request: &Request) -> bool {
+    let Some(route) = request.extensions().get::<MatchedPath>() else { return false };
+    let route = route.as_str();
+    if OWN.contains(&route) {
+        return false;
+    }
+    if route.starts_with(API) {
+        return room.settings.load().admin_token.admits(request.headers());
+    }
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let is_signed_in = || PAGES.contains(&route) && session::has_cookie(request.headers());
+    !is_read || OF_WRITER.contains(&route) || is_signed_in()
+}
+
+fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
+    let said = format!(
+        "the gateway {} has the feeds and did not answer ({why}); whether it did what was asked is unknown",
+        owner.name
+    );
+    Problem::later(said, RETRY_SOON)
+}
+
+async fn pass_on(
+    room: &SharedState,
+    listener: Listener,
+    request: Request,
+    owner: &DatabaseOwner,
+    limit: Duration,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, BODY_LIMIT).await.map_err(|_| {
+        let said = format!("the body is not whole, or longer than {BODY_LIMIT} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said)
+    })?;
+    let mut headers = fields(&parts.headers);
+    // HTTP/2 names the host elsewhere.
+    if let (Some(authority), false) =
+        (parts.uri.authority(), parts.headers.contains_key(header::HOST))
+    {
+        headers.push((header::HOST.to_string(), authority.as_str().as_bytes().to_vec()));
+    }
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let listener = LISTENERS.iter().position(|known| *known == listener);
+    let relayed = RelayedRequest {
+        listener: u8::try_from(listener.unwrap_or_default()).unwrap_or_default(),
+        peer: parts.extensions.get::<Peer>().map(|Peer(address)| *address),
+        method: parts.method.to_string(),
+        target,
+        headers,
+        body: body.to_vec(),
+    };
+    let failed = |why: &dyn std::fmt::Display| unanswered(owner, &why.to_string());
+    let question = postcard::to_stdvec(&relayed).map_err(|error| failed(&error))?;
+    let answer = room.store.ask_writer(question, limit).await;
+    let answer = answer.map_err(|error| failed(&in_words(&error)))?;
+    let Some(answer) = answer else {
+        return Err(StoreError::Standby { owner: owner.name.clone() }.into());
+    };
+    let answer: RelayedResponse = postcard::from_bytes(&answer).map_err(|error| failed(&error))?;
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() = StatusCode::from_u16(answer.status).map_err(|error| failed(&error))?;
+    *response.headers_mut() = header_map(answer.headers);
+    // What this gateway knows of the store is as new as the answer.
+    let _ = room.store.catch_up().await;
+    Ok(response)
+}
+
+/// The headers of a message that are not of its connection.
+fn fields(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    let passed = headers.iter().filter(|(name, _)| !OF_CONNECTION.contains(name));
+    passed.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect()
+}
+
+fn header_map(fields: Vec<(String, Vec<u8>)>) -> HeaderMap {
+    let read = fields.into_iter().filter_map(|(name, value)| {
+        let name = name.parse::<HeaderName>().ok()?;
+        Some((name, HeaderValue::from_bytes(&value).ok()?))
+    });
+    let mut headers = HeaderMap::new();
+    for (name, value) in read {
+        headers.append(name, value);
+    }
+    headers
+}
+
+/// What a gateway answers to requests that others pass on to it.
+pub(super) struct RelayedSite([Router; 3]);
+
+impl RelayedSite {
+    pub(super) fn new(room: &SharedState) -> Arc<Self> {
+        Arc::new(Self(LISTENERS.map(|listener| routes(Arc::clone(room), listener))))
+    }
+
+    /// Answers for as long as the site is there.
+    pub(super) fn answers(self: &Arc<Self>) -> Arc<dyn AnswerQuestions> {
+        Arc::new(RelayAnswers(Arc::downgrade(self)))
+    }
+
+    async fn answer(&self, relayed: RelayedRequest) -> RelayedResponse {
+        match self.response(relayed).await {
+            Ok(response) => response,
+            Err(problem) => whole(problem.into_response()).await,
+        }
+    }
+
+    async fn response(&self, relayed: RelayedRequest) -> Result<RelayedResponse, Problem> {
+        let RelayedRequest { listener, peer, method, target, headers, body } = relayed;
+        let wrong = |what: &str| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                format!("a request that was passed on has {what}"),
+            )
+        };
+        let router = self.0.get(usize::from(listener)).ok_or_else(|| wrong("no listener"))?;
+        let mut request = Request::new(Body::from(Bytes::from(body)));
+        *request.method_mut() = method.parse().map_err(|_| wrong("no method"))?;
+        *request.uri_mut() = target.parse().map_err(|_| wrong("no address"))?;
+        *request.headers_mut() = header_map(headers);
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(Peer(peer));
+        }
+        request.extensions_mut().insert(IsRelayed);
+        let answered = router.clone().oneshot(request).await;
+        Ok(match answered {
+            Ok(response) => whole(response).await,
+            Err(never) => match never {},
+        })
+    }
+}
+
+/// An answer with its whole body.
+async fn whole(response: Response) -> RelayedResponse {
+    let (parts, body) = response.into_parts();
+    match to_bytes(body, ANSWER_LIMIT).await {
+        Ok(body) => RelayedResponse {
+            status: parts.status.as_u16(),
+            headers: fields(&parts.headers),
+            body: body.to_vec(),
+        },
+        Err(_) => RelayedResponse {
+            status: StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+            headers: Vec::new(),
+            body: b"the answer broke off, or is too long to be passed on\n".to_vec(),
+        },
+    }
+}
+
+struct RelayAnswers(Weak<RelayedSite>);
+
+#[async_trait]
+impl AnswerQuestions for RelayAnswers {
+    async fn answer_question(&self, question: Vec<u8>) -> Vec<u8> {
+        let Some(site) = self.0.upgrade() else { return Vec::new() };
+        match postcard::from_bytes(&question) {
+            Ok(relayed) => postcard::to_stdvec(&site.answer(relayed).await).unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+}
