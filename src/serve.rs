@@ -203,6 +203,8 @@ struct AppState {
     sessions: Sessions,
     directory: Arc<Directory>,
     origins: Origins,
+    /// When feeds that requests made were last asked for.
+    asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
     about: about::FeedPages,
     description: openapi::ApiDescription,
@@ -257,7 +259,8 @@ impl AppState {
         };
         let asked = Arc::clone(&origins.asked);
         let directory = Directory::new(Arc::clone(&store), DIRECTORY_AGE, Arc::clone(&clock));
-        let directory = Arc::new(directory.with_places(rules, Arc::clone(&site.places), asked));
+        let directory =
+            Arc::new(directory.with_places(rules, Arc::clone(&site.places), Arc::clone(&asked)));
         let admission = Arc::new(Admission::new());
         let shelf = RenditionCache::new(
             Arc::clone(&store),
@@ -278,6 +281,7 @@ impl AppState {
         );
         Arc::new(Self {
             directory,
+            asked,
             origins: Origins::new(&origins, site.endpoint.as_str()),
             readers: KnownReaders::new(settings.readers),
             challenge: settings.challenge,

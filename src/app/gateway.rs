@@ -156,14 +156,9 @@ impl Gateway {
             cancel: polling.clone(),
             traces: traces.clone(),
         };
-        // What only the gateway does that has the feeds.
-        let nothing = || tokio::spawn(polling.clone().cancelled_owned());
-        let (poller, poll_task) = match is_standby {
-            true => (Poller::idle(&parts), nothing()),
-            false => Poller::start(parts)
-                .await
-                .map_err(|error| AppError::run("polling could not be started", error))?,
-        };
+        let (poller, poll_task) = Poller::start(parts)
+            .await
+            .map_err(|error| AppError::run("polling could not be started", error))?;
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
@@ -218,6 +213,8 @@ impl Gateway {
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let wall = Arc::clone(&clock);
         let maintained = (Arc::clone(&store), Arc::clone(&desk));
+        // What only the gateway does that writes.
+        let nothing = || tokio::spawn(polling.clone().cancelled_owned());
         let (age_task, list_task, gather_task) = match (maintained, polling.clone()) {
             _ if is_standby => (nothing(), nothing(), nothing()),
             ((store, desk), ends) => {

@@ -150,7 +150,7 @@ impl AdminService {
     ) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await?;
         let mut polled = self.poller.status(&record.name).unwrap_or_default();
-        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
+        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_polls()) {
             next.reason = format!("it waits: {why}");
         }
         let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(Hold::describe);

@@ -86,7 +86,11 @@ pub(super) async fn page(
     let page = room.overview.pages.get(&(audience.key(), query.clone()), ask, make).await?;
     let content = html! {
         (session::notice(&room, &method, &headers))
-        @if let Err(why) = condition.check_intake() { p.bad { (why) "." } }
+        @match (&condition.owner, condition.check_polls()) {
+            (_, Err(why)) => p.bad { (why) "." },
+            (Some(owner), Ok(())) => p { "The gateway " (owner.name) " writes; this one polls its part of the feeds." },
+            (None, Ok(())) => {}
+        }
         (PreEscaped(page.as_str()))
     };
     Ok(html::page("Overview", &content))

@@ -6,7 +6,7 @@ use super::connections::{
 };
 use super::control::SiteControl;
 use super::readers::SiteReaders;
-use super::relay::RelayedSite;
+use super::relay::{RelayedSite, report_asked};
 use super::site_service::SiteService;
 use super::stall::Unstalled;
 use super::tls::{Handshakes, TlsKeys};
@@ -112,6 +112,9 @@ impl SiteServer {
         let until = (accepting, shutdown);
         let relayed = RelayedSite::new(&room);
         room.store.answer_questions(relayed.answers());
+        if !room.store.answers_from_memory() {
+            tokio::spawn(report_asked(Arc::clone(&room), until.1.clone()));
+        }
         let limits = (ConnectionLimits::USUAL, ConnectionShares::USUAL);
         let Some(operators) = operators else {
             return serve((listener, tls, Listener::Everybody), room, limits, until).await;

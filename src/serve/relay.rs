@@ -10,6 +10,7 @@ use super::observe;
 use super::operator::LIST_LIMIT;
 use super::problem::{Problem, RETRY_SOON};
 use super::{API, Listener, SharedState, callback, routes, session};
+use crate::model::{FeedName, Time};
 use crate::store::{AnswerQuestions, DatabaseOwner, StoreError, in_words};
 use async_trait::async_trait;
 use axum::Router;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// The largest body of a request that is passed on, in bytes: a list of feeds in a form.
@@ -29,7 +31,7 @@ const BODY_LIMIT: usize = LIST_LIMIT + (1 << 20);
 /// The largest answer, in bytes.
 const ANSWER_LIMIT: usize = 64 << 20;
 /// How much longer an answer is waited for than the gateway that writes takes for it.
-const PASSING_TIME: Duration = Duration::from_secs(5);
+pub(super) const PASSING_TIME: Duration = Duration::from_secs(5);
 /// What every gateway answers itself, though it is of operators.
 const OWN: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 /// What reads and is still for the gateway that writes.
@@ -57,6 +59,19 @@ const OF_CONNECTION: [HeaderName; 8] = [
     header::ACCEPT_ENCODING,
     HeaderName::from_static("keep-alive"),
 ];
+
+/// How soon after the start, and how often, it is reported which feeds were asked for.
+const REPORT_TIMES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
+/// How long the answer to that is waited for.
+const REPORT_TIME: Duration = Duration::from_secs(10);
+
+/// What a gateway asks the one that writes.
+#[derive(Serialize, Deserialize)]
+enum RelayedQuestion {
+    Request(Box<RelayedRequest>),
+    /// These feeds were asked for, of those that requests made.
+    AskedFor(Vec<FeedName>),
+}
 
 /// A request as it is passed on.
 #[derive(Serialize, Deserialize)]
@@ -128,7 +143,7 @@ fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
     Problem::later(said, RETRY_SOON)
 }
 
-async fn pass_on(
+pub(super) async fn pass_on(
     room: &SharedState,
     listener: Listener,
     request: Request,
@@ -158,7 +173,8 @@ async fn pass_on(
         body: body.to_vec(),
     };
     let failed = |why: &dyn std::fmt::Display| unanswered(owner, &why.to_string());
-    let question = postcard::to_stdvec(&relayed).map_err(|error| failed(&error))?;
+    let question = RelayedQuestion::Request(Box::new(relayed));
+    let question = postcard::to_stdvec(&question).map_err(|error| failed(&error))?;
     let answer = room.store.ask_writer(question, limit).await;
     let answer = answer.map_err(|error| failed(&in_words(&error)))?;
     let Some(answer) = answer else {
@@ -191,12 +207,43 @@ fn header_map(fields: Vec<(String, Vec<u8>)>) -> HeaderMap {
     headers
 }
 
-/// What a gateway answers to requests that others pass on to it.
-pub(super) struct RelayedSite([Router; 3]);
+/// Reports to the gateway that writes which feeds were asked for here, so that they are not let go, until `ends`.
+pub(super) async fn report_asked(room: SharedState, ends: CancellationToken) {
+    let (mut wait, mut reported) = (REPORT_TIMES.0, Time::MIN);
+    loop {
+        tokio::select! {
+            () = ends.cancelled() => return,
+            () = tokio::time::sleep(wait) => wait = REPORT_TIMES.1,
+            () = room.asked.wanted() => {}
+        }
+        let now = room.clock.now();
+        let asked = room.asked.all().into_iter().filter(|(_, at)| *at >= reported);
+        let names: Vec<FeedName> = asked.map(|(name, _)| name).collect();
+        if names.is_empty() {
+            continue;
+        }
+        let Ok(question) = postcard::to_stdvec(&RelayedQuestion::AskedFor(names)) else { continue };
+        match room.store.ask_writer(question, REPORT_TIME).await {
+            Ok(_) => reported = now,
+            Err(error) => {
+                let error = in_words(&error);
+                tracing::debug!(%error, "which feeds were asked for is reported later");
+                wait = REPORT_TIMES.0;
+            }
+        }
+    }
+}
+
+/// What a gateway answers to others over the same store.
+pub(super) struct RelayedSite {
+    room: SharedState,
+    routers: [Router; 3],
+}
 
 impl RelayedSite {
     pub(super) fn new(room: &SharedState) -> Arc<Self> {
-        Arc::new(Self(LISTENERS.map(|listener| routes(Arc::clone(room), listener))))
+        let routers = LISTENERS.map(|listener| routes(Arc::clone(room), listener));
+        Arc::new(Self { room: Arc::clone(room), routers })
     }
 
     /// Answers for as long as the site is there.
@@ -219,7 +266,7 @@ impl RelayedSite {
                 format!("a request that was passed on has {what}"),
             )
         };
-        let router = self.0.get(usize::from(listener)).ok_or_else(|| wrong("no listener"))?;
+        let router = self.routers.get(usize::from(listener)).ok_or_else(|| wrong("no listener"))?;
         let mut request = Request::new(Body::from(Bytes::from(body)));
         *request.method_mut() = method.parse().map_err(|_| wrong("no method"))?;
         *request.uri_mut() = target.parse().map_err(|_| wrong("no address"))?;
@@ -260,7 +307,14 @@ impl AnswerQuestions for RelayAnswers {
     async fn answer_question(&self, question: Vec<u8>) -> Vec<u8> {
         let Some(site) = self.0.upgrade() else { return Vec::new() };
         match postcard::from_bytes(&question) {
-            Ok(relayed) => postcard::to_stdvec(&site.answer(relayed).await).unwrap_or_default(),
+            Ok(RelayedQuestion::Request(relayed)) => {
+                postcard::to_stdvec(&site.answer(*relayed).await).unwrap_or_default()
+            }
+            Ok(RelayedQuestion::AskedFor(feeds)) => {
+                let now = site.room.clock.now();
+                feeds.iter().for_each(|feed| site.room.asked.want(feed, now));
+                Vec::new()
+            }
             Err(_) => Vec::new(),
         }
     }

@@ -1,5 +1,5 @@
-//! Which of two a gateway is over a database that several share: the one that polls and writes, or a standby that
-//! answers readers; and how it goes from one to the other on the same sockets.
+//! Which of two a gateway is over a database that several share: the one that writes, or a standby. Both answer readers
+//! and poll their part of the feeds; a gateway goes from one to the other on the same sockets.
 
 use super::{Gateway, Outside, open};
 use crate::app::AppError;
@@ -103,7 +103,7 @@ pub(super) fn kept(
 }
 
 impl Gateway {
-    /// Whether another gateway has the feeds, and this one answers readers.
+    /// Whether another gateway writes, and this one answers readers and polls its part of the feeds.
     pub const fn is_standby(&self) -> bool {
         self.is_standby
     }

@@ -3,12 +3,13 @@
 use super::super::client::{Client, Peer};
 use super::super::problem::Problem;
 use super::super::session::COOKIE;
-use super::super::{SharedState, auth};
+use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
 use super::{OriginRequest, PassOutcome, Waited, feed, host, later, pages};
 use crate::config::{OriginPlace, PassMode};
+use crate::model::FeedRecord;
 use crate::origin::{
     BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, Proto, WholeAnswer, is_neutral,
     is_usual, may_be_feed, may_make_feed, to_client, to_origin,
@@ -296,6 +297,9 @@ async fn make_feed(
         Ok(service) => Arc::clone(service),
         Err(problem) => return failed(problem),
     };
+    if !room.store.answers_from_memory() {
+        return Box::pin(make_feed_elsewhere(room, asked, (look, whole, traits), again)).await;
+    }
     let (site, url) = (AdmittedSite::of_origin(&asked.site), asked.url.clone());
     // What may be another document for others is asked for anew.
     let is_everybodys = is_usual(again.headers()) && is_neutral(&whole.headers);
@@ -323,6 +327,37 @@ async fn make_feed(
         _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
         Ok(Ok(Err(error @ NotMade::Later))) => later(error.to_string()),
         Ok(Err(_)) | Err(_) => later("the feed is new, and its first document is being judged"),
+    }
+}
+
+/// Has the gateway that writes make a feed, by the same request: its answer is the feed's first document.
+async fn make_feed_elsewhere(
+    room: &SharedState,
+    asked: &OriginRequest,
+    (look, whole, traits): (FirstLook, WholeAnswer, FeedTraits),
+    again: Request,
+) -> (Response, PassOutcome) {
+    let method = again.method().clone();
+    let listener = if room.operators_apart { Listener::Readers } else { Listener::Everybody };
+    let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
+    let answered = match room.store.condition().owner {
+        Some(owner) => {
+            let passing = relay::pass_on(room, listener, again, &owner, limit);
+            timeout(limit, passing).await.ok().and_then(Result::ok)
+        }
+        None => None,
+    };
+    room.directory.changed();
+    let feeds = room.store.feed_list().await.unwrap_or_default();
+    let is_it = |record: &&Arc<FeedRecord>| record.url == asked.url.as_str() && !record.private;
+    look.tell(match feeds.values().find(is_it) {
+        Some(record) => LookResult::Feed(record.name.clone()),
+        None => LookResult::Later("the gateway that writes has not made the feed yet".to_owned()),
+    });
+    match answered {
+        Some(response) => (response, PassOutcome::Feed),
+        None if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
+        None => later("the feed is new, and its first document is being judged"),
     }
 }
 
