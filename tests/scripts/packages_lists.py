@@ -1,4 +1,4 @@
-"""deploy/compose.yaml and deploy/kubernetes by their specifications, and what they say of the program: every setting
+"""The compose files of deploy and deploy/kubernetes by their specifications, and what they say of the program: every setting
 of the environment and every key is one that it knows, and the files that they name are there.
 
 Needs compose_spec, kubernetes_validate and yaml. Exit status 1 with what is wrong.
@@ -34,8 +34,9 @@ def settings():
     return found
 
 
-def compose(faults, known):
-    text = (DEPLOY / "compose.yaml").read_text()
+def composed(faults, known, path):
+    """A compose file by its specification; what it has."""
+    text = path.read_text()
     checked = compose_spec.PyCompose.from_yaml(text)
     for check in ("validate", "validate_configs", "validate_networks", "validate_volumes"):
         getattr(checked, check)()
@@ -43,11 +44,18 @@ def compose(faults, known):
     for name, service in read["services"].items():
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]
-            if source.startswith(".") and not (DEPLOY / source).exists():
-                faults.append(f"compose: {name} mounts {source}, which is not there")
+            if source.startswith(".") and not (path.parent / source).exists():
+                faults.append(f"{path}: {name} mounts {source}, which is not there")
             if not source.startswith(".") and source not in read["volumes"]:
-                faults.append(f"compose: {name} mounts {source}, which is no volume")
-        faults += [f"compose: {key} is no setting" for key in service.get("environment", {}) if key not in known]
+                faults.append(f"{path}: {name} mounts {source}, which is no volume")
+        own = [key for key in service.get("environment", {}) if key.startswith("TIDEGATE_")]
+        faults += [f"{path}: {key} is no setting" for key in own if key not in known]
+    return read
+
+
+def compose(faults, known):
+    composed(faults, known, DEPLOY / "cluster/compose.yaml")
+    read = composed(faults, known, DEPLOY / "compose.yaml")
     for name, config in read["configs"].items():
         yaml.safe_load(config["content"])
     own = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
