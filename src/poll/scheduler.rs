@@ -416,6 +416,9 @@ impl PollScheduler {
                 "polling stops though rounds are still in flight"
             );
         }
+        if !self.may_write() {
+            return;
+        }
         self.note_schedules(STOP_NOTE);
         self.bench.attempts.close().await;
         self.checkpoint().await;

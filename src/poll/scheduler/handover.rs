@@ -93,16 +93,15 @@ impl PollScheduler {
     }
 
     fn lose_feed(&mut self, name: &FeedName) {
-        if let Some(feed) = self.feeds.get_mut(name)
-            && let Some(running) = &feed.running
-        {
-            running.cancel.cancel();
-            feed.begins_nothing = true;
-            feed.after_round().leaving = Some(Departure::Lost);
-            self.unsaved.remove(name);
-            return;
+        self.begin_nothing(name);
+        self.cancel_errands(name);
+        match self.feeds.get_mut(name) {
+            Some(feed) if feed.running.is_some() => {
+                feed.after_round().leaving = Some(Departure::Lost);
+                self.unsaved.remove(name);
+            }
+            _ => self.drop_feed(name, Departure::Lost),
         }
-        self.drop_feed(name, Departure::Lost);
     }
 
     /// The feeds of which something is in flight.

@@ -68,17 +68,29 @@ impl PollScheduler {
         self.share.as_deref().filter(|share| share.is_follower() || begins_nothing())
     }
 
-    /// Leaves a feed to the gateway that writes the store, where a poll has found a hub for it.
-    fn leave_to_writer(&self, name: &FeedName, found: &PollResult) {
-        let found = found.hub.as_ref().filter(|_| found.held.is_none()).and_then(Option::as_ref);
-        let reach = self.settings.reach.as_ref();
-        let is_wanted =
-            |found: &Discovery| found.hubs.iter().any(|hub| is_reached(reach, &self.settings, hub));
-        let shard = self.feeds.get(name).and_then(|feed| feed.shard);
-        if let (true, Some(shard), Some(share)) = (found.is_some_and(is_wanted), shard, &self.share)
-        {
+    /// Leaves a feed to the gateway that writes the store, where a poll has found a hub for it. What was found is
+    /// kept with the feed: that gateway need not find it again, and one that is subscribed to it goes on with.
+    fn leave_to_writer(&mut self, name: &FeedName, found: &PollResult) {
+        let found = found.hub.as_ref().filter(|_| found.held.is_none());
+        let Some(found) = found.and_then(|found| self.reached(found)) else { return };
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        if let (Some(share), Some(shard)) = (&self.share, feed.shard) {
             share.shards.leave_to_writer(shard);
         }
+        let reach = self.settings.reach.as_ref().filter(|_| feed.subscription.is_none());
+        let (Some(reach), Some(keys)) = (reach, subscribe::mint()) else { return };
+        let now = self.clock.now();
+        let subscription = subscriber::begin(&found, keys, &reach.callbacks, None, now);
+        feed.subscription = Some(Box::new(subscription));
+        self.save_aside(name);
+    }
+
+    /// What was found, without the hubs that cannot reach this gateway; `None` where no other is named.
+    fn reached(&self, found: &Option<Discovery>) -> Option<Discovery> {
+        let mut found = found.clone()?;
+        let reach = self.settings.reach.as_ref();
+        found.hubs.retain(|hub| is_reached(reach, &self.settings, hub));
+        (!found.hubs.is_empty()).then_some(found)
     }
 
     /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
@@ -120,11 +132,7 @@ impl PollScheduler {
 
     /// Takes in what a poll says of the feed's hub.
     pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
-        let reach = self.settings.reach.clone();
-        let found = found.clone().and_then(|mut found| {
-            found.hubs.retain(|hub| is_reached(reach.as_ref(), &self.settings, hub));
-            (!found.hubs.is_empty()).then_some(found)
-        });
+        let found = self.reached(found);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(found) = found else {
             if feed.subscription.is_some() {

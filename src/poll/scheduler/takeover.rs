@@ -68,7 +68,8 @@ impl PollScheduler {
         }
         for (name, record) in meanwhile {
             match record {
-                Some(record) => self.take_in_record(&record),
+                Some(record) if self.is_for_here(&record) => self.take_in_record(&record),
+                Some(_) => {}
                 None => self.depart(&name, Departure::Removed, oneshot::channel().0),
             }
         }
