@@ -28,6 +28,7 @@ mod resume;
 mod schedule;
 mod scheduler;
 mod seldom;
+mod shards;
 mod sharing;
 mod skip;
 mod subscribe;
@@ -60,6 +61,7 @@ pub use schedule::{
     replay_interval,
 };
 pub use scheduler::hub::{MAX_LEAVING, PUSH_PAUSE};
+pub use shards::shard_of;
 pub use skip::MAX_SKIP;
 pub use subscribe::MAX_HUB_REDIRECTS;
 pub use sup::{Question, SupError};

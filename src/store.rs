@@ -47,7 +47,7 @@ pub use self::limits::{
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
-pub use self::poll_shards::{PollShards, SHARDS, Shard};
+pub use self::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
 pub use self::postgres::PostgresRequest;
 pub use self::state_watch::StateWatch;
 
@@ -59,7 +59,7 @@ use crate::model::{
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -385,6 +385,13 @@ pub trait Store: Send + Sync + 'static {
     async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError>;
     /// All poll states.
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError>;
+    /// Those of some feeds, as far as there are any.
+    async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
+        let feeds: BTreeSet<&FeedName> = feeds.iter().collect();
+        let mut states = self.poll_states().await?;
+        states.retain(|state| feeds.contains(&state.feed));
+        Ok(states)
+    }
 
     /// Notes that a large document of a feed is being taken in, so that a start after the gateway was
     /// killed in it can tell; of one that is over nothing stays. Durable on return. A store that

@@ -21,18 +21,24 @@ pub struct Attempts {
 #[derive(Default)]
 struct AttemptMarks {
     kept: BTreeMap<FeedName, Attempt>,
-    /// Those that are to be taken out of the store.
-    lifted: Vec<Attempt>,
+    /// What the store has still to be told.
+    unwritten: Vec<Attempt>,
 }
 
 impl Attempts {
-    /// Reads the marks. One that is open shows that the gateway ended in the document.
-    pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let mut kept = BTreeMap::new();
-        for mut attempt in store.attempts().await? {
+    /// Without marks.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, marks: Mutex::default() }
+    }
+
+    /// Takes over the marks of feeds that this gateway polls from now on. One that is open shows that a gateway
+    /// ended in the document.
+    pub fn take_over(&self, attempts: impl IntoIterator<Item = Attempt>) {
+        let mut marks = self.marks();
+        for mut attempt in attempts {
             if std::mem::take(&mut attempt.is_open) {
                 attempt.kills = attempt.kills.saturating_add(1);
-                store.note_attempt(&attempt).await?;
+                marks.unwritten.push(attempt.clone());
                 tracing::warn!(
                     feed = %attempt.feed,
                     entries = attempt.entries,
@@ -40,9 +46,25 @@ impl Attempts {
                     "the gateway ended while it took in a large document"
                 );
             }
-            kept.insert(attempt.feed.clone(), attempt);
+            marks.kept.insert(attempt.feed.clone(), attempt);
         }
-        Ok(Self { store, marks: Mutex::new(AttemptMarks { kept, lifted: Vec::new() }) })
+    }
+
+    /// Another gateway polls the feed from now on, which reads its mark in the store.
+    pub fn hand_over(&self, feed: &FeedName) {
+        self.marks().kept.remove(feed);
+    }
+
+    /// Another gateway polls the feed already: nothing more of it is written.
+    pub fn lose(&self, feed: &FeedName) {
+        let mut marks = self.marks();
+        marks.kept.remove(feed);
+        marks.unwritten.retain(|attempt| attempt.feed != *feed);
+    }
+
+    /// Whether the store has still to be told something of a feed.
+    pub fn is_unwritten(&self, feed: &FeedName) -> bool {
+        self.marks().unwritten.iter().any(|attempt| attempt.feed == *feed)
     }
 
     fn marks(&self) -> MutexGuard<'_, AttemptMarks> {
@@ -74,7 +96,7 @@ impl Attempts {
         }
         let attempt = {
             let mut marks = self.marks();
-            marks.lifted.retain(|lifted| lifted.feed != *feed);
+            marks.unwritten.retain(|attempt| attempt.feed != *feed);
             let kills = marks.kept.get(feed).map_or(0, |before| before.kills);
             let entries = u32::try_from(entries).unwrap_or(u32::MAX);
             let feed = feed.clone();
@@ -97,7 +119,7 @@ impl Attempts {
                 let over = attempt.over();
                 let noted = self.store.note_attempt(&over).await;
                 // A store that cannot be written now can be later: the mark must not outlive the document.
-                noted.inspect_err(|_| self.marks().lifted.push(over))
+                noted.inspect_err(|_| self.marks().unwritten.push(over))
             }
             None => Ok(()),
         }
@@ -111,19 +133,28 @@ impl Attempts {
             return false;
         }
         let lifted = marks.kept.remove(feed).map(Attempt::over);
-        marks.lifted.extend(lifted);
+        marks.unwritten.extend(lifted);
         true
     }
 
-    /// Takes the marks that were lifted out of the store. What cannot be written is tried again.
-    pub async fn flush(&self) {
-        let lifted = std::mem::take(&mut self.marks().lifted);
-        for attempt in lifted {
+    /// Tells the store which marks are others. Whether it could be told; if not, it is to be tried again.
+    pub async fn flush(&self) -> bool {
+        let unwritten = std::mem::take(&mut self.marks().unwritten);
+        let mut unwritten = unwritten.into_iter();
+        while let Some(attempt) = unwritten.next() {
             if let Err(error) = self.store.note_attempt(&attempt).await {
                 tracing::error!(%error, "what polling remembers could not be stored");
-                self.marks().lifted.push(attempt);
+                let mut marks = self.marks();
+                for attempt in std::iter::once(attempt).chain(unwritten) {
+                    // What was begun meanwhile has written a mark of its own.
+                    if !marks.kept.get(&attempt.feed).is_some_and(|mark| mark.is_open) {
+                        marks.unwritten.push(attempt);
+                    }
+                }
+                return false;
             }
         }
+        true
     }
 
     /// Closes the marks that are open: the gateway stops in good order.

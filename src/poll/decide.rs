@@ -176,7 +176,11 @@ impl DecisionContext {
         let claim = self.claim();
         match self.store.commit(&claim, change).await {
             Ok(committed) => Ok(Some(committed.revision)),
-            Err(CommitError::Conflict(_)) => Ok(None),
+            Err(CommitError::Conflict(_)) => {
+                // What another gateway wrote meanwhile has to be seen here before it is decided anew.
+                self.store.catch_up().await?;
+                Ok(None)
+            }
             // A store that was opened again gave the right out anew: what it has is read again.
             Err(CommitError::Fenced) => {
                 self.renew_claim().await?;
@@ -187,6 +191,7 @@ impl DecisionContext {
                 Err(CommitError::Ambiguous(error))
             }
             Err(CommitError::Ambiguous(_)) => {
+                self.store.catch_up().await?;
                 // Ticks are never given twice, so that ours tells whether the change is in.
                 let is_ours = |stored: &FeedState| {
                     let is_told = tick.is_none() || stored.tick == tick;

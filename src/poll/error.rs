@@ -5,6 +5,7 @@ use super::judge::JudgeError;
 use crate::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
 use crate::status::PollFailure;
 use crate::store::{CommitError, StoreError};
+use std::sync::Arc;
 
 /// How much of an error is kept and shown, in bytes.
 pub const MAX_ERROR_BYTES: usize = 1024;
@@ -103,7 +104,7 @@ impl RoundError {
 }
 
 /// Why "poll now" was not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
     /// Nothing of that name is polled.
     #[error("no feed of that name is polled; it may be paused")]
@@ -111,9 +112,21 @@ pub enum PollError {
     /// Too many are waiting already.
     #[error("{limit} polls of this kind are waiting already, which is the limit; try again later")]
     TooMany { limit: usize },
+    /// Another gateway polls the feed; `None`: no gateway is known to.
+    #[error("{}", describe_owner(.owner.as_deref()))]
+    PolledElsewhere { owner: Option<Arc<str>> },
     /// Polling has stopped, or the feed was removed.
     #[error("polling has stopped")]
     Stopped,
+}
+
+fn describe_owner(owner: Option<&str>) -> String {
+    match owner {
+        Some(owner) => {
+            format!("the feed is polled by the gateway {owner}; try it there, or again later")
+        }
+        None => "no gateway polls the feed at the moment; try again later".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! Only what an operator asks for goes past lines and pauses.
 
 use super::pauses::SharedPauses;
+use super::shards::{registrable_domain, whole_host};
 use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedName;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -69,10 +70,7 @@ impl PoliteHost {
             let name = format!("{host}:{port}");
             of(&name, &name, Duration::ZERO)
         } else {
-            let full = host.strip_suffix('.').unwrap_or(host);
-            let is_name = matches!(read.host(), Some(url::Host::Domain(_)));
-            let domain = psl::domain_str(full).filter(|_| is_name).unwrap_or(full);
-            of(domain, full, spacing)
+            of(registrable_domain(&read), whole_host(&read), spacing)
         }
     }
 

@@ -8,6 +8,7 @@ use super::error::PollError;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
+use super::shards::{is_polled, shard_of};
 use super::{PollSettings, RoundError};
 use crate::clock::Clock;
 use crate::fetch::Services;
@@ -16,7 +17,7 @@ use crate::model::{FeedName, FeedRecord};
 use crate::status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
-use crate::store::{Claim, Store};
+use crate::store::{Claim, PollShards, Shard, Store};
 use crate::traces::{SpanParent, Traces};
 use crate::websub::Verification;
 use arc_swap::ArcSwap;
@@ -56,8 +57,9 @@ pub(super) enum PollCommand {
     PutAndPoll(Arc<FeedRecord>, oneshot::Sender<Result<PollResponse, PollError>>),
     Share(Vec<Arc<FeedRecord>>),
     Remove(FeedName, oneshot::Sender<()>),
-    Walk(FeedName, WalkOrder, oneshot::Sender<Result<(), PollError>>),
-    PollNow(FeedName, oneshot::Sender<Result<PollResponse, PollError>>),
+    /// With the shard that is waited for, where another gateway may poll the feed.
+    Walk(FeedName, WalkOrder, Option<Shard>, oneshot::Sender<Result<(), PollError>>),
+    PollNow(FeedName, Option<Shard>, oneshot::Sender<Result<PollResponse, PollError>>),
     Called(String, Verification, oneshot::Sender<Option<String>>),
     Pushed(String),
     Reconfigure(Box<(PollSettings, Services)>),
@@ -71,6 +73,8 @@ pub struct Poller {
     decisions: DecisionContext,
     callbacks: Arc<Callbacks>,
     clock: Arc<dyn Clock>,
+    /// Which feeds this gateway polls; `None`: all.
+    shards: Option<Arc<PollShards>>,
 }
 
 /// The first poll of a feed, which goes on whether somebody waits for it or not.
@@ -87,13 +91,21 @@ impl FirstPoll {
 /// that may take its time.
 const CHECKED_IN_PASSING: usize = 64 * 1024;
 
+/// A claim that no store gives out.
+const NO_CLAIM: Claim = Claim { shard: 0, fence: 0 };
+
 impl Poller {
-    /// Reads what the store knows and begins to poll every active feed. The task ends some time
+    /// Reads what the store knows and begins to poll every active feed, or those of this gateway's share. The task ends some time
     /// after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
-        let claim = decide::claim(parts.store.as_ref(), parts.settings.node).await?;
+        let shards = parts.store.poll_shards();
+        let claim = match decide::claim(parts.store.as_ref(), parts.settings.node).await {
+            // It is asked for again.
+            Err(_) if shards.is_some() => NO_CLAIM,
+            claim => claim?,
+        };
         let decisions = Self::deciding(&parts, claim);
         let bench = PollContext {
             store: Arc::clone(&parts.store),
@@ -106,7 +118,7 @@ impl Poller {
             turns: Arc::default(),
             pauses: Arc::default(),
             allow_private: parts.settings.allow_private.clone(),
-            attempts: Arc::new(Attempts::load(Arc::clone(&parts.store)).await?),
+            attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
             decisions: decisions.clone(),
             traces: parts.traces,
             span: SpanParent::default(),
@@ -124,16 +136,15 @@ impl Poller {
         );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, decisions, callbacks, clock }, task))
+        Ok((Self { commands, board, decisions, callbacks, clock, shards }, task))
     }
 
     /// One that polls nothing and refuses what it is asked to do: another gateway has the feeds.
     pub fn idle(parts: &PollerConfig) -> Self {
         let (commands, _) = mpsc::channel(1);
         let (board, callbacks) = (Arc::default(), Arc::default());
-        // No store gives out this claim.
-        let decisions = Self::deciding(parts, Claim { shard: 0, fence: 0 });
-        Self { commands, board, decisions, callbacks, clock: Arc::clone(&parts.clock) }
+        let (decisions, clock) = (Self::deciding(parts, NO_CLAIM), Arc::clone(&parts.clock));
+        Self { commands, board, decisions, callbacks, clock, shards: None }
     }
 
     fn deciding(parts: &PollerConfig, claim: Claim) -> DecisionContext {
@@ -153,7 +164,8 @@ impl Poller {
     /// already is waited for and does not answer this call.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::PollNow(feed.clone(), reply)).await?;
+        let shard = self.shard_of_feed(feed).await;
+        self.send(PollCommand::PollNow(feed.clone(), shard, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)?
     }
 
@@ -161,8 +173,23 @@ impl Poller {
     /// that is noted.
     pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
         let (reply, answer) = oneshot::channel();
-        self.send(PollCommand::Walk(feed.clone(), order, reply)).await?;
+        let shard = self.shard_of_feed(feed).await;
+        self.send(PollCommand::Walk(feed.clone(), order, shard, reply)).await?;
         answer.await.map_err(|_| PollError::Stopped)?
+    }
+
+    /// The shard of a feed that is polled by some gateway, where several poll the feeds of the store.
+    async fn shard_of_feed(&self, feed: &FeedName) -> Option<Shard> {
+        self.shards.as_ref()?;
+        let list = self.decisions.store.feed_list().await.ok()?;
+        list.get(feed).filter(|record| is_polled(record)).map(|record| shard_of(&record.url))
+    }
+
+    /// Which gateway polls a feed, where that is not this one and is known.
+    pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<Arc<str>> {
+        let shards = self.shards.as_ref().filter(|_| is_polled(record))?;
+        let shard = shard_of(&record.url);
+        if shards.held().contains_key(&shard) { None } else { shards.owner(shard) }
     }
 
     /// Whether a hub was given this token with the address of its callback.

@@ -10,16 +10,22 @@ mod commands;
 mod departure;
 mod errands;
 mod feed;
+mod handover;
 mod hosts;
 pub(super) mod hub;
 mod plans;
 mod probes;
 mod rounds;
+mod share;
+mod survey;
+mod takeover;
+mod waiters;
 mod walks;
 
 use self::errands::{ErrandState, FinishedErrand};
 use self::feed::{RunningErrand, ScheduledFeed};
 use self::hub::AllLeaving;
+use self::share::PolledShare;
 use super::allowance::HostAllowances;
 use super::announced::{Looked, SupPolls};
 use super::board::FeedBoard;
@@ -31,6 +37,7 @@ use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
 use super::resume::NOTE_EVERY;
+use super::shards::shard_of;
 use crate::clock::Clock;
 use crate::judge::probe::ProbePlan;
 use crate::load::Deferrable;
@@ -111,6 +118,10 @@ pub(super) struct PollScheduler {
     last_now: Time,
     /// Whether nothing is begun, because the store takes nothing in.
     waits_for_store: bool,
+    /// The share of the feeds that it polls; `None`: it polls all.
+    share: Option<Box<PolledShare>>,
+    /// Not before then are marks of large documents written, because that failed.
+    flush_at: Instant,
 }
 
 impl PollScheduler {
@@ -123,7 +134,10 @@ impl PollScheduler {
         callbacks: Arc<Callbacks>,
     ) -> Self {
         let last_now = clock.now();
+        let share = bench.store.poll_shards();
         Self {
+            share: share.map(|shards| Box::new(PolledShare::new(shards))),
+            flush_at: Instant::now(),
             polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses)),
             settings,
             bench: Arc::new(bench),
@@ -155,6 +169,7 @@ impl PollScheduler {
     /// Polls until it is cancelled or the last handle is gone.
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<PollCommand>) {
         loop {
+            self.follow_share();
             self.start_what_is_due();
             self.look_at_documents();
             let wake = self.wake_at();
@@ -166,6 +181,7 @@ impl PollScheduler {
                     self.finish_others();
                 }
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
+                event = PolledShare::next_event(&mut self.share) => self.take_in(event),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -181,6 +197,10 @@ impl PollScheduler {
         let name = record.name.clone();
         self.begin_on_board(&name, &memory);
         let mut feed = Box::new(ScheduledFeed::new(record, memory));
+        if let Some(share) = &self.share {
+            let shard = shard_of(&feed.record.url);
+            (feed.shard, feed.begins_nothing) = (Some(shard), !share.takes(shard));
+        }
         if self.feeds.contains_key(&name) {
             feed.hub_requests = self.replace(&name);
         }
@@ -206,6 +226,9 @@ impl PollScheduler {
         }
         if let Some(old) = feed.due.replace(next.at) {
             self.due.remove(&(old, Errand::Poll(name.clone())));
+        }
+        if feed.begins_nothing {
+            return;
         }
         self.due.insert((next.at, Errand::Poll(name.clone())));
         self.board.change(name, |status| status.plan(next));
@@ -246,7 +269,8 @@ impl PollScheduler {
     /// Whether what is due has to wait, because the store would not take in what comes of it. What is
     /// due stays where it is, and begins once the store takes it in again.
     fn has_to_wait(&mut self) -> bool {
-        let waits = self.bench.store.condition().check_intake().is_err();
+        let takes_in = self.bench.store.condition().check_polls().is_ok();
+        let waits = !takes_in || !self.may_begin();
         // A store that was opened again gives the right to poll out anew, which is asked for first.
         let waited = std::mem::replace(&mut self.waits_for_store, waits);
         if waited && !waits {
@@ -256,7 +280,8 @@ impl PollScheduler {
     }
 
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
-        let Some(feed) = self.feeds.get_mut(&name) else { return };
+        let feed = self.feeds.get_mut(&name).filter(|feed| !feed.begins_nothing);
+        let Some(feed) = feed else { return };
         let is_new = feed.memory.as_ref().is_some_and(|memory| !memory.was_polled());
         if is_new && self.bench.load.defers(Deferrable::NewFeed) {
             let reason = "the gateway is hard pressed, so that new feeds wait";
@@ -325,23 +350,32 @@ impl PollScheduler {
     async fn keep_up(&mut self) {
         let now = Instant::now();
         // What is to be written waits until the store is open again.
-        if self.bench.store.condition().stop.is_some() {
+        if self.bench.store.condition().stop.is_some() || !self.may_write() {
             return;
         }
         if self.claim_at <= now {
             self.claim_at = now + CLAIM_EVERY;
             if let Err(error) = self.bench.decisions.renew_claim().await {
                 tracing::error!(%error, "the right to poll could not be renewed");
+                self.claim_at = Instant::now() + self.retry_after(CLAIM_EVERY);
             }
         }
         if self.note_at <= now {
             self.note_schedules(NOTE_EVERY);
         }
-        self.bench.attempts.flush().await;
+        if self.flush_at <= now && !self.bench.attempts.flush().await {
+            self.flush_at = Instant::now() + self.retry_after(Duration::ZERO);
+        }
         let full = self.unsaved.len() >= CHECKPOINT_STATES;
         if full || self.checkpoint_at.is_some_and(|at| at <= now) {
             self.checkpoint().await;
         }
+    }
+
+    /// After what time what the store refused is tried again: where several gateways poll, soon, since others may wait
+    /// for it.
+    fn retry_after(&self, usual: Duration) -> Duration {
+        if self.share.is_some() { SLICE } else { usual }
     }
 
     /// Writes the poll states that changed. What cannot be written is tried again.
@@ -355,7 +389,7 @@ impl PollScheduler {
                 if matches!(error, CommitError::Fenced) {
                     self.claim_at = Instant::now();
                 }
-                self.checkpoint_at = Some(Instant::now() + CHECKPOINT_EVERY);
+                self.checkpoint_at = Some(Instant::now() + self.retry_after(CHECKPOINT_EVERY));
                 return;
             }
             for state in states {
@@ -368,6 +402,7 @@ impl PollScheduler {
     async fn stop(&mut self) {
         // Without this, rounds go on fetching when the last handle is gone but nobody cancelled.
         self.cancel.cancel();
+        self.refuse_waiters();
         let ended = timeout(STOP_WAIT, async {
             while let Some(done) = self.running.join_next_with_id().await {
                 self.finish(done);
@@ -380,6 +415,9 @@ impl PollScheduler {
                 limit = ?STOP_WAIT,
                 "polling stops though rounds are still in flight"
             );
+        }
+        if !self.may_write() {
+            return;
         }
         self.note_schedules(STOP_NOTE);
         self.bench.attempts.close().await;

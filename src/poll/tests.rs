@@ -9,7 +9,9 @@ mod leaps;
 mod pauses;
 mod probes;
 mod restart;
+mod shards;
 mod store_trouble;
+mod wandering_shards;
 
 use super::*;
 use crate::fetch::{FetchBlame, FetchError};

@@ -47,22 +47,22 @@ impl Shard {
 
 /// A shard that this gateway has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct HeldShard {
+pub struct HeldShard {
     /// Raised whenever the shard is given out anew.
-    pub(in crate::store) fence: i64,
+    pub fence: i64,
     /// Whether it is to be given back: no poll of its feeds begins any more.
-    pub(in crate::store) is_leaving: bool,
+    pub is_leaving: bool,
 }
 
 /// What the scheduler wants of the store.
 #[derive(Debug, Default)]
-pub(in crate::store) struct ShardRequests {
+pub struct ShardRequests {
     /// Leaving shards of which nothing is in flight any more.
-    pub(in crate::store) ended: BTreeSet<Shard>,
+    pub ended: BTreeSet<Shard>,
     /// Shards that this gateway needs, whoever has them.
-    pub(in crate::store) wanted: BTreeSet<Shard>,
+    pub wanted: BTreeSet<Shard>,
     /// Shards that only the gateway that writes may poll.
-    pub(in crate::store) of_writer: BTreeSet<Shard>,
+    pub of_writer: BTreeSet<Shard>,
 }
 
 #[derive(Default)]
@@ -208,22 +208,22 @@ impl PollShards {
     }
 
     /// What the scheduler wants of the store since the last time.
-    pub(in crate::store) fn take_requests(&self) -> ShardRequests {
+    pub fn take_requests(&self) -> ShardRequests {
         std::mem::take(&mut self.table().requests)
     }
 
     /// Those that this gateway has.
-    pub(in crate::store) fn held(&self) -> BTreeMap<Shard, HeldShard> {
+    pub fn held(&self) -> BTreeMap<Shard, HeldShard> {
         self.table().held.clone()
     }
 
     /// Those that are not given back for the number of shards alone.
-    pub(in crate::store) fn kept(&self) -> BTreeSet<Shard> {
+    pub fn kept(&self) -> BTreeSet<Shard> {
         self.table().kept.clone()
     }
 
     /// Notes which gateway has which shard.
-    pub(in crate::store) fn note_owners(&self, owners: BTreeMap<Shard, Arc<str>>) {
+    pub fn note_owners(&self, owners: BTreeMap<Shard, Arc<str>>) {
         self.table().owners = owners;
     }
 }

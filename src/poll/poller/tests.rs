@@ -33,6 +33,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         decisions,
         callbacks: Arc::clone(&callbacks),
         clock,
+        shards: None,
     };
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |token: &str| {

@@ -70,6 +70,9 @@ impl PushTriggers {
 impl PollScheduler {
     /// Asks for the SUP documents that are due.
     pub(super) fn look_at_documents(&mut self) {
+        if !self.may_begin() {
+            return;
+        }
         while let Some((address, begun)) = self.announced.take_due(Instant::now()) {
             // It is one more request to that host.
             let (host, at) = (self.settings.host(begun.address()), Instant::now());
@@ -80,7 +83,7 @@ impl PollScheduler {
                 continue;
             }
             let (fetch, now) = (self.bench.fetch.clone(), self.clock.now());
-            let cancel = self.cancel.clone();
+            let cancel = self.round_token();
             let task = self.looks.spawn(async move {
                 tokio::select! {
                     () = cancel.cancelled() => None,

@@ -1,15 +1,19 @@
 //! What the polling task is told while it runs.
 
 use super::departure::Departure;
+use super::waiters::WaitingCall;
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler};
 use crate::fetch::{FetchBlame, Services};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::poll::PollSettings;
 use crate::poll::error::PollError;
+use crate::poll::memory::Memory;
 use crate::poll::poller::PollCommand;
 use crate::poll::polling::PollContext;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::phase;
+use crate::poll::shards::{is_polled, shard_of};
+use crate::store::Shard;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -20,17 +24,27 @@ pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was c
 impl PollScheduler {
     pub(super) fn obey(&mut self, command: PollCommand) {
         match command {
-            PollCommand::Put(record, reply) => self.put(record, reply),
-            PollCommand::PutAndPoll(record, reply) => {
-                let name = record.name.clone();
+            PollCommand::Put(record, reply) if self.is_for_here(&record) => {
+                self.put(record, reply);
+            }
+            PollCommand::Put(record, reply) => self.pass_by(record, reply),
+            PollCommand::PutAndPoll(record, reply) if self.is_for_here(&record) => {
+                let (name, shard) = (record.name.clone(), shard_of(&record.url));
                 let (put, _) = oneshot::channel();
                 self.put(record, put);
-                self.poll_now(&name, reply);
+                self.poll_now(&name, Some(shard), reply);
             }
-            PollCommand::Share(records) => self.share(records),
-            PollCommand::Remove(name, reply) => self.depart(&name, Departure::Removed, reply),
-            PollCommand::PollNow(name, reply) => self.poll_now(&name, reply),
-            PollCommand::Walk(name, order, reply) => {
+            PollCommand::PutAndPoll(record, reply) => self.poll_guest(record, reply),
+            PollCommand::Share(records) => self.share_records(records),
+            PollCommand::Remove(name, reply) => {
+                self.note_meanwhile(&name, None);
+                self.depart(&name, Departure::Removed, reply);
+            }
+            PollCommand::PollNow(name, shard, reply) => self.poll_now(&name, shard, reply),
+            PollCommand::Walk(name, order, shard, reply) => {
+                if self.share.is_some() && !self.can_begin(&name) {
+                    return self.wait_for_shard(name, shard, WaitingCall::Walk(order, reply));
+                }
                 // Who asked may have gone away.
                 let _ = reply.send(self.order_walk(&name, order));
             }
@@ -45,9 +59,9 @@ impl PollScheduler {
         }
     }
 
-    fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
+    pub(super) fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
         let name = record.name.clone();
-        if record.standing != FeedStanding::Active || !record.has_upstream() {
+        if !is_polled(&record) {
             let departure = match record.standing {
                 FeedStanding::Gone => Departure::Removed,
                 FeedStanding::Active | FeedStanding::Paused => Departure::Paused,
@@ -103,7 +117,7 @@ impl PollScheduler {
     }
 
     /// Takes records in the place of equal ones, the list of subscriptions aside.
-    fn share(&mut self, records: Vec<Arc<FeedRecord>>) {
+    pub(super) fn share_records(&mut self, records: Vec<Arc<FeedRecord>>) {
         for record in records {
             if let Some(feed) = self.feeds.get_mut(&record.name)
                 && feed.record.url == record.url
@@ -115,8 +129,15 @@ impl PollScheduler {
         }
     }
 
-    fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
+    /// `shard`: that of the feed, where another gateway may poll it.
+    pub(super) fn poll_now(&mut self, name: &FeedName, shard: Option<Shard>, reply: CommandReply) {
         let room = self.asked_for < MAX_ASKED_FOR;
+        let is_polled =
+            self.feeds.get(name).is_none_or(|feed| feed.is_lost() || !feed.is_leaving());
+        if self.share.is_some() && is_polled && !self.can_begin(name) {
+            let shard = self.feeds.get(name).map_or(shard, |feed| feed.shard);
+            return self.wait_for_shard(name.clone(), shard, WaitingCall::Poll(reply));
+        }
         let refusal = match self.feeds.get_mut(name) {
             None => PollError::Unknown,
             Some(feed) if feed.is_leaving() => PollError::Unknown,
@@ -134,6 +155,49 @@ impl PollScheduler {
             }
             Some(_) => PollError::TooMany { limit: MAX_WAITING },
         };
+        let _ = reply.send(Err(refusal));
+    }
+
+    /// Notes that a record was put, or that a feed was removed, for a survey that may not have seen it.
+    fn note_meanwhile(&mut self, name: &FeedName, record: Option<Arc<FeedRecord>>) {
+        if let Some(share) = &mut self.share
+            && share.is_surveyed()
+        {
+            share.meanwhile.insert(name.clone(), record);
+        }
+    }
+
+    /// Takes in a record of a feed that another gateway polls, or that is taken over with its shard.
+    fn pass_by(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
+        let name = record.name.clone();
+        self.note_meanwhile(&name, Some(Arc::clone(&record)));
+        match self.feeds.get(&name) {
+            // Who put it may have gone away.
+            Some(feed) if feed.is_lost() => drop(reply.send(())),
+            // Nothing is known of its new address.
+            _ if is_polled(&record) => self.depart(&name, Departure::Removed, reply),
+            _ => self.put(record, reply),
+        }
+    }
+
+    /// Polls a new feed once, though another gateway goes on polling it.
+    fn poll_guest(&mut self, record: Arc<FeedRecord>, reply: CommandReply) {
+        let (name, now) = (record.name.clone(), self.clock.now());
+        self.note_meanwhile(&name, Some(Arc::clone(&record)));
+        let is_free = !self.feeds.contains_key(&name) && !self.is_in_flight(&name);
+        let refusal = match is_free && self.may_begin() && is_polled(&record) {
+            false => PollError::PolledElsewhere { owner: self.owner_of(shard_of(&record.url)) },
+            true if self.asked_for >= MAX_ASKED_FOR => PollError::TooMany { limit: MAX_WAITING },
+            true => {
+                let memory = Memory::new(&record, now);
+                self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
+                if let Some(share) = &mut self.share {
+                    share.guests.insert(name.clone());
+                }
+                return self.begin(&name, vec![reply]);
+            }
+        };
+        // Who added it may have gone away.
         let _ = reply.send(Err(refusal));
     }
 

@@ -15,6 +15,10 @@ pub(super) enum Departure {
     /// It is paused, and may come back.
     Paused,
     Removed,
+    /// Another gateway polls it from now on, with what this one remembers of it.
+    HandedOver,
+    /// Another gateway polls it already.
+    Lost,
 }
 
 impl PollScheduler {
@@ -39,20 +43,32 @@ impl PollScheduler {
     }
 
     pub(super) fn drop_feed(&mut self, name: &FeedName, departure: Departure) {
+        if departure == Departure::HandedOver {
+            self.write_for_others(name);
+        }
         self.unschedule(name);
         self.forget(&Errand::Probe(name.clone()));
         self.forget(&Errand::Walk(name.clone()));
-        self.leave_hub(name);
+        match departure {
+            Departure::Paused | Departure::Removed => self.leave_hub(name),
+            Departure::HandedOver | Departure::Lost => self.close_callback(name),
+        }
         if departure == Departure::Paused {
             self.put_aside(name);
         }
         self.feeds.remove(name);
         self.announced.detach(name);
-        if departure == Departure::Removed {
-            self.unsaved.remove(name);
-            self.paused.remove(name);
-            self.board.remove(name);
+        match departure {
+            Departure::Paused => return,
+            Departure::Removed => drop(self.unsaved.remove(name)),
+            Departure::HandedOver => self.bench.attempts.hand_over(name),
+            Departure::Lost => {
+                self.unsaved.remove(name);
+                self.bench.attempts.lose(name);
+            }
         }
+        self.paused.remove(name);
+        self.board.remove(name);
     }
 
     /// Writes down what polling remembers of a feed, and keeps it.

@@ -88,7 +88,7 @@ impl ScheduledFeed {
 impl PollScheduler {
     /// Has an errand stand in its host's line from that time on, instead of when it was due before.
     pub(super) fn plan_errand(&mut self, errand: Errand, at: Time) {
-        let feed = self.feeds.get_mut(errand.feed());
+        let feed = self.feeds.get_mut(errand.feed()).filter(|feed| !feed.begins_nothing);
         let Some(state) = feed.and_then(|feed| feed.state_of(&errand)) else { return };
         if let ErrandState::Due(old) = std::mem::replace(state, ErrandState::Due(at)) {
             self.due.remove(&(old, errand.clone()));
@@ -98,11 +98,10 @@ impl PollScheduler {
 
     /// Puts an errand at the end of its host's line.
     pub(super) fn enqueue(&mut self, errand: &Errand, host: PoliteHost) {
+        let feed = self.feeds.get_mut(errand.feed()).filter(|feed| !feed.begins_nothing);
+        let Some(state) = feed.and_then(|feed| feed.state_of(errand)) else { return };
         self.polite.enqueue(errand.clone(), &host, Instant::now());
-        let feed = self.feeds.get_mut(errand.feed());
-        if let Some(state) = feed.and_then(|feed| feed.state_of(errand)) {
-            *state = ErrandState::InLine(host);
-        }
+        *state = ErrandState::InLine(host);
     }
 
     /// Begins an errand that had its turn at a host.

@@ -2,6 +2,7 @@
 //! may ask back, and what is polled because of what they push.
 
 use super::errands::{ErrandState, FinishedErrand};
+use super::share::PolledShare;
 use super::{PollScheduler, ScheduledFeed};
 use crate::fetch::{Call, read_url};
 use crate::model::{FeedName, HubSubscription, ShownAddress, Time};
@@ -39,6 +40,9 @@ impl PollScheduler {
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get(name) else { return };
         let Some(subscription) = &feed.subscription else { return };
+        if let Some(share) = self.leaves_hub(name) {
+            return feed.shard.into_iter().for_each(|shard| share.shards.leave_to_writer(shard));
+        }
         // What has become unreachable, or unwanted, is given up.
         if !is_reached(self.settings.reach.as_ref(), &self.settings, subscription.address()) {
             self.leave_hub(name);
@@ -57,6 +61,47 @@ impl PollScheduler {
         self.plan_hub(name);
     }
 
+    /// The share that this gateway has, where another one asks the hub of a feed: the gateway that writes the store
+    /// alone subscribes to hubs, and only for feeds that it goes on polling.
+    fn leaves_hub(&self, name: &FeedName) -> Option<&PolledShare> {
+        let begins_nothing = || self.feeds.get(name).is_some_and(|feed| feed.begins_nothing);
+        self.share.as_deref().filter(|share| share.is_follower() || begins_nothing())
+    }
+
+    /// Leaves a feed to the gateway that writes the store, where a poll has found a hub for it. What was found is
+    /// kept with the feed: that gateway need not find it again, and one that is subscribed to it goes on with.
+    fn leave_to_writer(&mut self, name: &FeedName, found: &PollResult) {
+        let found = found.hub.as_ref().filter(|_| found.held.is_none());
+        let Some(found) = found.and_then(|found| self.reached(found)) else { return };
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        if let (Some(share), Some(shard)) = (&self.share, feed.shard) {
+            share.shards.leave_to_writer(shard);
+        }
+        let reach = self.settings.reach.as_ref().filter(|_| feed.subscription.is_none());
+        let (Some(reach), Some(keys)) = (reach, subscribe::mint()) else { return };
+        let now = self.clock.now();
+        let subscription = subscriber::begin(&found, keys, &reach.callbacks, None, now);
+        feed.subscription = Some(Box::new(subscription));
+        self.save_aside(name);
+    }
+
+    /// What was found, without the hubs that cannot reach this gateway; `None` where no other is named.
+    fn reached(&self, found: &Option<Discovery>) -> Option<Discovery> {
+        let mut found = found.clone()?;
+        let reach = self.settings.reach.as_ref();
+        found.hubs.retain(|hub| is_reached(reach, &self.settings, hub));
+        (!found.hubs.is_empty()).then_some(found)
+    }
+
+    /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
+    pub(super) fn close_callback(&mut self, name: &FeedName) {
+        self.forget(&Errand::Hub(name.clone()));
+        let subscription = self.feeds.get(name).and_then(|feed| feed.subscription.as_ref());
+        if let Some(subscription) = subscription {
+            self.callbacks.shut(&subscription.keys.token);
+        }
+    }
+
     /// Subscribes to what was found, instead of what is subscribed to.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.clock.now();
@@ -72,6 +117,9 @@ impl PollScheduler {
     pub(super) fn set_hubs_back(&mut self, by: Duration) {
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
+            if self.leaves_hub(name).is_some() {
+                continue;
+            }
             let Some(feed) = self.feeds.get_mut(name) else { continue };
             if let Some(requests) = &mut feed.hub_requests {
                 **requests = requests.set_back(by);
@@ -84,11 +132,7 @@ impl PollScheduler {
 
     /// Takes in what a poll says of the feed's hub.
     pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
-        let reach = self.settings.reach.clone();
-        let found = found.clone().and_then(|mut found| {
-            found.hubs.retain(|hub| is_reached(reach.as_ref(), &self.settings, hub));
-            (!found.hubs.is_empty()).then_some(found)
-        });
+        let found = self.reached(found);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(found) = found else {
             if feed.subscription.is_some() {
@@ -131,7 +175,8 @@ impl PollScheduler {
         let note = feed.subscription.clone();
         let next = feed.subscription.as_ref().map(|subscription| subscription.next);
         let is_planned = matches!(feed.subscribing, ErrandState::None | ErrandState::Due(_));
-        if let Some(next) = next.filter(|_| is_planned) {
+        let is_asked_here = self.leaves_hub(name).is_none();
+        if let Some(next) = next.filter(|_| is_planned && is_asked_here) {
             self.plan_errand(Errand::Hub(name.clone()), next);
         }
         self.board.change(name, |status| {
@@ -170,7 +215,7 @@ impl PollScheduler {
             self.polite.finish(&host, Instant::now());
             return self.plan_hub(name);
         };
-        let cancel = self.cancel.child_token();
+        let cancel = self.round_token();
         let task = ask(self.bench.call.clone(), (hub, request), now, cancel.clone());
         self.run_errand(Errand::Hub(name.clone()), host, task, cancel);
     }
@@ -254,6 +299,10 @@ impl PollScheduler {
         begun: Time,
         poll: Polled,
     ) -> bool {
+        if self.leaves_hub(name).is_some() {
+            self.leave_to_writer(name, found);
+            return false;
+        }
         // What is held back is not believed in this either.
         if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
             self.discovered(name, hub);
@@ -281,6 +330,9 @@ impl PollScheduler {
 
     /// Ends the subscriptions to hubs that other settings do not allow.
     pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
+        if self.share.as_ref().is_some_and(|share| share.is_follower()) {
+            return;
+        }
         let is_beyond = |feed: &ScheduledFeed| {
             let hub = feed.subscription.as_ref().map(|it| it.address());
             hub.is_some_and(|hub| !is_reached(settings.reach.as_ref(), settings, hub))
@@ -298,6 +350,8 @@ impl PollScheduler {
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
         self.forget(&Errand::Hub(name.clone()));
+        // Another gateway would be asked whether that is meant.
+        let asks = self.may_begin() && self.leaves_hub(name).is_none();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(left) = feed.subscription.take() else { return };
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
@@ -314,7 +368,7 @@ impl PollScheduler {
             waits
         });
         let was_held = left.is_held(self.clock.now());
-        let room = was_held && self.leaving.len() < MAX_LEAVING;
+        let room = was_held && self.leaving.len() < MAX_LEAVING && asks;
         let request = subscribe::request(&left, false).filter(|_| room);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
@@ -326,7 +380,7 @@ impl PollScheduler {
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
         let (call, at) = (self.bench.call.clone(), self.clock.now());
-        self.running.spawn(ask(call, (hub, request), at, self.cancel.child_token()));
+        self.running.spawn(ask(call, (hub, request), at, self.round_token()));
     }
 }
 

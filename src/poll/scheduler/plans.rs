@@ -1,44 +1,75 @@
 //! Schedules over a restart: what is taken over from the store, and what is written down now and
 //! then.
 
+use super::survey::{OrderedStates, StoredFeed};
 use super::{PollScheduler, START_STEP};
-use crate::model::{FeedName, FeedRecord, FeedStanding, PollState, Time};
+use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
 use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::resume::NOTE_EVERY;
 use crate::poll::schedule::phase;
+use crate::poll::shards::{is_polled, shard_of};
+use crate::store::Shard;
 use crate::websub::subscriber;
-use std::iter::Peekable;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec::IntoIter;
 use tokio::time::Instant;
 
-/// Poll states that are asked for in the order of their feeds' names, so that there is no table of all.
-struct InOrder(Peekable<IntoIter<PollState>>);
+/// What feeds are resumed with.
+pub(super) struct ResumeBasis {
+    pub(super) now: Time,
+    /// Until when they were polled for certain.
+    pub(super) alive: Time,
+    /// By how much the clock was set back since.
+    pub(super) back: Duration,
+    /// Over how many milliseconds what is due is spread.
+    pub(super) spread: u64,
+    /// Why what is due is polled now.
+    pub(super) reason: &'static str,
+}
 
-impl InOrder {
-    fn new(mut states: Vec<PollState>) -> Self {
-        // Stores answer them in this order.
-        states.sort_by(|one, other| one.feed.cmp(&other.feed));
-        Self(states.into_iter().peekable())
-    }
-
-    /// That of a feed, whose name comes after those that were asked for before.
-    fn next_of(&mut self, feed: &FeedName) -> Option<PollState> {
-        while self.0.next_if(|state| state.feed < *feed).is_some() {}
-        self.0.next_if(|state| state.feed == *feed)
-    }
+/// Over how many milliseconds the polls of so many feeds are spread that may all be due.
+pub(super) fn spread_of(feeds: usize, min_interval: Duration) -> u64 {
+    let spread = START_STEP.saturating_mul(u32::try_from(feeds).unwrap_or(u32::MAX));
+    let spread = u64::try_from(spread.min(min_interval).as_millis());
+    spread.unwrap_or(u64::MAX).max(1)
 }
 
 impl PollScheduler {
-    /// Takes over what the store knows. A feed whose time has not come waits for it; what is due is
-    /// spread.
+    /// Takes over what the store knows of the feeds that this gateway polls. A feed whose time has not come waits for
+    /// it; what is due is spread.
     pub(in crate::poll) async fn load(&mut self) -> Result<(), RoundError> {
-        let records = self.bench.store.feed_list().await?;
-        let states = self.bench.store.poll_states().await?;
+        let Some(share) = &self.share else { return self.load_feeds(None).await };
+        let held = share.shards.held().into_iter().filter(|(_, held)| !held.is_leaving);
+        let held: BTreeMap<Shard, i64> = held.map(|(shard, held)| (shard, held.fence)).collect();
+        if held.is_empty() {
+            return Ok(());
+        }
+        // What cannot be read now is taken over while the others are polled.
+        if let Err(error) = self.load_feeds(Some(&held)).await {
+            tracing::warn!(%error, "the feeds of this gateway could not be read; they are read again");
+        } else if let Some(share) = &mut self.share {
+            share.taken = held;
+        }
+        Ok(())
+    }
+
+    /// `held`: the shards whose feeds are polled; `None`: all.
+    async fn load_feeds(&mut self, held: Option<&BTreeMap<Shard, i64>>) -> Result<(), RoundError> {
+        let store = Arc::clone(&self.bench.store);
+        let records = store.feed_list().await?;
+        let states = store.poll_states().await?;
+        let mut marks = store.attempts().await?;
+        let is_here =
+            |record: &FeedRecord| held.is_none_or(|held| held.contains_key(&shard_of(&record.url)));
+        marks.retain(|mark| {
+            held.is_none() || records.get(&mark.feed).is_some_and(|record| is_here(record))
+        });
+        self.bench.attempts.take_over(marks);
+        self.bench.attempts.flush().await;
         let now = self.clock.now();
         let noted =
             states.iter().filter_map(|state| state.schedule.as_ref()).map(|kept| kept.noted);
@@ -46,63 +77,78 @@ impl PollScheduler {
         // What was noted in the time that has still to come was noted before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
         self.noted = noted.map(|noted| noted.min(now));
-        let is_active =
-            |r: &&Arc<FeedRecord>| r.standing == FeedStanding::Active && r.has_upstream();
+        let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && is_here(record);
         let active = records.values().filter(is_active).count();
         self.feeds.reserve(active);
-        let spread = START_STEP.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX));
-        let spread = u64::try_from(spread.min(self.settings.min_interval).as_millis());
-        let spread = spread.unwrap_or(u64::MAX).max(1);
-        let mut states = InOrder::new(states);
-        for record in records.values() {
-            // What was learned of another address says nothing of this one.
-            let state = states.next_of(&record.name).filter(|state| state.url == record.url);
-            if !is_active(&record) {
-                if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
-                    self.keep_paused(state);
-                }
-                continue;
-            }
-            let mut state = state;
-            if let Some(subscription) = state.as_mut().and_then(|it| it.subscription.as_mut()) {
-                subscriber::resume(subscription, back, now);
-            }
-            let known = state.is_some();
-            let memory = state
-                .map_or_else(|| Memory::new(record, now), |state| Memory::from_saved(state, now));
-            if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
-                let left = pause.until.since(now).min(MAX_HOST_PAUSE);
-                let host = self.settings.host(&pause.address);
-                self.polite.pause(&host, left, Instant::now());
-            }
-            let pending = self.bench.store.next_decision(&record.name).await?;
-            let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
-            let bounds = self.settings.bounds(&record.options);
-            let alive = self.noted.unwrap_or(now);
-            let next = memory.resume(&record.name, bounds, pending, (alive, now));
-            let mut next = next.unwrap_or_else(|| {
-                // The pause that was asked for, of a store of an earlier version.
-                let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
-                PlannedPoll::new(at, "polling has just begun")
-            });
-            let mut offset = Duration::ZERO;
-            let later = Duration::from_millis(phase(&record.name) % spread);
-            let seconds = Duration::from_secs(later.as_secs());
-            if next.at <= now {
-                (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
-                if known {
-                    next.reason = "it was due when polling began".into();
-                }
-            }
-            let name = record.name.clone();
-            self.insert(Arc::clone(record), memory, next);
-            self.delay_step(&name, seconds);
-            if let Some(feed) = self.feeds.get_mut(&name) {
-                (feed.pending, feed.offset) =
-                    (pending, u16::try_from(offset.as_millis()).unwrap_or(u16::MAX));
+        let basis = ResumeBasis {
+            now,
+            alive: self.noted.unwrap_or(now),
+            back,
+            spread: spread_of(active, self.settings.min_interval),
+            reason: "it was due when polling began",
+        };
+        let mut states = OrderedStates::new(states);
+        for record in records.values().filter(|record| is_here(record)) {
+            let record = Arc::clone(record);
+            let stored = StoredFeed::read(store.as_ref(), record, &mut states).await?;
+            if !self.is_left_to_others(&stored) {
+                self.resume_feed(stored, &basis);
             }
         }
+        if let Some(share) = self.share.as_mut().filter(|share| share.is_follower()) {
+            share.list = Some(records);
+        }
         Ok(())
+    }
+
+    /// Goes on with a feed as the store knows it.
+    pub(super) fn resume_feed(&mut self, stored: StoredFeed, basis: &ResumeBasis) {
+        let StoredFeed { record, state, pending } = stored;
+        let ResumeBasis { now, alive, back, spread, reason } = *basis;
+        // What has still to be written is newer.
+        let unsaved = self.unsaved.get(&record.name).filter(|state| state.url == record.url);
+        let mut state = unsaved.cloned().or(state);
+        if !is_polled(&record) {
+            if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
+                self.keep_paused(state);
+            }
+            return;
+        }
+        if let Some(subscription) = state.as_mut().and_then(|it| it.subscription.as_mut()) {
+            subscriber::resume(subscription, back, now);
+        }
+        let known = state.is_some();
+        let memory =
+            state.map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
+        if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
+            let left = pause.until.since(now).min(MAX_HOST_PAUSE);
+            let host = self.settings.host(&pause.address);
+            self.polite.pause(&host, left, Instant::now());
+        }
+        let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
+        let bounds = self.settings.bounds(&record.options);
+        let next = memory.resume(&record.name, bounds, pending, (alive, now));
+        let mut next = next.unwrap_or_else(|| {
+            // The pause that was asked for, of a store of an earlier version.
+            let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
+            PlannedPoll::new(at, "polling has just begun")
+        });
+        let mut offset = Duration::ZERO;
+        let later = Duration::from_millis(phase(&record.name) % spread);
+        let seconds = Duration::from_secs(later.as_secs());
+        if next.at <= now {
+            (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
+            if known {
+                next.reason = reason.into();
+            }
+        }
+        let name = record.name.clone();
+        self.insert(record, memory, next);
+        self.delay_step(&name, seconds);
+        if let Some(feed) = self.feeds.get_mut(&name) {
+            (feed.pending, feed.offset) =
+                (pending, u16::try_from(offset.as_millis()).unwrap_or(u16::MAX));
+        }
     }
 
     /// Has those schedules written down that a restart would get wrong; one at least where none was

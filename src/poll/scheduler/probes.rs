@@ -26,6 +26,7 @@ impl PollScheduler {
             return 0;
         }
         match feed.probing {
+            ErrandState::None if feed.begins_nothing => 0,
             ErrandState::None => match feed.record.options.probe {
                 Probing::Off => 0,
                 Probing::All => match &mut feed.asked {
@@ -49,7 +50,7 @@ impl PollScheduler {
     pub(super) fn line_up(&mut self, name: &FeedName, plan: ProbePlan) {
         let host = self.settings.host(plan.listed.as_str());
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        if !matches!(feed.probing, ErrandState::None) {
+        if !matches!(feed.probing, ErrandState::None) || feed.begins_nothing {
             return;
         }
         feed.probe_plan = Some(Box::new(plan));
@@ -60,6 +61,7 @@ impl PollScheduler {
     /// Begins to ask, where the host was not asked too much within the hour.
     pub(super) fn begin_probe(&mut self, name: &FeedName) {
         let now = self.bench.decisions.running.now();
+        let cancel = self.round_token();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.probing.leave_line() else { return };
         let Some(mut plan) = feed.probe_plan.take() else { return };
@@ -77,7 +79,6 @@ impl PollScheduler {
         feed.asked.get_or_insert_default().record_requests(plan.items.len(), now);
         self.hosts_asked.record_requests(host.name(), plan.items.len(), now);
         let sightings = feed.memory.as_ref().map(|memory| memory.sightings()).unwrap_or_default();
-        let cancel = self.cancel.child_token();
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
         let asking = probe::run(bench, record, *plan, host.spacing(), sightings, cancel.clone());
         let task = async move { FinishedErrand::Probe(asking.await) };

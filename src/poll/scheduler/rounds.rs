@@ -1,9 +1,11 @@
 //! Rounds: their beginning, and what is done when one is over.
 
 use super::commands::ASKED_OTHERWISE;
+use super::departure::Departure;
 use super::errands::FinishedErrand;
 use super::feed::{AfterRound, RunningErrand};
 use super::hosts::read_from;
+use super::waiters::WaitingCall;
 use super::{CommandReply, Done, PollScheduler};
 use crate::fetch::{FetchBlame, Retry};
 use crate::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
@@ -32,6 +34,7 @@ impl PollScheduler {
     pub(super) fn begin(&mut self, name: &FeedName, answers: Vec<CommandReply>) {
         let at = self.clock.now();
         let room = self.room_to_ask(name);
+        let cancel = self.round_token();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
         // Which is that of the address in its memory.
@@ -40,7 +43,6 @@ impl PollScheduler {
         let listed = std::mem::take(&mut feed.hearing.listed);
         let pushed = std::mem::take(&mut feed.hearing.pushed);
         feed.hearing.polled = Some(at);
-        let cancel = self.cancel.child_token();
         let asked_for = !answers.is_empty();
         self.asked_for += usize::from(asked_for);
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
@@ -78,6 +80,8 @@ impl PollScheduler {
             self.asked_for = self.asked_for.saturating_sub(1);
             self.polite.asked(host, Instant::now());
         }
+        self.keep_guest(name);
+        let Some(feed) = self.feeds.get_mut(name) else { return };
         let done = done.map(|done| *done).unwrap_or_else(|error| Done {
             memory: Box::new(Memory::new(&feed.record, now)),
             result: Err(RoundError::Defect(error)),
@@ -104,6 +108,7 @@ impl PollScheduler {
             return;
         }
         let failed_before = memory.poll.failures;
+        let is_shared = self.share.is_some();
         let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let next = match &result {
@@ -121,6 +126,10 @@ impl PollScheduler {
             }
             // The publisher has no part in it, and what it sent is asked for again.
             Err(RoundError::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. })) => {
+                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
+            }
+            // The gateway that writes could not be asked, or another one polls the feed.
+            Err(RoundError::Store(_) | RoundError::Fenced) if is_shared => {
                 PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
             Err(error) => {
@@ -246,6 +255,7 @@ impl PollScheduler {
     fn go_on(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(after) = feed.end_round() else { return };
+        let shard = feed.shard;
         let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
         if let Some(departure) = leaving {
             self.drop_feed(name, departure);
@@ -260,6 +270,13 @@ impl PollScheduler {
         for waiter in left {
             let _ = waiter.send(());
         }
+        let is_lost = leaving == Some(Departure::Lost);
+        if !self.cancel.is_cancelled() && (is_lost || self.waits_for_shard(name)) {
+            for reply in waiting {
+                self.wait_for_shard(name.clone(), shard, WaitingCall::Poll(reply));
+            }
+            return;
+        }
         let refusal = match self.feeds.contains_key(name) {
             _ if self.cancel.is_cancelled() => Some(PollError::Stopped),
             false => Some(PollError::Unknown),
@@ -267,7 +284,7 @@ impl PollScheduler {
         };
         if let Some(refusal) = refusal {
             for reply in waiting {
-                let _ = reply.send(Err(refusal));
+                let _ = reply.send(Err(refusal.clone()));
             }
         } else if !waiting.is_empty() {
             self.unschedule(name);

@@ -102,10 +102,10 @@ impl PollScheduler {
     }
 
     pub(super) fn begin_step(&mut self, name: &FeedName) {
+        let cancel = self.round_token();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.walking.leave_line() else { return };
         let Some(walk) = feed.walk.clone() else { return };
-        let cancel = self.cancel.child_token();
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
         let step = backfill::step(bench, record, *walk, cancel.clone());
         let task = async move { FinishedErrand::Step(Ok(step.await)) };

@@ -33,6 +33,8 @@ pub enum Trouble {
     LostUnknown,
     /// The store was opened again since the claim was given out.
     Reopened,
+    /// The list of feeds cannot be read.
+    Unreadable,
 }
 
 #[derive(Default)]
@@ -53,8 +55,11 @@ pub struct Shelf {
 }
 
 pub struct StoreDouble {
-    pub shelf: Mutex<Shelf>,
+    pub shelf: Arc<Mutex<Shelf>>,
     endpoint: EndpointId,
+    /// Which feeds the gateway over it polls.
+    shards: Option<Arc<PollShards>>,
+    list: Mutex<Arc<FeedList>>,
 }
 
 impl StoreDouble {
@@ -62,7 +67,15 @@ impl StoreDouble {
         let feeds = feeds.iter().map(|feed| record(feed)).collect();
         let shelf = Shelf { feeds, ..Shelf::default() };
         let endpoint = EndpointId::own("here").unwrap();
-        Arc::new(Self { shelf: Mutex::new(shelf), endpoint })
+        let (shelf, list) = (Arc::new(Mutex::new(shelf)), Mutex::default());
+        Arc::new(Self { shelf, endpoint, shards: None, list })
+    }
+
+    /// The same store, as a gateway sees it that polls a share of its feeds.
+    pub fn shared_by(&self, shards: &Arc<PollShards>) -> Arc<Self> {
+        let (shelf, endpoint) = (Arc::clone(&self.shelf), self.endpoint.clone());
+        let shards = Some(Arc::clone(shards));
+        Arc::new(Self { shelf, endpoint, shards, list: Mutex::default() })
     }
 
     pub fn state_of(&self, feed: &str) -> FeedState {
@@ -134,6 +147,28 @@ impl Store for StoreDouble {
     }
     async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         Ok(self.shelf.lock().unwrap().feeds.clone())
+    }
+    async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
+        let (shelf, mut list) = (self.shelf.lock().unwrap(), self.list.lock().unwrap());
+        if shelf.trouble.contains(&Trouble::Unreadable) {
+            return Err(StoreError::Closed);
+        }
+        let known = |feed: &FeedRecord| list.get(&feed.name).filter(|known| ***known == *feed);
+        let new: FeedList = shelf
+            .feeds
+            .iter()
+            .map(|feed| {
+                let record = known(feed).map_or_else(|| Arc::new(feed.clone()), Arc::clone);
+                (feed.name.clone(), record)
+            })
+            .collect();
+        if **list != new {
+            *list = Arc::new(new);
+        }
+        Ok(Arc::clone(&list))
+    }
+    fn poll_shards(&self) -> Option<Arc<PollShards>> {
+        self.shards.clone()
     }
     async fn put_feed(&self, _: &FeedRecord) -> Result<(), StoreError> {
         Err(StoreError::Closed)
@@ -240,7 +275,7 @@ impl Store for StoreDouble {
                 shelf.reopened += 1;
                 return Err(CommitError::Fenced);
             }
-            Some(Trouble::LostUnknown) => {
+            Some(Trouble::LostUnknown | Trouble::Unreadable) => {
                 return Err(CommitError::Ambiguous(StoreError::Closed));
             }
             None => {}

@@ -19,6 +19,7 @@ use crate::store::{
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -266,6 +267,11 @@ impl Store for EmbeddedStore {
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         self.inner.of_all(read::poll_states).await
+    }
+
+    async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
+        let feeds: BTreeSet<FeedName> = feeds.iter().cloned().collect();
+        self.inner.of_all(move |records| read::poll_states_of(records, &feeds)).await
     }
 
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {

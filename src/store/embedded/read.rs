@@ -20,12 +20,15 @@ use crate::store::{
     assemble,
 };
 use crate::websub::Subscription;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// How many items of a view are read at a time.
 const PORTION_ITEMS: usize = if cfg!(test) { 3 } else { 1024 };
 /// The bytes of items that are read at a time; the last one may be beyond.
 const PORTION_BYTES: usize = 4 << 20;
+/// Of more feeds than this, the poll states are looked for among all that there are.
+const STATES_BY_KEY: usize = if cfg!(test) { 2 } else { 4096 };
 
 /// Reads all values of a class whose keys begin with `prefix`.
 fn values<'a, T: Record>(
@@ -44,6 +47,20 @@ pub(super) fn feeds(records: &Records) -> Result<Vec<FeedRecord>, StoreError> {
 /// All poll states.
 pub(super) fn poll_states(records: &Records) -> Result<Vec<PollState>, StoreError> {
     values(records, Class::Polls, &[]).collect()
+}
+
+/// The poll states of some feeds, as far as there are any.
+pub(super) fn poll_states_of(
+    records: &Records,
+    feeds: &BTreeSet<FeedName>,
+) -> Result<Vec<PollState>, StoreError> {
+    if feeds.len() > STATES_BY_KEY {
+        let is_of_them = |state: &PollState| feeds.contains(&state.feed);
+        let all = values(records, Class::Polls, &[]);
+        return all.filter(|state| state.as_ref().map_or(true, is_of_them)).collect();
+    }
+    let read = |feed| records.record(Class::Polls, &keys::feed(feed)).transpose();
+    feeds.iter().filter_map(read).collect()
 }
 
 /// All large documents that are being taken in.

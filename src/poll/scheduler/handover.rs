@@ -1,0 +1,215 @@
+//! Shards that go to other gateways: what is in flight ends, what polling remembers is written down, and then the
+//! shard is given back. A shard that another gateway has taken already is dropped with all that is known of it.
+
+use super::departure::Departure;
+use super::errands::ErrandState;
+use super::{PollScheduler, SLICE};
+use crate::model::{FeedName, Time};
+use crate::poll::politeness::Errand;
+use crate::poll::shards::shard_of;
+use crate::store::Shard;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long what is in flight may take to end when its shard is to be given back, before it is cancelled.
+const HANDOVER_WAIT: Duration = Duration::from_secs(5);
+/// The part of the time before a feed is taken over of which another gateway need not catch up on polls.
+pub(super) const ALIVE_BEFORE: Duration = Duration::from_secs(60);
+
+/// A shard that is being given back.
+pub(super) struct LeavingShard {
+    pub(super) fence: i64,
+    since: Instant,
+    /// Its feeds, as long as something of them is here or has still to be written down.
+    feeds: Vec<FeedName>,
+    is_cancelled: bool,
+    /// Whether nothing of it is in flight any more, and polling has forgotten its feeds.
+    is_dropped: bool,
+    /// When the store was told that it is over.
+    ended: Option<Instant>,
+}
+
+impl LeavingShard {
+    fn new(fence: i64, feeds: Vec<FeedName>) -> Self {
+        let since = Instant::now();
+        Self { fence, since, feeds, is_cancelled: false, is_dropped: false, ended: None }
+    }
+}
+
+impl PollScheduler {
+    /// The feeds of some shards of which something is here.
+    fn feeds_of(&self, shards: &BTreeSet<Shard>) -> Vec<FeedName> {
+        let is_of_them = |shard: Option<Shard>| shard.is_some_and(|it| shards.contains(&it));
+        let polled = self.feeds.iter().filter(|(_, feed)| is_of_them(feed.shard));
+        let polled = polled.map(|(name, _)| name);
+        let paused = self.paused.iter().filter(|(_, state)| is_of_them(Some(shard_of(&state.url))));
+        polled.chain(paused.map(|(name, _)| name)).cloned().collect()
+    }
+
+    /// Begins to give a shard back: nothing of its feeds begins any more.
+    pub(super) fn leave_shard(&mut self, shard: Shard, fence: i64) {
+        let feeds = self.feeds_of(&BTreeSet::from([shard]));
+        for name in &feeds {
+            self.begin_nothing(name);
+        }
+        if let Some(share) = &mut self.share {
+            share.leaving.insert(shard, LeavingShard::new(fence, feeds));
+        }
+    }
+
+    /// From now on nothing of a feed begins; what is in flight goes on.
+    fn begin_nothing(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.begins_nothing = true;
+        if std::mem::take(&mut feed.in_line) {
+            feed.due = Some(now);
+            let host = feed.host(&self.settings);
+            self.polite.forget(&Errand::Poll(name.clone()), host);
+        }
+        let errands = [Errand::Probe, Errand::Walk, Errand::Hub].map(|kind| kind(name.clone()));
+        for errand in errands {
+            let state = self.feeds.get_mut(name).and_then(|feed| feed.state_of(&errand));
+            if !matches!(state, Some(ErrandState::Running(_))) {
+                self.forget(&errand);
+            }
+        }
+    }
+
+    /// Drops the feeds of shards that other gateways have now: what is in flight is cancelled, nothing is written.
+    pub(super) fn lose_shards(&mut self, shards: &BTreeSet<Shard>) {
+        if shards.is_empty() {
+            return;
+        }
+        tracing::warn!(shards = shards.len(), "another gateway polls feeds that were this one's");
+        for name in self.feeds_of(shards) {
+            let is_guest = self.share.as_ref().is_some_and(|share| share.guests.contains(&name));
+            if !is_guest {
+                self.lose_feed(&name);
+            }
+        }
+    }
+
+    fn lose_feed(&mut self, name: &FeedName) {
+        self.begin_nothing(name);
+        self.cancel_errands(name);
+        match self.feeds.get_mut(name) {
+            Some(feed) if feed.running.is_some() => {
+                feed.after_round().leaving = Some(Departure::Lost);
+                self.unsaved.remove(name);
+            }
+            _ => self.drop_feed(name, Departure::Lost),
+        }
+    }
+
+    /// The feeds of which something is in flight.
+    fn feeds_in_flight(&self) -> HashSet<&FeedName> {
+        self.in_flight.values().map(|(errand, _)| errand.feed()).collect()
+    }
+
+    /// Whether something of a feed is in flight, be it of one that had its name before.
+    pub(super) fn is_in_flight(&self, name: &FeedName) -> bool {
+        self.in_flight.values().any(|(errand, _)| errand.feed() == name)
+    }
+
+    /// Goes on with giving shards back.
+    pub(super) fn give_back_shards(&mut self) {
+        let Some(share) = self.share.as_mut().filter(|share| !share.leaving.is_empty()) else {
+            return;
+        };
+        let mut all = std::mem::take(&mut share.leaving);
+        let shards = Arc::clone(&share.shards);
+        for (shard, leaving) in &mut all {
+            self.give_back_shard(leaving);
+            let again = leaving.ended.is_none_or(|at| at.elapsed() >= SLICE);
+            if leaving.is_dropped && leaving.feeds.is_empty() && again {
+                leaving.ended = Some(Instant::now());
+                shards.end([*shard]);
+            }
+        }
+        if let Some(share) = &mut self.share {
+            share.leaving = all;
+        }
+    }
+
+    fn give_back_shard(&mut self, leaving: &mut LeavingShard) {
+        if !leaving.is_dropped {
+            let in_flight = self.feeds_in_flight();
+            let busy = leaving.feeds.iter().filter(|name| in_flight.contains(name));
+            let busy: Vec<FeedName> = busy.cloned().collect();
+            if !busy.is_empty() {
+                if !leaving.is_cancelled && leaving.since.elapsed() >= HANDOVER_WAIT {
+                    leaving.is_cancelled = true;
+                    busy.iter().for_each(|name| self.cancel_errands(name));
+                }
+                return;
+            }
+            for name in &leaving.feeds {
+                self.drop_feed(name, Departure::HandedOver);
+            }
+            leaving.is_dropped = true;
+            self.checkpoint_at = Some(Instant::now());
+        }
+        let is_to_be_written = |name: &FeedName| {
+            self.unsaved.contains_key(name) || self.bench.attempts.is_unwritten(name)
+        };
+        leaving.feeds.retain(is_to_be_written);
+    }
+
+    /// Cancels what is in flight of a feed, whose end is waited for.
+    fn cancel_errands(&mut self, name: &FeedName) {
+        let Some(feed) = self.feeds.get(name) else { return };
+        if let Some(running) = &feed.running {
+            running.cancel.cancel();
+        }
+        for state in [&feed.probing, &feed.walking, &feed.subscribing] {
+            if let ErrandState::Running(running) = state {
+                running.1.cancel();
+            }
+        }
+    }
+
+    /// Lets go of feeds whose first poll is over and whose shards are other gateways'.
+    pub(super) fn part_with_guests(&mut self) {
+        let Some(share) = self.share.as_mut().filter(|share| !share.guests.is_empty()) else {
+            return;
+        };
+        for name in std::mem::take(&mut share.guests) {
+            let is_guest = self.feeds.get(&name).is_some_and(|feed| feed.begins_nothing);
+            if is_guest && !self.is_in_flight(&name) {
+                self.drop_feed(&name, Departure::HandedOver);
+                self.checkpoint_at = Some(Instant::now());
+            } else if is_guest && let Some(share) = &mut self.share {
+                share.guests.insert(name);
+            }
+        }
+    }
+
+    /// A guest stays where its shard has come here while it was polled.
+    pub(super) fn keep_guest(&mut self, name: &FeedName) {
+        let (Some(share), Some(feed)) = (&mut self.share, self.feeds.get_mut(name)) else { return };
+        if feed.shard.is_some_and(|shard| share.takes(shard)) && share.guests.remove(name) {
+            feed.begins_nothing = false;
+            self.resume_walk(name);
+        }
+    }
+
+    /// Writes down what polling remembers of a feed, for the gateway that polls it next.
+    pub(super) fn write_for_others(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let Some(memory) = feed.memory.as_mut() else { return };
+        let bounds = self.settings.bounds(&feed.record.options);
+        let alive = now.minus(ALIVE_BEFORE);
+        let resumed = memory.resume(name, bounds, feed.pending, (alive, now));
+        let is_late = |due: &Time| resumed.as_ref().is_some_and(|next| *due < next.at);
+        if let Some(due) = feed.due.filter(is_late) {
+            let reason = "it was due when another gateway polled it".to_owned();
+            memory.poll.rare.change(|rare| rare.retry = Some((due, reason)));
+        }
+        let state = memory.write(&feed.record);
+        self.remember(name, state);
+    }
+}

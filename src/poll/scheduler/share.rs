@@ -1,0 +1,277 @@
+//! The share of the feeds that this gateway polls, where several gateways poll those of one store: the scheduler
+//! compares it with what the store says, again and again, and takes over and gives up whole shards.
+
+use super::handover::LeavingShard;
+use super::survey::{Survey, SurveyBasis};
+use super::waiters::ShardWaiter;
+use super::{PollScheduler, SLICE};
+use crate::model::{FeedName, FeedRecord};
+use crate::poll::shards::shard_of;
+use crate::store::{FeedList, HeldShard, PollShards, Shard, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked at whether the shards are still confirmed.
+const GUARD_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked at which shards have feeds with subscriptions to hubs.
+const HUBS_EVERY: Duration = Duration::from_secs(10);
+/// How long a feed that another gateway has just added is left to it, which polls it for the first time.
+pub(super) const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(10);
+
+/// The share of the feeds that this gateway polls.
+pub(super) struct PolledShare {
+    pub(super) shards: Arc<PollShards>,
+    changes: watch::Receiver<u64>,
+    /// The shards whose feeds are here, with their fences.
+    pub(super) taken: BTreeMap<Shard, i64>,
+    /// The shards that are being given back.
+    pub(super) leaving: BTreeMap<Shard, LeavingShard>,
+    /// Feeds that are polled here once, for who added them, though their shard is another gateway's.
+    pub(super) guests: BTreeSet<FeedName>,
+    /// Feeds that are taken over only then.
+    pub(super) postponed: BTreeMap<FeedName, Instant>,
+    /// Callers that wait for shards.
+    pub(super) waiters: VecDeque<ShardWaiter>,
+    /// The feeds as they were when they were last compared; where another gateway writes the store.
+    pub(super) list: Option<Arc<FeedList>>,
+    surveys: JoinSet<Result<Survey, StoreError>>,
+    /// Records that were put, or removed, while a survey is made that may not have seen that.
+    pub(super) meanwhile: BTreeMap<FeedName, Option<Arc<FeedRecord>>>,
+    /// When it is compared again.
+    compare_at: Instant,
+    /// Not before then, because the last survey failed.
+    survey_at: Instant,
+    hubs_at: Instant,
+    /// The shards that the store was last asked to keep here.
+    kept: BTreeSet<Shard>,
+    /// Cancels what is in flight once the shards were not confirmed for too long.
+    rounds: CancellationToken,
+    guards: JoinSet<()>,
+}
+
+/// What the share has to say to the scheduler.
+pub(super) enum ShareEvent {
+    /// The store says that it is another one.
+    Changed,
+    Surveyed(Result<Survey, String>),
+}
+
+impl PolledShare {
+    pub(super) fn new(shards: Arc<PollShards>) -> Self {
+        let now = Instant::now();
+        let rounds = CancellationToken::new();
+        // Nothing is confirmed yet, as far as is known here.
+        rounds.cancel();
+        Self {
+            changes: shards.changes(),
+            shards,
+            taken: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            guests: BTreeSet::new(),
+            postponed: BTreeMap::new(),
+            waiters: VecDeque::new(),
+            list: None,
+            surveys: JoinSet::new(),
+            meanwhile: BTreeMap::new(),
+            compare_at: now,
+            survey_at: now,
+            hubs_at: now,
+            kept: BTreeSet::new(),
+            rounds,
+            guards: JoinSet::new(),
+        }
+    }
+
+    /// Whether the feeds of a shard are polled here, and go on being.
+    pub(super) fn takes(&self, shard: Shard) -> bool {
+        self.taken.contains_key(&shard)
+    }
+
+    /// Whether another gateway writes the store.
+    pub(super) fn is_follower(&self) -> bool {
+        !self.shards.is_writer()
+    }
+
+    /// Whether a survey is being made.
+    pub(super) fn is_surveyed(&self) -> bool {
+        !self.surveys.is_empty()
+    }
+
+    /// Waits for what the share has to say; for ever, where there is none.
+    pub(super) async fn next_event(share: &mut Option<Box<Self>>) -> ShareEvent {
+        let Some(share) = share else { return std::future::pending().await };
+        tokio::select! {
+            Some(survey) = share.surveys.join_next() => ShareEvent::Surveyed(match survey {
+                Ok(survey) => survey.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            }),
+            Ok(()) = share.changes.changed() => ShareEvent::Changed,
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Goes on with rounds once the shards are confirmed again.
+    fn renew_rounds(&mut self, cancel: &CancellationToken) {
+        if !self.rounds.is_cancelled() || cancel.is_cancelled() || !self.shards.may_go_on() {
+            return;
+        }
+        self.rounds = cancel.child_token();
+        let (rounds, shards) = (self.rounds.clone(), Arc::clone(&self.shards));
+        while self.guards.try_join_next().is_some() {}
+        // The scheduler may be waiting for the store, or be busy, when that time comes.
+        self.guards.spawn(async move {
+            while shards.may_go_on() && !rounds.is_cancelled() {
+                sleep(GUARD_EVERY).await;
+            }
+            rounds.cancel();
+        });
+    }
+
+    /// Begins a survey of what is to be taken over, unless one is being made.
+    fn begin_survey(&mut self, held: &BTreeMap<Shard, HeldShard>, store: Arc<dyn Store>) {
+        let gained = held.iter().filter(|(shard, held)| !held.is_leaving && !self.takes(**shard));
+        let gained: BTreeMap<Shard, i64> =
+            gained.map(|(shard, held)| (*shard, held.fence)).collect();
+        let now = Instant::now();
+        let due = self.postponed.iter().filter(|(_, at)| **at <= now);
+        let postponed: BTreeSet<FeedName> = due.map(|(name, _)| name.clone()).collect();
+        if gained.is_empty() && postponed.is_empty() && !self.is_follower() {
+            return;
+        }
+        let basis = SurveyBasis {
+            store,
+            gained,
+            postponed,
+            taken: self.taken.keys().copied().collect(),
+            old: self.list.clone(),
+        };
+        self.meanwhile.clear();
+        self.surveys.spawn(basis.make());
+    }
+
+    /// Has it be compared with what the store says at the next opportunity.
+    pub(super) fn compare_soon(&mut self) {
+        self.compare_at = Instant::now();
+    }
+
+    /// A survey failed; it is made again soon.
+    pub(super) fn put_off_survey(&mut self) {
+        self.survey_at = Instant::now() + SLICE;
+    }
+}
+
+impl PollScheduler {
+    /// Whether anything may begin, where the store says so of the shards.
+    pub(super) fn may_begin(&self) -> bool {
+        self.share.as_ref().is_none_or(|share| share.shards.may_begin())
+    }
+
+    /// Whether what polling remembers may be written.
+    pub(super) fn may_write(&self) -> bool {
+        self.share.as_ref().is_none_or(|share| share.shards.may_go_on())
+    }
+
+    /// Cancels what is in flight when polling stops, or may not go on.
+    pub(super) fn round_token(&self) -> CancellationToken {
+        let rounds = self.share.as_ref().map_or(&self.cancel, |share| &share.rounds);
+        rounds.child_token()
+    }
+
+    /// Whether polling follows a record here.
+    pub(super) fn is_for_here(&self, record: &FeedRecord) -> bool {
+        let Some(share) = &self.share else { return true };
+        let shard = shard_of(&record.url);
+        match self.feeds.get(&record.name) {
+            Some(feed) if feed.is_lost() => false,
+            Some(feed) => share.takes(shard) || feed.shard == Some(shard),
+            None => share.takes(shard),
+        }
+    }
+
+    /// The gateway that polls a shard instead of this one.
+    pub(super) fn owner_of(&self, shard: Shard) -> Option<Arc<str>> {
+        self.share.as_ref().and_then(|share| share.shards.owner(shard))
+    }
+
+    /// Follows what the store says of the shards.
+    pub(super) fn follow_share(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        share.renew_rounds(&self.cancel);
+        let now = Instant::now();
+        let is_changed = share.changes.has_changed().unwrap_or(false);
+        if is_changed || share.compare_at <= now {
+            share.changes.mark_unchanged();
+            share.compare_at = now + SLICE;
+            self.compare_shards();
+        }
+        self.part_with_guests();
+        self.give_back_shards();
+        self.serve_waiters();
+        self.report_hubs();
+    }
+
+    /// Compares the shards of which feeds are here with those that the store gives this gateway.
+    fn compare_shards(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        let held = share.shards.held();
+        let is_held = |shard: &Shard, fence: i64, is_leaving: bool| {
+            held.get(shard).is_some_and(|it| it.fence == fence && it.is_leaving == is_leaving)
+        };
+        let mut lost: BTreeSet<Shard> = BTreeSet::new();
+        share.taken.retain(|shard, fence| {
+            let stays = is_held(shard, *fence, false);
+            if !stays && !is_held(shard, *fence, true) {
+                lost.insert(*shard);
+            }
+            stays
+        });
+        share.leaving.retain(|shard, leaving| {
+            let stays = is_held(shard, leaving.fence, true);
+            if !stays {
+                lost.insert(*shard);
+            }
+            stays
+        });
+        let leave = held.iter().filter(|(shard, held)| {
+            held.is_leaving && !share.leaving.contains_key(shard) && !lost.contains(shard)
+        });
+        let leave: Vec<(Shard, i64)> = leave.map(|(shard, it)| (*shard, it.fence)).collect();
+        for (shard, fence) in leave {
+            self.leave_shard(shard, fence);
+        }
+        self.lose_shards(&lost);
+        let store = Arc::clone(&self.bench.store);
+        if let Some(share) = &mut self.share
+            && !share.is_surveyed()
+            && share.survey_at <= Instant::now()
+        {
+            share.begin_survey(&held, store);
+        }
+    }
+
+    /// Tells the store which shards have feeds with subscriptions to hubs: where this gateway writes, they are kept
+    /// here; elsewhere they are to go there.
+    fn report_hubs(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        let now = Instant::now();
+        if now < share.hubs_at {
+            return;
+        }
+        share.hubs_at = now + HUBS_EVERY;
+        let subscribed = self.feeds.values().filter(|feed| feed.subscription.is_some());
+        let shards: BTreeSet<Shard> = subscribed.filter_map(|feed| feed.shard).collect();
+        if share.is_follower() {
+            for shard in shards {
+                share.shards.leave_to_writer(shard);
+            }
+        } else if shards != share.kept {
+            share.kept.clone_from(&shards);
+            share.shards.keep(shards);
+        }
+    }
+}

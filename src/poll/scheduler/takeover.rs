@@ -1,0 +1,151 @@
+//! What this gateway takes over: feeds of shards that it gained, and, where another gateway writes the store, what
+//! the list of feeds says of those that it has.
+
+use super::departure::Departure;
+use super::handover::ALIVE_BEFORE;
+use super::plans::{ResumeBasis, spread_of};
+use super::share::{FIRST_POLL_ELSEWHERE, ShareEvent};
+use super::survey::{ListChanges, StoredFeed, Survey};
+use super::{PollScheduler, SLICE};
+use crate::model::{FeedName, FeedRecord};
+use crate::poll::shards::{is_polled, shard_of};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+impl PollScheduler {
+    /// Takes in what the share has to say.
+    pub(super) fn take_in(&mut self, event: ShareEvent) {
+        let Some(share) = &mut self.share else { return };
+        match event {
+            // What has changed is compared before anything else begins.
+            ShareEvent::Changed => share.compare_soon(),
+            ShareEvent::Surveyed(Ok(survey)) => self.take_over(survey),
+            ShareEvent::Surveyed(Err(error)) => {
+                tracing::warn!(
+                    error,
+                    "the feeds of this gateway could not be read; they are read again"
+                );
+                share.put_off_survey();
+            }
+        }
+    }
+
+    fn take_over(&mut self, survey: Survey) {
+        let Survey { gained, list, changes, mut feeds, postponed, mut marks } = survey;
+        // Those whose shard was gained are read from the store.
+        self.part_with_guests();
+        let Some(share) = &mut self.share else { return };
+        let held = share.shards.held();
+        if !gained.is_empty() {
+            share.compare_soon();
+        }
+        share.taken.extend(gained.into_iter().filter(|(shard, fence)| {
+            held.get(shard).is_some_and(|held| held.fence == *fence && !held.is_leaving)
+        }));
+        if share.is_follower() {
+            share.list = Some(list);
+        }
+        share.postponed.retain(|name, _| !postponed.contains(name));
+        let meanwhile = std::mem::take(&mut share.meanwhile);
+        self.follow_list(changes);
+        feeds.retain(|stored| self.can_take_over(stored, postponed.contains(&stored.record.name)));
+        let taken: HashSet<&FeedName> = feeds.iter().map(|stored| &stored.record.name).collect();
+        marks.retain(|mark| taken.contains(&mark.feed));
+        self.bench.attempts.take_over(marks);
+        let now = self.clock.now();
+        let basis = ResumeBasis {
+            now,
+            alive: now.minus(ALIVE_BEFORE),
+            back: Duration::ZERO,
+            spread: spread_of(feeds.len(), self.settings.min_interval),
+            reason: "it was due when this gateway took it over",
+        };
+        for stored in feeds {
+            self.resume_feed(stored, &basis);
+        }
+        for (name, record) in meanwhile {
+            match record {
+                Some(record) if self.is_for_here(&record) => self.take_in_record(&record),
+                Some(_) => {}
+                None => self.depart(&name, Departure::Removed, oneshot::channel().0),
+            }
+        }
+    }
+
+    /// Whether a feed that was read is taken over now. It may have to wait: for the end of what was begun before
+    /// its shard was lost, or for its first poll by the gateway that added it.
+    fn can_take_over(&mut self, stored: &StoredFeed, has_waited: bool) -> bool {
+        let record = &stored.record;
+        let is_busy = self.is_in_flight(&record.name);
+        let Some(share) = &mut self.share else { return false };
+        // A guest stays, once its shard is here.
+        if !share.takes(shard_of(&record.url)) || share.guests.contains(&record.name) {
+            return false;
+        }
+        if is_busy {
+            share.postponed.insert(record.name.clone(), Instant::now() + SLICE);
+            return false;
+        }
+        let is_here = self.feeds.contains_key(&record.name);
+        !is_here && (has_waited || !self.is_left_to_others(stored))
+    }
+
+    /// Leaves a feed that another gateway may have just added, and polls, alone for a while; whether it is one.
+    pub(super) fn is_left_to_others(&mut self, stored: &StoredFeed) -> bool {
+        let record = &stored.record;
+        let is_new = stored.state.is_none() && is_polled(record);
+        let Some(share) = self.share.as_mut().filter(|it| is_new && it.is_follower()) else {
+            return false;
+        };
+        share.postponed.insert(record.name.clone(), Instant::now() + FIRST_POLL_ELSEWHERE);
+        true
+    }
+
+    /// Follows the list of feeds, where another gateway writes it.
+    fn follow_list(&mut self, changes: ListChanges) {
+        let ListChanges { changed, same, left } = changes;
+        for name in left {
+            let is_lost = self.feeds.get(&name).is_some_and(|feed| feed.is_lost());
+            if !is_lost && self.is_known_here(&name) {
+                self.depart(&name, Departure::Removed, oneshot::channel().0);
+            }
+        }
+        self.share_records(same);
+        for record in changed {
+            self.take_in_record(&record);
+        }
+    }
+
+    fn is_known_here(&self, name: &FeedName) -> bool {
+        self.feeds.contains_key(name) || self.paused.contains_key(name)
+    }
+
+    /// Takes in a record that another gateway put, or that was put while its shard was being taken over.
+    fn take_in_record(&mut self, record: &Arc<FeedRecord>) {
+        let name = &record.name;
+        let follows_nothing_new = |before: &FeedRecord| {
+            before.url == record.url
+                && before.options == record.options
+                && before.access == record.access
+        };
+        match self.feeds.get(name) {
+            Some(feed) if feed.is_lost() => {}
+            Some(feed) if is_polled(record) && follows_nothing_new(&feed.record) => {
+                self.share_records(vec![Arc::clone(record)]);
+            }
+            _ if self.is_known_here(name) => {
+                self.put(Arc::clone(record), oneshot::channel().0);
+            }
+            _ if is_polled(record) => {
+                let Some(share) = &mut self.share else { return };
+                let wait = if share.is_follower() { FIRST_POLL_ELSEWHERE } else { Duration::ZERO };
+                let at = Instant::now() + wait;
+                share.postponed.entry(name.clone()).or_insert(at);
+            }
+            _ => {}
+        }
+    }
+}
