@@ -56,6 +56,8 @@ pub struct FeedStatus {
     pub pending_absences: u32,
     /// The subscription to the hub that the upstream names, where there is one.
     pub hub: Option<HubNote>,
+    /// The gateway that polls it, as it calls itself, where that is another one over the same store.
+    pub polled_by: Option<String>,
     /// What an aggregate could not gather; `None` for other feeds.
     pub gathered: Option<GatherNote>,
     /// Whether it is a subscription list whose feeds are added.

@@ -150,6 +150,7 @@ impl AdminService {
     ) -> Result<FeedStatus, OperatorError> {
         let state = self.store.state(&record.name).await?;
         let mut polled = self.poller.status(&record.name).unwrap_or_default();
+        let polled_by = self.poller.polled_elsewhere(&record).map(|name| name.to_string());
         if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_polls()) {
             next.reason = format!("it waits: {why}");
         }
@@ -172,6 +173,7 @@ impl AdminService {
             pending,
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             hub,
+            polled_by,
             gathered: None,
             adds_feeds: record.adds_feeds,
             feeds_of_list,

@@ -17,7 +17,7 @@ use crate::model::{FeedName, FeedRecord};
 use crate::status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
-use crate::store::{Claim, PollShards, Shard, Store};
+use crate::store::{Claim, PollShards, SHARDS, Shard, Store};
 use crate::traces::{SpanParent, Traces};
 use crate::websub::Verification;
 use arc_swap::ArcSwap;
@@ -95,12 +95,12 @@ const CHECKED_IN_PASSING: usize = 64 * 1024;
 const NO_CLAIM: Claim = Claim { shard: 0, fence: 0 };
 
 impl Poller {
-    /// Reads what the store knows and begins to poll every active feed, or those of this gateway's share. The task ends some time
-    /// after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
+    /// Reads what the store knows and begins to poll every active feed, or those of the shards that this gateway has.
+    /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let board = Arc::new(FeedBoard::default());
-        let shards = parts.store.poll_shards();
+        let shards = parts.store.poll_shards().await?;
         let claim = match decide::claim(parts.store.as_ref(), parts.settings.node).await {
             // It is asked for again.
             Err(_) if shards.is_some() => NO_CLAIM,
@@ -133,18 +133,11 @@ impl Poller {
             parts.cancel,
             board_there,
             callbacks_there,
+            shards.clone(),
         );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
         Ok((Self { commands, board, decisions, callbacks, clock, shards }, task))
-    }
-
-    /// One that polls nothing and refuses what it is asked to do: another gateway has the feeds.
-    pub fn idle(parts: &PollerConfig) -> Self {
-        let (commands, _) = mpsc::channel(1);
-        let (board, callbacks) = (Arc::default(), Arc::default());
-        let (decisions, clock) = (Self::deciding(parts, NO_CLAIM), Arc::clone(&parts.clock));
-        Self { commands, board, decisions, callbacks, clock, shards: None }
     }
 
     fn deciding(parts: &PollerConfig, claim: Claim) -> DecisionContext {
@@ -309,7 +302,8 @@ impl Poller {
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.board.totals()
+        let shards = self.shards.as_ref().map_or(usize::from(SHARDS), |it| it.polled().len());
+        PollTotals { shards: u64::try_from(shards).unwrap_or(u64::MAX), ..self.board.totals() }
     }
 
     async fn send(&self, command: PollCommand) -> Result<(), PollError> {

@@ -43,7 +43,7 @@ use crate::judge::probe::ProbePlan;
 use crate::load::Deferrable;
 use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::status::PollResponse;
-use crate::store::CommitError;
+use crate::store::{CommitError, PollShards};
 use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -132,11 +132,11 @@ impl PollScheduler {
         cancel: CancellationToken,
         board: Arc<FeedBoard>,
         callbacks: Arc<Callbacks>,
+        shards: Option<Arc<PollShards>>,
     ) -> Self {
         let last_now = clock.now();
-        let share = bench.store.poll_shards();
         Self {
-            share: share.map(|shards| Box::new(PolledShare::new(shards))),
+            share: shards.map(|shards| Box::new(PolledShare::new(shards))),
             flush_at: Instant::now(),
             polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses)),
             settings,

@@ -199,6 +199,7 @@ fn content(
             @if let Some(next) = &status.polling.next {
                 "; polled next at " (moment(next.at)) ": " (text(&next.reason))
             }
+            @if let Some(name) = &status.polled_by { "; polled by the gateway " (text(name)) }
         }
         (life)
         @if let PollGaps { count, last: Some(last) } = status.polling.gaps {

@@ -97,6 +97,7 @@ struct Meters {
     store_up: Gauge,
     store_intake: Gauge,
     standby: Gauge,
+    poll_shards: Gauge,
     store_free: Gauge,
     store_min_free: Gauge,
     store_size: Gauge,
@@ -202,8 +203,13 @@ impl Metrics {
         );
         registry.register(
             "standby",
-            "1 while another gateway has the feeds, and this one answers readers alone",
+            "1 while another gateway writes the database, and this one polls its part of the feeds",
             m.standby,
+        );
+        registry.register(
+            "poll_shards",
+            "Shards of feeds that this gateway polls, of 1024",
+            m.poll_shards,
         );
         registry.register_with_unit(
             "store_free",
@@ -405,6 +411,7 @@ impl Metrics {
             let counter = self.meters.polls.get_or_create(&OutcomeLabel { outcome });
             counter.inner().store(number, Ordering::Relaxed);
         }
+        self.meters.poll_shards.set(i64::try_from(totals.shards).unwrap_or(i64::MAX));
         self.meters.commits.inner().store(totals.commits, Ordering::Relaxed);
         self.meters.fetched.inner().store(totals.bytes, Ordering::Relaxed);
         self.meters.gaps.inner().store(totals.apart, Ordering::Relaxed);

@@ -167,8 +167,8 @@ impl Store for StoreDouble {
         }
         Ok(Arc::clone(&list))
     }
-    fn poll_shards(&self) -> Option<Arc<PollShards>> {
-        self.shards.clone()
+    async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
+        Ok(self.shards.clone())
     }
     async fn put_feed(&self, _: &FeedRecord) -> Result<(), StoreError> {
         Err(StoreError::Closed)

@@ -166,6 +166,7 @@ pub(in crate::serve::tests) fn status(feed: &str) -> FeedStatus {
                 }),
             },
         }),
+        polled_by: None,
         gathered: None,
     }
 }
