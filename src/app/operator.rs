@@ -243,7 +243,10 @@ fn taken(before: &FeedRecord) -> OperatorError {
 }
 
 fn stopped(error: PollError) -> OperatorError {
-    OperatorError::Internal(error.to_string())
+    match error {
+        PollError::PolledElsewhere { .. } => OperatorError::Conflict(error.to_string()),
+        error => OperatorError::Internal(error.to_string()),
+    }
 }
 
 #[async_trait]

@@ -84,6 +84,11 @@ impl PollScheduler {
             return;
         }
         tracing::warn!(shards = shards.len(), "another gateway polls feeds that were this one's");
+        self.drop_shards(shards);
+    }
+
+    /// Forgets all that is known here of the feeds of shards; what is in flight is cancelled.
+    pub(super) fn drop_shards(&mut self, shards: &BTreeSet<Shard>) {
         for name in self.feeds_of(shards) {
             let is_guest = self.share.as_ref().is_some_and(|share| share.guests.contains(&name));
             if !is_guest {

@@ -48,11 +48,15 @@ impl PollScheduler {
         if held.is_empty() {
             return Ok(());
         }
-        // What cannot be read now is taken over while the others are polled.
+        if let Some(share) = &mut self.share {
+            share.taken.clone_from(&held);
+        }
         if let Err(error) = self.load_feeds(Some(&held)).await {
             tracing::warn!(%error, "the feeds of this gateway could not be read; they are read again");
-        } else if let Some(share) = &mut self.share {
-            share.taken = held;
+            if let Some(share) = &mut self.share {
+                share.taken.clear();
+            }
+            self.drop_shards(&held.into_keys().collect());
         }
         Ok(())
     }

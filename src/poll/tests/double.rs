@@ -257,7 +257,7 @@ impl Store for StoreDouble {
     }
     async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
-        shelf.condition.check_intake()?;
+        shelf.condition.check_polls()?;
         let base = shelf.snapshots.get(&change.feed).map_or(Revision(0), |s| s.state.revision);
         match shelf.trouble.pop() {
             Some(Trouble::Conflict) => {

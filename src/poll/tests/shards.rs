@@ -3,7 +3,7 @@
 use super::*;
 use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
 use crate::model::{Attempt, FeedRecord};
-use crate::store::{PollShards, Shard, ShardRequests};
+use crate::store::{DatabaseOwner, PollShards, Shard, ShardRequests};
 use crate::websub::HubLinks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -276,9 +276,19 @@ async fn nothing_begins_or_goes_on_while_the_shards_are_not_confirmed() {
 async fn a_follower_follows_the_list_of_feeds() {
     let store = StoreDouble::new(&["a", "b"]);
     let (shards, publisher) = (follower(), Publisher::new("one"));
+    let writes = |is_gone: bool| {
+        let owner = DatabaseOwner { name: "writer".to_owned(), is_gone };
+        store.shelf.lock().unwrap().condition.owner = Some(owner);
+    };
+    writes(true);
     let (gateway, log) = start(&store, &shards, &publisher).await;
     give(&shards, held(&["a", "b", "c"], 1));
+    a_while().await;
+    assert_eq!(publisher.requests(), 0, "nobody would write what comes of it");
+    writes(false);
     gateway.polls("a", 1).await;
+    let status = gateway.poller.status(&name("a")).unwrap();
+    assert_eq!(status.polls[0].outcome, PollEnding::Changed);
     gateway.polls("b", 1).await;
     let change =
         |change: &dyn Fn(&mut Vec<FeedRecord>)| change(&mut store.shelf.lock().unwrap().feeds);
