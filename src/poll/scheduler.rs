@@ -43,7 +43,7 @@ use crate::judge::probe::ProbePlan;
 use crate::load::Deferrable;
 use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::status::PollResponse;
-use crate::store::{CommitError, PollShards};
+use crate::store::{CommitError, PollShards, in_words};
 use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -385,7 +385,11 @@ impl PollScheduler {
             let states: Vec<_> = self.unsaved.values().take(CHECKPOINT_STATES).cloned().collect();
             let claim = self.bench.decisions.claim();
             if let Err(error) = self.bench.store.checkpoint(&claim, &states).await {
-                tracing::error!(%error, "what polling remembers could not be stored");
+                let said = in_words(&error);
+                tracing::warn!(
+                    error = said,
+                    "what polling remembers could not be stored; it is tried again"
+                );
                 if matches!(error, CommitError::Fenced) {
                     self.claim_at = Instant::now();
                 }

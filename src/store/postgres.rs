@@ -124,7 +124,11 @@ fn follow_with_lease(
     clock: Arc<dyn Clock>,
 ) -> Result<EmbeddedStore, StoreError> {
     let session = Session::open(&request.url, lease)?;
-    let looks = ShardLooks { session: Arc::clone(&session), lease: Mutex::default() };
+    let looks = ShardLooks {
+        session: Arc::clone(&session),
+        lease: Mutex::default(),
+        behind: Mutex::default(),
+    };
     let look: Box<LookAt> = Box::new(move |after| looks.look(after));
     let records = Records::of(Arc::new(PostgresEngine::following(&session)));
     let followed = read_followed(&records, &*look)?;

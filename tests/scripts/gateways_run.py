@@ -29,8 +29,6 @@ public_url = "https://feeds.example.org"
 [store]
 kind = "postgres"
 url = {{ file = "{file}" }}
-[publish]
-sup = {{ periods = ["60s"] }}
 [polling]
 allow_private = true
 min_interval = "{every}s"
@@ -271,7 +269,9 @@ class Fleet:
                 return time.monotonic() - begun
             time.sleep(0.1)
         ready = [self.get(which, "/readyz", 3)[:2] for which in range(len(self.ports))]
-        raise RuntimeError(f"{what}: not within {seconds} s; {ready}, {self.faults[:3]}, {self.publisher.faults[:3]}")
+        shards = [self.shards(which) for which in range(len(self.ports))]
+        faults = self.faults[:3] + self.publisher.faults[:3]
+        raise RuntimeError(f"{what}: not within {seconds} s; {ready}, {shards} shards, {faults}")
 
     def until_shared(self, what):
         """Waits until those that are there have all shards, each about as many."""

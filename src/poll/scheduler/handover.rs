@@ -36,6 +36,11 @@ impl LeavingShard {
         let since = Instant::now();
         Self { fence, since, feeds, is_cancelled: false, is_dropped: false, ended: None }
     }
+
+    /// Whether the store was told that nothing of it is here any more.
+    pub(super) const fn is_given_up(&self) -> bool {
+        self.ended.is_some()
+    }
 }
 
 impl PollScheduler {

@@ -232,7 +232,7 @@ impl PollScheduler {
         });
         share.leaving.retain(|shard, leaving| {
             let stays = is_held(shard, leaving.fence, true);
-            if !stays {
+            if !stays && !leaving.is_given_up() {
                 lost.insert(*shard);
             }
             stays

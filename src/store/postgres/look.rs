@@ -3,7 +3,7 @@
 use super::connect::SqlError;
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::session::{SHARD, Session, SessionShared, get};
-use super::statements::LOOK;
+use super::statements::{LOOK, PASS_FOR_WRITER};
 use super::writer::{READ_ANEW, RECENT_ENTRIES, RECENT_WRITES};
 use crate::store::StoreError;
 use crate::store::embedded::{BEHIND_ALL, DatabaseLook, RecentEntry, RecentWrites};
@@ -19,11 +19,16 @@ use tokio_postgres::Row;
 const NOTES: usize = 4 * RECENT_ENTRIES;
 /// How long a look may take, with the connecting: less than readers wait for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
+/// After how long writes are made durable from here that their node has not: it may have ended between the two, and
+/// the feeds that it wrote to could not be read.
+const PASS_AFTER: Duration = Duration::from_millis(400);
 
 /// Looks at the shard of another node, with what was seen of that node.
 pub(super) struct ShardLooks {
     pub(super) session: Arc<Session>,
     pub(super) lease: Mutex<LeaseWatch>,
+    /// The last durable write, where others follow it that are not, and since when it is that one.
+    pub(super) behind: Mutex<Option<(i64, Instant)>>,
 }
 
 impl ShardLooks {
@@ -35,10 +40,37 @@ impl ShardLooks {
         }
         let shared = |shared: Arc<SessionShared>| async move { shared.look(after).await };
         let (look, owner) = self.session.run("look at what another gateway wrote", shared)?;
+        self.pass_for_writer(&look)?;
         let shared = self.session.shared();
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let state = lease.note(&owner, (shared.node, shared.lease), Instant::now());
         Ok(DatabaseLook { is_free: state == LeaseState::Free, ..look })
+    }
+}
+
+impl ShardLooks {
+    /// Makes writes durable that have waited for that for too long. Whatever is seen of the database was written to its
+    /// log before, so that a commit which waits for the disk makes it durable, whoever makes it.
+    fn pass_for_writer(&self, seen: &DatabaseLook) -> Result<(), StoreError> {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = seen.passed;
+        if passed >= seen.log_seq {
+            *behind = None;
+            return Ok(());
+        }
+        let since = match *behind {
+            Some((last, since)) if last == passed => since,
+            _ => behind.insert((passed, Instant::now())).1,
+        };
+        if since.elapsed() < PASS_AFTER {
+            return Ok(());
+        }
+        *behind = None;
+        drop(behind);
+        let pass = |shared: Arc<SessionShared>| async move {
+            shared.execute(PASS_FOR_WRITER, &[&SHARD, &passed]).await
+        };
+        self.session.run("make what another gateway wrote durable", pass).map(drop)
     }
 }
 

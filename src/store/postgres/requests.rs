@@ -35,7 +35,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// Asks the node that writes.
 pub(super) struct RequestSender {
-    session: Arc<Session>,
+    /// The store's end ends the session, also while somebody still has this.
+    session: Weak<Session>,
     writes: Semaphore,
     questions: Semaphore,
     waiting: Arc<WaitingRequests>,
@@ -95,16 +96,16 @@ impl RequestSender {
         let shared = Arc::downgrade(session.shared_handle());
         session.spawn(WaitingRequests::hand_out(shared, Arc::downgrade(&waiting)));
         let (writes, questions) = (Semaphore::new(AT_ONCE.0), Semaphore::new(AT_ONCE.1));
-        Self { session: Arc::clone(session), writes, questions, waiting }
+        Self { session: Arc::downgrade(session), writes, questions, waiting }
     }
 
     /// Sends a request and waits for its answer.
     async fn exchange(&self, body: Vec<u8>, until: Instant) -> Result<WriterAnswer, StoreError> {
+        let session = || self.session.upgrade().ok_or(StoreError::Closed);
         let number = self.waiting.last.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         self.waiting.replies().insert(number, reply);
-        let sent = self
-            .session
+        let sent = session()?
             .run_async("ask the gateway that writes", move |shared| async move {
                 shared.ask_writer(number, &body).await
             })
@@ -127,8 +128,7 @@ impl RequestSender {
         }
         self.waiting.replies().remove(&number);
         // It is not carried out any more, unless it was taken up.
-        let ended = self
-            .session
+        let ended = session()?
             .run_async("withdraw a request", move |shared| async move {
                 shared.end_requests(vec![number]).await
             })

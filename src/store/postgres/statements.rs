@@ -141,6 +141,8 @@ statements! {
         WHERE shard = $1 AND fence = $2 AND log_seq = $3";
     /// The barrier: a commit that waits for the disk, and for a synchronous standby.
     PASS = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = $1 AND fence = $2 AND log_seq = $3";
+    /// The barrier of a node that follows: as the node that writes does, for writes that this one may not live to pass.
+    PASS_FOR_WRITER = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = $1 AND passed = $2";
     /// How far a shard is; waits for a write that is still under way.
     REACHED = "SELECT fence, log_seq FROM tidegate_shard WHERE shard = $1 FOR UPDATE";
     /// Sets entries.
