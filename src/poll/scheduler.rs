@@ -120,7 +120,7 @@ pub(super) struct PollScheduler {
     waits_for_store: bool,
     /// The share of the feeds that it polls; `None`: it polls all.
     share: Option<Box<PolledShare>>,
-    /// Not before then are marks of large documents written, because that failed.
+    /// Not before then is what polling remembers written, because that failed.
     flush_at: Instant,
 }
 
@@ -342,7 +342,8 @@ impl PollScheduler {
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
-        let times = [due, looks, polite, self.checkpoint_at, Some(self.claim_at)];
+        let given_back = self.give_back_at();
+        let times = [due, looks, polite, self.checkpoint_at, Some(self.claim_at), given_back];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
@@ -367,8 +368,16 @@ impl PollScheduler {
             self.flush_at = Instant::now() + self.retry_after(Duration::ZERO);
         }
         let full = self.unsaved.len() >= CHECKPOINT_STATES;
-        if full || self.checkpoint_at.is_some_and(|at| at <= now) {
-            self.checkpoint().await;
+        let is_due = full || self.checkpoint_at.is_some_and(|at| at <= now);
+        match &self.share {
+            _ if !is_due => {}
+            None => self.checkpoint().await,
+            // Another gateway may write it for this one, which takes its time.
+            Some(_) => {
+                if self.flush_at <= now && self.checkpoint_some().await {
+                    self.checkpoint_at = Some(Instant::now());
+                }
+            }
         }
     }
 
@@ -380,26 +389,37 @@ impl PollScheduler {
 
     /// Writes the poll states that changed. What cannot be written is tried again.
     async fn checkpoint(&mut self) {
+        while self.checkpoint_some().await {}
+    }
+
+    /// Writes some of them; whether there are more to be written now.
+    async fn checkpoint_some(&mut self) -> bool {
         self.checkpoint_at = None;
-        while !self.unsaved.is_empty() {
-            let states: Vec<_> = self.unsaved.values().take(CHECKPOINT_STATES).cloned().collect();
-            let claim = self.bench.decisions.claim();
-            if let Err(error) = self.bench.store.checkpoint(&claim, &states).await {
-                let said = in_words(&error);
-                tracing::warn!(
-                    error = said,
-                    "what polling remembers could not be stored; it is tried again"
-                );
-                if matches!(error, CommitError::Fenced) {
-                    self.claim_at = Instant::now();
-                }
-                self.checkpoint_at = Some(Instant::now() + self.retry_after(CHECKPOINT_EVERY));
-                return;
-            }
-            for state in states {
-                self.unsaved.remove(&state.feed);
-            }
+        let states: Vec<_> = self.unsaved.values().take(CHECKPOINT_STATES).cloned().collect();
+        if states.is_empty() {
+            return false;
         }
+        let claim = self.bench.decisions.claim();
+        if let Err(error) = self.bench.store.checkpoint(&claim, &states).await {
+            let said = in_words(&error);
+            tracing::warn!(
+                error = said,
+                "what polling remembers could not be stored; it is tried again"
+            );
+            if matches!(error, CommitError::Fenced) {
+                self.claim_at = Instant::now();
+            }
+            let again = Instant::now() + self.retry_after(CHECKPOINT_EVERY);
+            self.checkpoint_at = Some(again);
+            if self.share.is_some() {
+                self.flush_at = again;
+            }
+            return false;
+        }
+        for state in states {
+            self.unsaved.remove(&state.feed);
+        }
+        !self.unsaved.is_empty()
     }
 
     /// Lets the rounds in flight end and writes what is to be remembered.

@@ -130,6 +130,8 @@ class Fleet:
         self.folders = [work / f"gateway-{which}" for which in range(count)]
         self.ports, self.gateways = [stage.free_port() for _ in range(count)], [None] * count
         self.away, self.is_shaken, self.ends, self.faults = set(range(count)), False, threading.Event(), []
+        # Whether there may be no gateway that writes.
+        self.is_headless = False
         self.answers, self.told, self.ticks, self.streamed = collections.Counter(), {}, {}, 0
         self.updates, self.seen, self.threads = {}, collections.Counter(), []
         for folder in self.folders:
@@ -159,15 +161,16 @@ class Fleet:
         """A gateway that is there."""
         return random.choice(sorted(set(range(len(self.ports))) - self.away))
 
-    def ask(self, path, **how):
-        """What some gateway answers; nothing where it was about to go, or there is no database."""
+    def ask(self, path, is_of_writer=False, **how):
+        """What some gateway answers; nothing where it was about to go, or there is no database, or nobody to write."""
         which = self.near()
-        is_shaken = self.is_shaken
+        is_shaken = self.is_shaken or (is_of_writer and self.is_headless)
         status, text, _ = self.get(which, path, **how)
         self.answers[status] += 1
         if status == 200:
             return which, text
-        if not (is_shaken or self.is_shaken or which in self.away):
+        is_shaken = is_shaken or self.is_shaken or (is_of_writer and self.is_headless)
+        if not (is_shaken or which in self.away):
             self.faults.append(f"{which}{path} answered {status}: {text[:200]}")
         time.sleep(0.05)
         return None
@@ -248,7 +251,7 @@ class Fleet:
         while not self.ends.is_set():
             number += 1
             name, url = f"own-{number}", self.publisher.address(number % len(self.publisher.newest))
-            if self.ask(f"/api/v1/feeds/feed-{number % len(self.publisher.newest)}"):
+            if self.ask(f"/api/v1/feeds/feed-{number % len(self.publisher.newest)}", True):
                 self.seen["shown"] += 1
             if not self.is_shaken and not self.away & {0, 1, 2}:
                 status, text, _ = self.get(self.near(), f"/api/v1/feeds/{name}", 40, "PUT", {"local": True})
@@ -374,8 +377,10 @@ def disturb(fleet, publisher, restart, took):
     fleet.away.add(3)
     fleet.gateways[3].end()
     took["an end"] = fleet.until_shared("a fourth gateway that ended")
+    fleet.is_headless = True
     kill(fleet.writer(), "a kill of the writer")
     pause(fleet.writer(), "a stop of the writer")
+    fleet.is_headless = False
     fleet.is_shaken = True
     subprocess.run(restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
     took["a killed database"] = fleet.until("after the database was killed", 60, lambda: fleet.writer() is not None)

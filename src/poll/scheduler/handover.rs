@@ -3,18 +3,21 @@
 
 use super::departure::Departure;
 use super::errands::ErrandState;
+use super::share::PolledShare;
 use super::{PollScheduler, SLICE};
 use crate::model::{FeedName, Time};
 use crate::poll::politeness::Errand;
 use crate::poll::shards::shard_of;
 use crate::store::Shard;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long what is in flight may take to end when its shard is to be given back, before it is cancelled.
 const HANDOVER_WAIT: Duration = Duration::from_secs(5);
+/// How often it is looked at how far leaving shards are.
+const GIVE_BACK_EVERY: Duration = Duration::from_millis(50);
 /// The part of the time before a feed is taken over of which another gateway need not catch up on polls.
 pub(super) const ALIVE_BEFORE: Duration = Duration::from_secs(60);
 
@@ -24,6 +27,8 @@ pub(super) struct LeavingShard {
     since: Instant,
     /// Its feeds, as long as something of them is here or has still to be written down.
     feeds: Vec<FeedName>,
+    /// Those of which something is in flight.
+    busy: Vec<FeedName>,
     is_cancelled: bool,
     /// Whether nothing of it is in flight any more, and polling has forgotten its feeds.
     is_dropped: bool,
@@ -32,35 +37,43 @@ pub(super) struct LeavingShard {
 }
 
 impl LeavingShard {
-    fn new(fence: i64, feeds: Vec<FeedName>) -> Self {
-        let since = Instant::now();
-        Self { fence, since, feeds, is_cancelled: false, is_dropped: false, ended: None }
+    fn new(fence: i64) -> Self {
+        let (since, feeds, busy) = (Instant::now(), Vec::new(), Vec::new());
+        Self { fence, since, feeds, busy, is_cancelled: false, is_dropped: false, ended: None }
     }
 
-    /// Whether the store was told that nothing of it is here any more.
-    pub(super) const fn is_given_up(&self) -> bool {
+    /// Whether the store was told that it is over.
+    pub(super) const fn is_ended(&self) -> bool {
         self.ended.is_some()
     }
 }
 
 impl PollScheduler {
-    /// The feeds of some shards of which something is here.
-    fn feeds_of(&self, shards: &BTreeSet<Shard>) -> Vec<FeedName> {
-        let is_of_them = |shard: Option<Shard>| shard.is_some_and(|it| shards.contains(&it));
-        let polled = self.feeds.iter().filter(|(_, feed)| is_of_them(feed.shard));
-        let polled = polled.map(|(name, _)| name);
-        let paused = self.paused.iter().filter(|(_, state)| is_of_them(Some(shard_of(&state.url))));
-        polled.chain(paused.map(|(name, _)| name)).cloned().collect()
+    /// The feeds of some shards of which something is here, and the shards.
+    fn feeds_of(&self, is_one: impl Fn(Shard) -> bool) -> Vec<(FeedName, Shard)> {
+        let polled = self.feeds.iter().filter_map(|(name, feed)| Some((name, feed.shard?)));
+        let paused = self.paused.iter().map(|(name, state)| (name, shard_of(&state.url)));
+        let all = polled.chain(paused).filter(|(_, shard)| is_one(*shard));
+        all.map(|(name, shard)| (name.clone(), shard)).collect()
     }
 
-    /// Begins to give a shard back: nothing of its feeds begins any more.
-    pub(super) fn leave_shard(&mut self, shard: Shard, fence: i64) {
-        let feeds = self.feeds_of(&BTreeSet::from([shard]));
-        for name in &feeds {
-            self.begin_nothing(name);
+    /// Begins to give shards with these fences back: nothing of their feeds begins any more.
+    pub(super) fn leave_shards(&mut self, shards: &BTreeMap<Shard, i64>) {
+        let Some(share) = self.share.as_mut().filter(|_| !shards.is_empty()) else { return };
+        share.give_back_at = Instant::now();
+        for (shard, fence) in shards {
+            share.leaving.insert(*shard, LeavingShard::new(*fence));
         }
-        if let Some(share) = &mut self.share {
-            share.leaving.insert(shard, LeavingShard::new(fence, feeds));
+        let feeds = self.feeds_of(|shard| shards.contains_key(&shard));
+        let in_flight: HashSet<FeedName> = self.feeds_in_flight().cloned().collect();
+        for (name, shard) in feeds {
+            self.begin_nothing(&name);
+            let share = self.share.as_mut();
+            let Some(leaving) = share.and_then(|it| it.leaving.get_mut(&shard)) else { continue };
+            if in_flight.contains(&name) {
+                leaving.busy.push(name.clone());
+            }
+            leaving.feeds.push(name);
         }
     }
 
@@ -94,7 +107,7 @@ impl PollScheduler {
 
     /// Forgets all that is known here of the feeds of shards; what is in flight is cancelled.
     pub(super) fn drop_shards(&mut self, shards: &BTreeSet<Shard>) {
-        for name in self.feeds_of(shards) {
+        for (name, _) in self.feeds_of(|shard| shards.contains(&shard)) {
             let is_guest = self.share.as_ref().is_some_and(|share| share.guests.contains(&name));
             if !is_guest {
                 self.lose_feed(&name);
@@ -115,8 +128,8 @@ impl PollScheduler {
     }
 
     /// The feeds of which something is in flight.
-    fn feeds_in_flight(&self) -> HashSet<&FeedName> {
-        self.in_flight.values().map(|(errand, _)| errand.feed()).collect()
+    fn feeds_in_flight(&self) -> impl Iterator<Item = &FeedName> {
+        self.in_flight.values().map(|(errand, _)| errand.feed())
     }
 
     /// Whether something of a feed is in flight, be it of one that had its name before.
@@ -126,16 +139,20 @@ impl PollScheduler {
 
     /// Goes on with giving shards back.
     pub(super) fn give_back_shards(&mut self) {
-        let Some(share) = self.share.as_mut().filter(|share| !share.leaving.is_empty()) else {
-            return;
-        };
+        let now = Instant::now();
+        let leaves =
+            |share: &&mut Box<PolledShare>| !share.leaving.is_empty() && share.give_back_at <= now;
+        let Some(share) = self.share.as_mut().filter(leaves) else { return };
+        share.give_back_at = now + GIVE_BACK_EVERY;
         let mut all = std::mem::take(&mut share.leaving);
         let shards = Arc::clone(&share.shards);
+        let in_flight: HashSet<FeedName> = self.feeds_in_flight().cloned().collect();
         for (shard, leaving) in &mut all {
+            leaving.busy.retain(|name| in_flight.contains(name));
             self.give_back_shard(leaving);
             let again = leaving.ended.is_none_or(|at| at.elapsed() >= SLICE);
             if leaving.is_dropped && leaving.feeds.is_empty() && again {
-                leaving.ended = Some(Instant::now());
+                leaving.ended = Some(now);
                 shards.end([*shard]);
             }
         }
@@ -146,13 +163,10 @@ impl PollScheduler {
 
     fn give_back_shard(&mut self, leaving: &mut LeavingShard) {
         if !leaving.is_dropped {
-            let in_flight = self.feeds_in_flight();
-            let busy = leaving.feeds.iter().filter(|name| in_flight.contains(name));
-            let busy: Vec<FeedName> = busy.cloned().collect();
-            if !busy.is_empty() {
+            if !leaving.busy.is_empty() {
                 if !leaving.is_cancelled && leaving.since.elapsed() >= HANDOVER_WAIT {
                     leaving.is_cancelled = true;
-                    busy.iter().for_each(|name| self.cancel_errands(name));
+                    leaving.busy.iter().for_each(|name| self.cancel_errands(name));
                 }
                 return;
             }

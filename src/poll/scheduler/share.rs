@@ -44,6 +44,8 @@ pub(super) struct PolledShare {
     pub(super) meanwhile: BTreeMap<FeedName, Option<Arc<FeedRecord>>>,
     /// When it is compared again.
     compare_at: Instant,
+    /// When it is looked at how far the shards are that are being given back.
+    pub(super) give_back_at: Instant,
     /// Not before then, because the last survey failed.
     survey_at: Instant,
     hubs_at: Instant,
@@ -79,6 +81,7 @@ impl PolledShare {
             surveys: JoinSet::new(),
             meanwhile: BTreeMap::new(),
             compare_at: now,
+            give_back_at: now,
             survey_at: now,
             hubs_at: now,
             kept: BTreeSet::new(),
@@ -171,6 +174,12 @@ impl PollScheduler {
         self.share.as_ref().is_none_or(|share| share.shards.may_begin())
     }
 
+    /// When it is looked at how far leaving shards are.
+    pub(super) fn give_back_at(&self) -> Option<Instant> {
+        let share = self.share.as_ref().filter(|share| !share.leaving.is_empty())?;
+        Some(share.give_back_at)
+    }
+
     /// Whether what polling remembers may be written.
     pub(super) fn may_write(&self) -> bool {
         self.share.as_ref().is_none_or(|share| share.shards.may_go_on())
@@ -232,7 +241,7 @@ impl PollScheduler {
         });
         share.leaving.retain(|shard, leaving| {
             let stays = is_held(shard, leaving.fence, true);
-            if !stays && !leaving.is_given_up() {
+            if !stays && !leaving.is_ended() {
                 lost.insert(*shard);
             }
             stays
@@ -240,10 +249,8 @@ impl PollScheduler {
         let leave = held.iter().filter(|(shard, held)| {
             held.is_leaving && !share.leaving.contains_key(shard) && !lost.contains(shard)
         });
-        let leave: Vec<(Shard, i64)> = leave.map(|(shard, it)| (*shard, it.fence)).collect();
-        for (shard, fence) in leave {
-            self.leave_shard(shard, fence);
-        }
+        let leave = leave.map(|(shard, it)| (*shard, it.fence)).collect();
+        self.leave_shards(&leave);
         self.lose_shards(&lost);
         let store = Arc::clone(&self.bench.store);
         if let Some(share) = &mut self.share
