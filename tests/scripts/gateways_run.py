@@ -11,6 +11,7 @@ import re
 import signal
 import stage
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -21,7 +22,7 @@ LEASE = 15
 # How long a gateway may take to have the feeds after the lease, and to share the polls after it was started.
 SOON, SHARED_WITHIN = 15, 30
 # How many posts a document has, and how many feeds a host.
-POSTS, OF_HOST = 4, 3
+POSTS, OF_HOST = 12, 3
 # The shards, and the longest that a client waits, in seconds.
 SHARDS, PATIENCE, STREAMED = 1024, 12, 1
 CONFIGURATION = """
@@ -94,7 +95,7 @@ class Publisher:
         """A new post in some feed, and now and then in many."""
         feeds = sorted(self.newest)
         while not ends.is_set():
-            for feed in random.sample(feeds, random.choice((1, 1, 1, 10))):
+            for feed in random.sample(feeds, random.choice((1, 1, 1, 3))):
                 self.newest[feed] += 1
             time.sleep(0.1)
 
@@ -269,7 +270,9 @@ class Fleet:
         begun = time.monotonic()
         while time.monotonic() < begun + seconds:
             if is_it():
-                return time.monotonic() - begun
+                took = time.monotonic() - begun
+                print(f"  {what}: {took:.1f} s", file=sys.stderr, flush=True)
+                return took
             time.sleep(0.1)
         ready = [self.get(which, "/readyz", 3)[:2] for which in range(len(self.ports))]
         shards = [self.shards(which) for which in range(len(self.ports))]
@@ -303,9 +306,10 @@ class Fleet:
             self.faults.append(f"a client failed: {error!r}")
 
     def goes_on(self, seconds):
+        """What is published is told, at once or soon."""
         before = len(self.told)
         time.sleep(seconds)
-        check(len(self.told) > before, f"nothing was told for {seconds} s; {self.answers}, {self.faults[:3]}")
+        self.until("something was told", SOON, lambda: len(self.told) > before)
 
 
 def gateways(program, work, file, restart, feeds=150, every=3, rounds=1):
