@@ -184,7 +184,16 @@ async fn a_shard_is_given_back_once_nothing_is_in_flight_and_all_is_stored() {
     shards.give_back([shard("a")]);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(shards.take_requests().ended.is_empty() && is_known(&gateway, "a"));
+    let unwritable = |is: bool| {
+        let trouble = if is { vec![Trouble::Unwritable] } else { Vec::new() };
+        store.shelf.lock().unwrap().trouble = trouble;
+    };
+    unwritable(true);
     publisher.gate.as_ref().unwrap().add_permits(1);
+    eventually(|| log.in_flight() == 0).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(shards.take_requests().ended.is_empty(), "it is not stored yet");
+    unwritable(false);
     asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
     let state = store.shelf.lock().unwrap().poll_states[&name("a")].clone();
     assert_eq!((state.etag.as_deref(), state.schedule.is_some()), (Some("1"), true));
@@ -213,6 +222,34 @@ async fn what_is_in_flight_for_too_long_is_cancelled_when_its_shard_leaves() {
     assert_eq!(log.in_flight(), 1);
     asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
     assert_eq!((log.in_flight(), is_known(&gateway, "a")), (0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_due_when_its_shard_left_is_polled_by_the_next_gateway() {
+    let store = StoreDouble::new(&["one", "two"]);
+    for feed in &mut store.shelf.lock().unwrap().feeds {
+        feed.url = format!("http://both.example/{}", feed.name);
+    }
+    let both = shard_of("http://both.example/");
+    let (shards, publisher) = (writer(), Publisher::gated("one"));
+    let gate = publisher.gate.as_ref().unwrap();
+    gate.add_permits(2);
+    let (gateway, _log) = start(&store, &shards, &publisher).await;
+    give(&shards, [(both, 1)].into());
+    gateway.polls("one", 1).await;
+    gateway.polls("two", 1).await;
+    // One is asked for and does not answer, the other waits for its turn.
+    gateway.clock.set(later(86_400));
+    eventually(|| publisher.requests() == 3).await;
+    gateway.clock.set(later(87_000));
+    shards.give_back([both]);
+    asks(&shards, |asked| asked.ended.contains(&both)).await;
+    assert_eq!(publisher.requests(), 3);
+    gate.add_permits(9);
+    give(&shards, [(both, 2)].into());
+    eventually(|| publisher.requests() == 5).await;
+    gateway.polls("one", 1).await;
+    gateway.polls("two", 1).await;
 }
 
 #[tokio::test(start_paused = true)]
