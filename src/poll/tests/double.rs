@@ -35,6 +35,8 @@ pub enum Trouble {
     Reopened,
     /// The list of feeds cannot be read.
     Unreadable,
+    /// What polling remembers cannot be written.
+    Unwritable,
 }
 
 #[derive(Default)]
@@ -259,7 +261,9 @@ impl Store for StoreDouble {
         let mut shelf = self.shelf.lock().unwrap();
         shelf.condition.check_polls()?;
         let base = shelf.snapshots.get(&change.feed).map_or(Revision(0), |s| s.state.revision);
-        match shelf.trouble.pop() {
+        let own =
+            shelf.trouble.pop_if(|it| !matches!(it, Trouble::Unreadable | Trouble::Unwritable));
+        match own {
             Some(Trouble::Conflict) => {
                 // Somebody else commits something in between.
                 if let Some(snapshot) = shelf.snapshots.get_mut(&change.feed) {
@@ -275,10 +279,10 @@ impl Store for StoreDouble {
                 shelf.reopened += 1;
                 return Err(CommitError::Fenced);
             }
-            Some(Trouble::LostUnknown | Trouble::Unreadable) => {
+            Some(Trouble::LostUnknown) => {
                 return Err(CommitError::Ambiguous(StoreError::Closed));
             }
-            None => {}
+            Some(Trouble::Unreadable | Trouble::Unwritable) | None => {}
         }
         if change.base != base {
             return Err(CommitError::Conflict(base));
@@ -287,6 +291,9 @@ impl Store for StoreDouble {
     }
     async fn checkpoint(&self, _: &Claim, states: &[PollState]) -> Result<(), CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
+        if shelf.trouble.contains(&Trouble::Unwritable) {
+            return Err(CommitError::Fenced);
+        }
         shelf.checkpoints += 1;
         for state in states {
             shelf.poll_states.insert(state.feed.clone(), state.clone());

@@ -1,10 +1,9 @@
 //! Gateways that each poll a share of the feeds of one store.
 
 use super::*;
-use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
+use crate::fetch::{Fetch, FetchRequest, Services};
 use crate::model::{Attempt, FeedRecord};
 use crate::store::{DatabaseOwner, PollShards, Shard, ShardRequests};
-use crate::websub::HubLinks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use tower::ServiceExt as _;
@@ -89,15 +88,15 @@ fn uptime() -> Duration {
     Duration::from_secs_f64(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-async fn a_while() {
+pub(super) async fn a_while() {
     tokio::time::sleep(Duration::from_secs(30)).await;
 }
 
-fn writer() -> Arc<PollShards> {
+pub(super) fn writer() -> Arc<PollShards> {
     Arc::new(PollShards::new(LONG, true))
 }
 
-fn follower() -> Arc<PollShards> {
+pub(super) fn follower() -> Arc<PollShards> {
     Arc::new(PollShards::new(LONG, false))
 }
 
@@ -114,7 +113,7 @@ async fn start(
 }
 
 /// Waits until the scheduler has asked for something.
-async fn asks(shards: &PollShards, is: impl Fn(&ShardRequests) -> bool) {
+pub(super) async fn asks(shards: &PollShards, is: impl Fn(&ShardRequests) -> bool) {
     eventually(|| is(&shards.take_requests())).await;
 }
 
@@ -185,7 +184,16 @@ async fn a_shard_is_given_back_once_nothing_is_in_flight_and_all_is_stored() {
     shards.give_back([shard("a")]);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(shards.take_requests().ended.is_empty() && is_known(&gateway, "a"));
+    let unwritable = |is: bool| {
+        let trouble = if is { vec![Trouble::Unwritable] } else { Vec::new() };
+        store.shelf.lock().unwrap().trouble = trouble;
+    };
+    unwritable(true);
     publisher.gate.as_ref().unwrap().add_permits(1);
+    eventually(|| log.in_flight() == 0).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(shards.take_requests().ended.is_empty(), "it is not stored yet");
+    unwritable(false);
     asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
     let state = store.shelf.lock().unwrap().poll_states[&name("a")].clone();
     assert_eq!((state.etag.as_deref(), state.schedule.is_some()), (Some("1"), true));
@@ -214,6 +222,34 @@ async fn what_is_in_flight_for_too_long_is_cancelled_when_its_shard_leaves() {
     assert_eq!(log.in_flight(), 1);
     asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
     assert_eq!((log.in_flight(), is_known(&gateway, "a")), (0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_due_when_its_shard_left_is_polled_by_the_next_gateway() {
+    let store = StoreDouble::new(&["one", "two"]);
+    for feed in &mut store.shelf.lock().unwrap().feeds {
+        feed.url = format!("http://both.example/{}", feed.name);
+    }
+    let both = shard_of("http://both.example/");
+    let (shards, publisher) = (writer(), Publisher::gated("one"));
+    let gate = publisher.gate.as_ref().unwrap();
+    gate.add_permits(2);
+    let (gateway, _log) = start(&store, &shards, &publisher).await;
+    give(&shards, [(both, 1)].into());
+    gateway.polls("one", 1).await;
+    gateway.polls("two", 1).await;
+    // One is asked for and does not answer, the other waits for its turn.
+    gateway.clock.set(later(86_400));
+    eventually(|| publisher.requests() == 3).await;
+    gateway.clock.set(later(87_000));
+    shards.give_back([both]);
+    asks(&shards, |asked| asked.ended.contains(&both)).await;
+    assert_eq!(publisher.requests(), 3);
+    gate.add_permits(9);
+    give(&shards, [(both, 2)].into());
+    eventually(|| publisher.requests() == 5).await;
+    gateway.polls("one", 1).await;
+    gateway.polls("two", 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -418,88 +454,6 @@ async fn a_poll_that_is_asked_for_waits_for_the_shard() {
     assert!(refused.to_string().contains("by the gateway there"), "{refused}");
     assert!(begun.elapsed() < Duration::from_secs(1));
     assert!(shards.take_requests().wanted.is_empty());
-}
-
-/// Settings with which hubs are subscribed to, a client whose feeds name one, and how often it was asked.
-fn hub_services(publisher: &Arc<Publisher>) -> (PollSettings, Services, Arc<Mutex<u32>>) {
-    let inner = publisher.fetch();
-    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let inner = inner.clone();
-        async move {
-            let own = format!("<{}>; rel=self", request.url);
-            let links = ["<http://hub.example/>; rel=hub", own.as_str()];
-            let links = HubLinks::in_headers(links.into_iter(), &request.url);
-            inner.oneshot(request).await.map(|fetched| Fetched { links, ..fetched })
-        }
-    }));
-    let calls = Arc::new(Mutex::new(0));
-    let counted = Arc::clone(&calls);
-    let call = Call::new(tower::service_fn(move |_: CallRequest| {
-        *counted.lock().unwrap() += 1;
-        async {
-            let (body, whole, location) = (bytes::Bytes::new(), true, None);
-            Ok(Called { status: 202, body, whole, retry_after: None, location })
-        }
-    }));
-    let reach = Reach {
-        callbacks: "https://gate.example/websub/callback".to_owned(),
-        own_hosts: false,
-        http_secrets: true,
-    };
-    let settings = PollSettings { reach: Some(reach), ..PollSettings::default() };
-    (settings, Services { fetch, call, ..publisher.services() }, calls)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hub_is_left_to_the_gateway_that_writes() {
-    let store = StoreDouble::new(&["a"]);
-    let publisher = Publisher::new("one");
-    let (settings, services, calls) = hub_services(&publisher);
-    let shards = follower();
-    let gateway =
-        Gateway::with_client(&store.shared_by(&shards), &publisher, publisher.services()).await;
-    gateway.poller.reconfigure(settings.clone(), services.clone()).await.unwrap();
-    give(&shards, held(&["a"], 1));
-    gateway.polls("a", 1).await;
-    asks(&shards, |asked| asked.of_writer.contains(&shard("a"))).await;
-    // And again, until it is gone.
-    asks(&shards, |asked| asked.of_writer.contains(&shard("a"))).await;
-    shards.give_back([shard("a")]);
-    asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
-    assert_eq!(*calls.lock().unwrap(), 0);
-    gateway.stop().await;
-
-    let shards = writer();
-    let gateway =
-        Gateway::with_client(&store.shared_by(&shards), &publisher, services.clone()).await;
-    gateway.poller.reconfigure(settings.clone(), services.clone()).await.unwrap();
-    give(&shards, held(&["a"], 2));
-    eventually(|| *calls.lock().unwrap() == 1).await;
-    eventually(|| shards.kept().contains(&shard("a"))).await;
-    let subscribed = || store.shelf.lock().unwrap().poll_states[&name("a")].subscription.clone();
-    eventually(|| subscribed().is_some_and(|it| it.attempts == 1)).await;
-    let token = subscribed().unwrap().keys.token;
-    assert!(gateway.poller.is_callback(&token));
-    // Where it leaves, the subscription goes on and is no longer taken care of here.
-    shards.give_back([shard("a")]);
-    asks(&shards, |asked| asked.ended.contains(&shard("a"))).await;
-    assert!(!gateway.poller.is_callback(&token) && subscribed().is_some());
-    assert_eq!(*calls.lock().unwrap(), 1);
-    gateway.stop().await;
-
-    // A follower that comes by it neither goes on with it nor ends it.
-    let shards = follower();
-    let gateway =
-        Gateway::with_client(&store.shared_by(&shards), &publisher, services.clone()).await;
-    give(&shards, held(&["a"], 3));
-    asks(&shards, |asked| asked.of_writer.contains(&shard("a"))).await;
-    gateway.poller.reconfigure(settings, services).await.unwrap();
-    gateway.clock.set(later(86_400));
-    gateway.polls("a", 1).await;
-    a_while().await;
-    assert_eq!((*calls.lock().unwrap(), gateway.poller.is_callback(&token)), (1, false));
-    gateway.stop().await;
-    assert_eq!(subscribed().unwrap().keys.token, token);
 }
 
 #[tokio::test(start_paused = true)]
