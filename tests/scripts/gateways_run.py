@@ -25,16 +25,19 @@ SOON, SHARED_WITHIN = 15, 30
 POSTS, OF_HOST = 12, 3
 # The shards, and the longest that a client waits, in seconds.
 SHARDS, PATIENCE, STREAMED = 1024, 12, 1
-CONFIGURATION = """
+# Each start may listen on another port, and documents name the gateway.
+ON_POSTGRES = """
 public_url = "https://feeds.example.org"
 [store]
 kind = "postgres"
-url = {{ file = "{file}" }}
+url = {{ file = "{}" }}
 [polling]
 allow_private = true
-min_interval = "{every}s"
-max_interval = "{every}s"
-user_agent = "gateway-{which}"
+"""
+POLLING = """
+min_interval = "{0}s"
+max_interval = "{0}s"
+user_agent = "gateway-{1}"
 """
 ENTRY = """<entry><id>urn:{0}-{1}</id><title>Post {1}</title><updated>2026-01-01T00:00:00Z</updated>
 <content>the text of post {1} of {0}</content></entry>"""
@@ -81,7 +84,8 @@ class Publisher:
 
         self.server = stage.http.server.ThreadingHTTPServer(("0.0.0.0", 0), Handler)
         self.server.daemon_threads = True
-        self.server.request_queue_size = 256
+        # Gateways that are killed leave in the middle of an answer.
+        self.server.handle_error = lambda *_: None
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def address(self, number):
@@ -139,7 +143,7 @@ class Fleet:
             folder.mkdir()
 
     def start(self, which):
-        configuration = CONFIGURATION.format(file=self.file, every=self.publisher.every, which=which)
+        configuration = ON_POSTGRES.format(self.file) + POLLING.format(self.publisher.every, which)
         listen = f"127.0.0.1:{self.ports[which]}"
         self.gateways[which] = stage.Gateway(self.program, self.folders[which], configuration, listen=listen)
         self.away.discard(which)
@@ -334,6 +338,11 @@ def watched(fleet, publisher, restart, rounds):
         publisher.longest.clear()
     fleet.start(1)
     fleet.start(2)
+    check(fleet.get(0, "/readyz")[1] == "ready\n", f"/readyz of the writer: {fleet.get(0, '/readyz')}")
+    check(fleet.get(1, "/readyz")[1].startswith("standby: the gateway process "), f"/readyz: {fleet.get(1, '/readyz')}")
+    for which, is_standby in ((0, 0), (1, 1), (2, 1)):
+        check(f"tidegate_standby {is_standby}\n" in fleet.get(which, "/metrics")[1], f"tidegate_standby of {which}")
+    check("this one polls its part" in fleet.get(1, "/")[1], "the overview of a gateway that follows")
     took = {"shared": fleet.until_shared("three gateways")}
     fleet.begin()
     fleet.goes_on(6)
@@ -374,14 +383,22 @@ def disturb(fleet, publisher, restart, took):
 
     kill(others()[0], "a kill")
     pause(others()[1], "a stop")
+    def end(which, what):
+        fleet.away.add(which)
+        fleet.gateways[which].end()
+        took[what] = fleet.until_shared(what)
+        fleet.goes_on(3)
+
     # One more, and one less.
     fleet.start(3)
     took["a fourth"] = fleet.until_shared("a fourth gateway")
     fleet.goes_on(3)
-    fleet.away.add(3)
-    fleet.gateways[3].end()
-    took["an end"] = fleet.until_shared("a fourth gateway that ended")
+    end(3, "an end")
     fleet.is_headless = True
+    ended = fleet.writer()
+    end(ended, "an end of the writer")
+    fleet.start(ended)
+    fleet.until_shared("an end of the writer, and back")
     kill(fleet.writer(), "a kill of the writer")
     pause(fleet.writer(), "a stop of the writer")
     fleet.is_headless = False
@@ -400,6 +417,10 @@ def finish(fleet, publisher, took):
         texts, tags = {text for _, text, _ in answers}, {headers["etag"] for _, _, headers in answers}
         check(len(texts) == 1 and len(tags) == 1, f"gateways serve {feed} in {len(texts)} ways, with the tags {tags}")
         check(f"Post {newest}<" in texts.pop(), f"{feed} lacks post {newest}")
+    listed = [dict(json.loads(fleet.get(which, "/sup.json?seconds=3600")[1])["updates"]) for which in there]
+    check(all(updates == listed[0] for updates in listed), "gateways list other updates in SUP documents")
+    later = {name for name, update in fleet.updates.items() if update > listed[0].get(name, "")}
+    check(not later and len(listed[0]) >= len(publisher.newest), f"SUP documents lost updates of {later}")
     # What consumers were told is everything, and each was told the last change of each feed.
     logged, place = {}, "0"
     while lines := [json.loads(line) for line in fleet.get(0, f"/changes?after={place}&wait=0")[1].splitlines()]:

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 from failing_disk_run import Watched, check, document
-from standby_run import LEASE, ON_POSTGRES, standby
+from gateways_run import LEASE, ON_POSTGRES, gateways
 
 # The feeds that are moved.
 FEEDS = 40
@@ -197,15 +197,17 @@ def main():
     arguments = argparse.ArgumentParser()
     for name in ("bin", "url", "work", "restart", "psql"):
         arguments.add_argument(f"--{name}", required=True)
+    for name, usual in (("feeds", 150), ("every", 3), ("rounds", 1)):
+        arguments.add_argument(f"--{name}", type=int, default=usual)
     given = arguments.parse_args()
     work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
     files = []
-    for schema in ("killed", "moved", "secured", "pair"):
+    for schema in ("killed", "moved", "secured", "several"):
         subprocess.run([given.psql, "-q", given.url, "-c", f"CREATE SCHEMA {schema}"], check=True)
         files.append(address(work, given.url, schema))
     killed(program, work, files[0], given.restart)
     moved(program, work, files[1])
-    standby(program, work, files[3], given.restart)
+    gateways(program, work, files[3], given.restart, given.feeds, given.every, given.rounds)
     secured(program, work, given.url, given.restart, given.psql)
     password = re.search(r":([^:@]+)@", given.url).group(1)
     for log in work.rglob("gateway.log"):

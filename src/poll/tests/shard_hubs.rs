@@ -15,7 +15,7 @@ fn hub_services(publisher: &Arc<Publisher>) -> (PollSettings, Services, Arc<Mute
         async move {
             let own = format!("<{}>; rel=self", request.url);
             let links = ["<http://hub.example/>; rel=hub", own.as_str()];
-            let links = HubLinks::in_headers(links.into_iter(), &request.url);
+            let links = HubLinks::in_headers(links, &request.url);
             inner.oneshot(request).await.map(|fetched| Fetched { links, ..fetched })
         }
     }));
