@@ -378,6 +378,18 @@ impl StoreInner {
         .await
     }
 
+    /// Reads over all feeds of which each record stands for itself. Where the database is far away, others may write
+    /// meanwhile, and are not held up.
+    async fn of_each<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Records) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        if !self.opened()?.records.is_far() {
+            return self.of_all(read).await;
+        }
+        self.read(move |records, _| read(records)).await
+    }
+
     /// An error where nothing may be answered, because another gateway writes and was not seen for too long.
     fn check_seen(&self) -> Result<(), StoreError> {
         self.following.as_ref().map_or(Ok(()), |following| following.check_seen())

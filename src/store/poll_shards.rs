@@ -14,6 +14,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The number of shards.
 pub const SHARDS: u16 = 1024;
+/// For how long a shard that was needed here is not given back for the number of shards alone.
+const WANTED_TIME: Duration = Duration::from_secs(30);
 /// The parts of a lease within which polls begin, and are in flight, after the store has confirmed it.
 const BEGIN_PART: f64 = 0.8;
 const END_PART: f64 = 0.9;
@@ -71,6 +73,10 @@ struct ShardTable {
     requests: ShardRequests,
     /// Shards that are not given back for the number of shards alone.
     kept: BTreeSet<Shard>,
+    /// Shards that were needed here, and until when that keeps them here, by [`since_boot`].
+    needed: BTreeMap<Shard, Duration>,
+    /// Whether this gateway can poll nothing for now.
+    abstains: bool,
     /// Which gateway has each shard, as it calls itself.
     owners: BTreeMap<Shard, Arc<str>>,
     /// When the store was asked that confirmed this, by [`since_boot`].
@@ -149,6 +155,7 @@ impl PollShards {
     /// Asks for a shard that another gateway has: it is given over once nothing of it is in flight there.
     pub fn want(&self, shard: Shard) {
         let mut table = self.table();
+        table.needed.insert(shard, since_boot() + WANTED_TIME);
         if !table.held.contains_key(&shard) {
             table.requests.wanted.insert(shard);
         }
@@ -162,6 +169,16 @@ impl PollShards {
     /// The shards that are not given back for the number of shards alone.
     pub fn keep(&self, shards: BTreeSet<Shard>) {
         self.table().kept = shards;
+    }
+
+    /// Says whether this gateway can poll nothing for now, because its store has stopped: others are to have its shards.
+    pub fn abstain(&self, abstains: bool) {
+        self.table().abstains = abstains;
+    }
+
+    /// Whether it does.
+    pub(in crate::store) fn abstains(&self) -> bool {
+        self.table().abstains
     }
 
     /// The gateway that has a shard, as it calls itself; `None` where none is known.
@@ -219,7 +236,9 @@ impl PollShards {
 
     /// Those that are not given back for the number of shards alone.
     pub fn kept(&self) -> BTreeSet<Shard> {
-        self.table().kept.clone()
+        let (mut table, now) = (self.table(), since_boot());
+        table.needed.retain(|_, until| *until > now);
+        table.kept.iter().chain(table.needed.keys()).copied().collect()
     }
 
     /// Notes which gateway has which shard.

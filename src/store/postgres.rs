@@ -128,6 +128,7 @@ fn follow_with_lease(
         session: Arc::clone(&session),
         lease: Mutex::default(),
         behind: Mutex::default(),
+        is_passing: Arc::default(),
     };
     let look: Box<LookAt> = Box::new(move |after| looks.look(after));
     let records = Records::of(Arc::new(PostgresEngine::following(&session)));

@@ -57,8 +57,8 @@ pub(in crate::store) type RecentEntry = (RecordKey, Option<Bytes>);
 
 /// What writes did to what gateways have in memory.
 pub(in crate::store) enum RecentWrites {
-    /// All of it, in the order of the writes, up to the write `reached`.
-    Noted { entries: Vec<RecentEntry>, reached: i64 },
+    /// All of it, each with its write, in their order, up to the write `reached`.
+    Noted { entries: Vec<(i64, RecentEntry)>, reached: i64 },
     /// It is not known any more.
     Forgotten,
 }
@@ -70,6 +70,8 @@ pub(in crate::store) struct DatabaseLook {
     /// The last write, and the last one that is durable.
     pub(in crate::store) log_seq: i64,
     pub(in crate::store) passed: i64,
+    /// The last write up to which epochs are closed: nothing comes into them any more.
+    pub(in crate::store) closed: i64,
     /// The gateway that has it, as it calls itself.
     pub(in crate::store) owner: String,
     /// Whether its lease has run out or was given back.
@@ -150,13 +152,18 @@ struct MemoryChange {
     feeds: BTreeMap<FeedName, Option<FeedRecord>>,
     identity: Option<IdentityRecord>,
     list_writes: Option<u64>,
-    sealed: Option<Epoch>,
+    /// Epochs that writes of the change log are in, each with the write.
+    logged: Vec<(i64, Epoch)>,
 }
 
 impl MemoryChange {
     /// Takes over what entries say, later ones in the place of earlier ones.
-    fn take(&mut self, records: &Records, entries: Vec<RecentEntry>) -> Result<(), StoreError> {
-        for ((class, key), value) in entries {
+    fn take(
+        &mut self,
+        records: &Records,
+        entries: Vec<(i64, RecentEntry)>,
+    ) -> Result<(), StoreError> {
+        for (write, ((class, key), value)) in entries {
             match class {
                 Class::States => {
                     let head =
@@ -169,8 +176,7 @@ impl MemoryChange {
                     self.feeds.insert(open::name(records, class, &key)?, feed);
                 }
                 Class::Log => {
-                    let epoch = keys::log_epoch(&key).map(Epoch);
-                    self.sealed = self.sealed.max(epoch);
+                    self.logged.extend(keys::log_epoch(&key).map(|epoch| (write, Epoch(epoch))));
                 }
                 Class::Gateway => {
                     let entry = open::gateway_entry(records, &key, value.as_deref())?;
@@ -183,8 +189,9 @@ impl MemoryChange {
         Ok(())
     }
 
-    /// Shows it. The epoch comes last: whoever hears of it finds the states that it announces.
-    fn show(self, shared: &StoreShared) {
+    /// Shows it. The epoch comes last: whoever hears of it finds the states that it announces. Epochs of writes behind
+    /// `closed` are not closed yet: they are kept in `open`, and shown once they are.
+    fn show(self, shared: &StoreShared, open: &mut Vec<(i64, Epoch)>, closed: i64) {
         if !self.feeds.is_empty() {
             shared.change_list(|list| {
                 for (feed, record) in self.feeds {
@@ -204,7 +211,11 @@ impl MemoryChange {
         if let Some(list_writes) = self.list_writes {
             shared.list_writes.store(list_writes, Ordering::Release);
         }
-        if let Some(epoch) = self.sealed {
+        open.extend(self.logged);
+        let sealed = open.iter().filter(|(write, _)| *write <= closed).map(|(_, epoch)| *epoch);
+        let sealed = sealed.max();
+        open.retain(|(write, _)| *write > closed);
+        if let Some(epoch) = sealed {
             shared.sealed.send_if_modified(|sealed| {
                 let is_new = epoch > *sealed;
                 *sealed = epoch.max(*sealed);
@@ -225,6 +236,8 @@ pub(in crate::store) struct Followed {
     feeds: FeedList,
     at: (i64, i64),
     owner: DatabaseOwner,
+    /// Epochs that are not closed yet, of writes that it has.
+    open: Vec<(i64, Epoch)>,
 }
 
 /// Reads everything while another gateway writes: each entry as it is found, and over that what was written since
@@ -239,7 +252,8 @@ pub(in crate::store) fn read_followed(
         let (found, feeds) = (inspect(records)?, as_list(read::feeds(records)?));
         let end = now()?.log_seq;
         if let Some((change, seen, at)) = written_since(records, look, &begun, end)? {
-            let mut followed = followed((found, feeds), change, at, (seen.owner, seen.is_free))?;
+            let mut followed =
+                followed((found, feeds), change, (at, seen.closed), (seen.owner, seen.is_free))?;
             open::check_moved(records, &followed.identity)?;
             // A feed that was purged meanwhile has left its marks by now.
             followed.found.floors = open::floors(records)?.0;
@@ -261,7 +275,8 @@ fn written_since(
     begun: &DatabaseLook,
     end: i64,
 ) -> Result<WrittenSince, StoreError> {
-    let (mut change, mut last) = (MemoryChange::default(), begun.passed);
+    // What was logged behind that may be in an epoch that is not closed.
+    let (mut change, mut last) = (MemoryChange::default(), begun.closed.min(begun.passed));
     for _ in 0..DURABLE_TRIES.0 {
         let mut seen = look(last)?;
         let recent = std::mem::replace(&mut seen.recent, RecentWrites::Forgotten);
@@ -286,10 +301,10 @@ fn written_since(
 fn followed(
     (mut found, mut feeds): (Found, FeedList),
     change: MemoryChange,
-    at: (i64, i64),
+    (at, closed): ((i64, i64), i64),
     (name, is_gone): (String, bool),
 ) -> Result<Followed, StoreError> {
-    let MemoryChange { states, feeds: listed, identity, list_writes, sealed } = change;
+    let MemoryChange { states, feeds: listed, identity, list_writes, logged } = change;
     for (feed, head) in states {
         match head {
             Some(head) => drop(found.committed.insert(feed, head)),
@@ -303,12 +318,19 @@ fn followed(
         }
     }
     found.list_writes = list_writes.unwrap_or(found.list_writes);
-    found.sealed.0 = sealed.unwrap_or_default().max(found.sealed.0);
+    let logged_last = logged.iter().map(|(_, epoch)| *epoch).max();
+    found.sealed.0 = logged_last.unwrap_or_default().max(found.sealed.0);
+    let open: Vec<(i64, Epoch)> = logged.into_iter().filter(|(write, _)| *write > closed).collect();
+    // Only the last epoch may be open.
+    if let Some(first) = open.iter().map(|(_, epoch)| *epoch).min() {
+        found.sealed.0 = found.sealed.0.min(Epoch(first.0.saturating_sub(1)));
+    }
     let identity = identity.or(found.identity.take()).ok_or_else(|| StoreError::Io {
         doing: FOLLOW,
         source: io::Error::other("that one has not begun to write yet"),
     })?;
-    Ok(Followed { identity, found, feeds, at, owner: DatabaseOwner { name, is_gone } })
+    let owner = DatabaseOwner { name, is_gone };
+    Ok(Followed { identity, found, feeds, at, owner, open })
 }
 
 /// Whether nothing is followed any more after an error, until the gateway is started again.
@@ -327,6 +349,8 @@ struct WriteFollower {
     following: Arc<Following>,
     /// The fence, and the last write that is shown.
     at: (i64, i64),
+    /// Epochs that are not closed yet, of writes that are shown.
+    open: Vec<(i64, Epoch)>,
 }
 
 impl WriteFollower {
@@ -370,7 +394,7 @@ impl WriteFollower {
             last = reached;
             if reached >= seen.passed {
                 // At once: an epoch may announce what another round has read.
-                change.show(shared);
+                change.show(shared, &mut self.open, seen.closed);
                 self.at.1 = last;
                 return Ok(());
             }
@@ -386,11 +410,12 @@ impl WriteFollower {
             let what = format!("it went back behind what was shown: {missing}");
             return Err(self.records.damage(what));
         }
-        let Followed { identity, found, feeds, at, owner } = followed;
+        let Followed { identity, found, feeds, at, owner, open } = followed;
         tracing::info!(owner = %owner.name, "what another gateway wrote was read anew");
         self.following.note(&owner.name, owner.is_gone);
         shared.list_writes.store(found.list_writes, Ordering::Release);
         shared.replace(found.committed, Some(feeds), opening(identity), found.sealed.0);
+        self.open = open;
         self.at = at;
         Ok(())
     }
@@ -404,7 +429,7 @@ impl EmbeddedStore {
         place: Arc<dyn StorePlace>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let Followed { identity, found, feeds, at, owner } = followed;
+        let Followed { identity, found, feeds, at, owner, open } = followed;
         let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
         let heads = found.committed.into_iter();
         let heads = heads.map(|(feed, head)| (feed, super::published::Published::new(head)));
@@ -435,7 +460,8 @@ impl EmbeddedStore {
             lease: None,
         });
         let within = Arc::downgrade(&inner);
-        let follower = WriteFollower { records, endpoint: endpoint.clone(), look, following, at };
+        let whose = endpoint.clone();
+        let follower = WriteFollower { records, endpoint: whose, look, following, at, open };
         let thread = std::thread::Builder::new()
             .name("store-follower".to_owned())
             .spawn(move || follower.run(&within, &requests))

@@ -12,7 +12,7 @@ use crate::model::{Attempt, Change, FeedName, FeedStanding, PollState, Revision,
 use crate::store::engine::{Class, Writes};
 use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{Record, StateRecord, decode, encode_plain};
-use crate::store::{Claim, CommitError, Committed, Epoch, StoreError, as_list, in_words};
+use crate::store::{Claim, CommitError, Committed, Epoch, FeedList, StoreError, as_list, in_words};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -79,6 +79,8 @@ enum ForwardedWrite {
 struct ForwardedCommit {
     claim: (u32, u64),
     feed: FeedName,
+    /// The address that the feed has in the list of the gateway that planned it.
+    url: Option<String>,
     /// Class, key and value of each entry.
     writes: Vec<(u8, Vec<u8>, Option<Vec<u8>>)>,
     base: (Revision, u64),
@@ -124,16 +126,17 @@ impl From<CommitError> for ForwardedAnswer {
 }
 
 impl ForwardedCommit {
-    fn new(claim: &Claim, planned: PlannedCommit) -> Result<Self, StoreError> {
+    fn new(claim: &Claim, planned: PlannedCommit, url: Option<String>) -> Result<Self, StoreError> {
         let PlannedCommit { feed, writes, is_begun: _, base, head, tick, versions } = planned;
         let writes = writes.into_iter().map(|((class, key), value)| (class as u8, key, value));
         let (writes, head) = (writes.collect(), record(&head)?);
-        Ok(Self { claim: (claim.shard, claim.fence), feed, writes, base, head, tick, versions })
+        let claim = (claim.shard, claim.fence);
+        Ok(Self { claim, feed, url, writes, base, head, tick, versions })
     }
 
     /// The same as it was planned; an error where it has classes that this program does not know.
     fn planned(self) -> Result<(Claim, PlannedCommit), CommitError> {
-        let Self { claim: (shard, fence), feed, writes, base, head, tick, versions } = self;
+        let Self { claim: (shard, fence), feed, url: _, writes, base, head, tick, versions } = self;
         let unknown = || failed("it comes from another program than this one");
         let entry = |(class, key, value)| {
             Class::numbered(class).map(|class| ((class, key), value)).ok_or_else(unknown)
@@ -182,7 +185,10 @@ impl StoreInner {
             }
             Err(error) => return Err(error),
         };
-        let body = ForwardedWrite::Commit(Box::new(ForwardedCommit::new(&claim, planned)?));
+        let listed = self.feeds_in_memory().await?;
+        let url = listed.get(&planned.feed).map(|record| record.url.clone());
+        let commit = ForwardedCommit::new(&claim, planned, url)?;
+        let body = ForwardedWrite::Commit(Box::new(commit));
         let answer = self.forward(&following, &body, COMMIT_TIME).await;
         // Whatever came of it, what this gateway has seen of the feed may be old.
         let seen = self.catch_up().await;
@@ -194,6 +200,11 @@ impl StoreInner {
             }
             other => Err(other.into_error()),
         }
+    }
+
+    /// The records of all feeds.
+    async fn feeds_in_memory(&self) -> Result<Arc<FeedList>, StoreError> {
+        self.read(|records, shared| shared.list_feeds(|| Ok(as_list(read::feeds(records)?)))).await
     }
 
     async fn forward(
@@ -335,7 +346,14 @@ impl StoreInner {
                 let claim = Claim { shard, fence };
                 let states =
                     states.iter().map(|state| decode(state)).collect::<Result<Vec<_>, _>>();
-                let states: Vec<PollState> = states.map_err(failed)?;
+                let mut states: Vec<PollState> = states.map_err(failed)?;
+                // What another gateway remembers of a feed that is gone would stay for ever.
+                let listed = self.feeds_in_memory().await?;
+                states.retain(|state| {
+                    let record = listed.get(&state.feed);
+                    record
+                        .is_some_and(|it| it.standing != FeedStanding::Gone && it.url == state.url)
+                });
                 let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
                     committer.checkpoint(&claim, &states, group)
                 };
@@ -343,6 +361,10 @@ impl StoreInner {
             }
             ForwardedWrite::Attempt(attempt) => {
                 let attempt: Attempt = decode(&attempt).map_err(failed)?;
+                let is_gone = !self.feeds_in_memory().await?.contains_key(&attempt.feed);
+                if is_gone && !attempt.is_over() {
+                    return Ok(ForwardedAnswer::Noted);
+                }
                 let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
                     committer.note_attempt(&attempt, group).map_err(CommitError::Store)
                 };
@@ -357,23 +379,25 @@ impl StoreInner {
         self: Arc<Self>,
         commit: ForwardedCommit,
     ) -> Result<Committed, CommitError> {
+        let url = commit.url.clone();
         let (claim, planned) = commit.planned()?;
         self.shared.claimed(&claim)?;
         let feed = planned.feed.clone();
         let lock = self.shared.lock(&feed).await;
         let (inner, name) = (Arc::clone(&self), feed.clone());
-        let is_polled = self
-            .read(move |records, shared| {
-                let base = shared.published(&name).map_or(0, |published| published.write);
-                inner.end_unfinished(records, &name, base)?;
-                let listed = shared.list_feeds(|| Ok(as_list(read::feeds(records)?)))?;
-                let record = listed.get(&name);
-                Ok::<_, StoreError>(record.is_some_and(|it| it.standing == FeedStanding::Active))
-            })
-            .await?;
-        // It was paused or purged while the other gateway polled it.
-        if !is_polled {
-            return Err(CommitError::Conflict(planned.base.0));
+        self.read(move |records, shared| {
+            let base = shared.published(&name).map_or(0, |published| published.write);
+            inner.end_unfinished(records, &name, base)
+        })
+        .await?;
+        let listed = self.feeds_in_memory().await?;
+        let record = listed.get(&feed).filter(|it| it.standing == FeedStanding::Active);
+        match record {
+            // What was read from another address is not decided anew over what is there now.
+            Some(record) if url.as_ref() != Some(&record.url) => return Err(CommitError::Fenced),
+            Some(_) => {}
+            // It was paused or purged while the other gateway polled it.
+            None => return Err(CommitError::Conflict(planned.base.0)),
         }
         let done = self
             .ask(Touches::Feed, move |committer, group| committer.commit(&claim, planned, group))

@@ -266,12 +266,12 @@ impl Store for EmbeddedStore {
     }
 
     async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
-        self.inner.of_all(read::poll_states).await
+        self.inner.of_each(read::poll_states).await
     }
 
     async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
         let feeds: BTreeSet<FeedName> = feeds.iter().cloned().collect();
-        self.inner.of_all(move |records| read::poll_states_of(records, &feeds)).await
+        self.inner.of_each(move |records| read::poll_states_of(records, &feeds)).await
     }
 
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
@@ -285,7 +285,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
-        self.inner.of_all(read::attempts).await
+        self.inner.of_each(read::attempts).await
     }
 
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {

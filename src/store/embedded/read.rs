@@ -59,8 +59,19 @@ pub(super) fn poll_states_of(
         let all = values(records, Class::Polls, &[]);
         return all.filter(|state| state.as_ref().map_or(true, is_of_them)).collect();
     }
-    let read = |feed| records.record(Class::Polls, &keys::feed(feed)).transpose();
-    feeds.iter().filter_map(read).collect()
+    let mut found = Vec::with_capacity(feeds.len());
+    let feeds: Vec<&FeedName> = feeds.iter().collect();
+    for some in feeds.chunks(ahead::ITEMS) {
+        let keys = || some.iter().map(|feed| keys::feed(feed));
+        let records = match records.is_far() {
+            true => &records.ahead(keys().map(|key| (Class::Polls, key)).collect())?,
+            false => records,
+        };
+        for key in keys() {
+            found.extend(records.record(Class::Polls, &key)?);
+        }
+    }
+    Ok(found)
 }
 
 /// All large documents that are being taken in.

@@ -10,6 +10,7 @@ use crate::store::embedded::{BEHIND_ALL, DatabaseLook, RecentEntry, RecentWrites
 use crate::store::engine::Class;
 use bytes::Bytes;
 use deadpool_postgres::Object;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,6 +30,8 @@ pub(super) struct ShardLooks {
     pub(super) lease: Mutex<LeaseWatch>,
     /// The last durable write, where others follow it that are not, and since when it is that one.
     pub(super) behind: Mutex<Option<(i64, Instant)>>,
+    /// Whether that is being made durable.
+    pub(super) is_passing: Arc<AtomicBool>,
 }
 
 impl ShardLooks {
@@ -40,7 +43,7 @@ impl ShardLooks {
         }
         let shared = |shared: Arc<SessionShared>| async move { shared.look(after).await };
         let (look, owner) = self.session.run("look at what another gateway wrote", shared)?;
-        self.pass_for_writer(&look)?;
+        self.pass_for_writer(&look);
         let shared = self.session.shared();
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let state = lease.note(&owner, (shared.node, shared.lease), Instant::now());
@@ -51,26 +54,31 @@ impl ShardLooks {
 impl ShardLooks {
     /// Makes writes durable that have waited for that for too long. Whatever is seen of the database was written to its
     /// log before, so that a commit which waits for the disk makes it durable, whoever makes it.
-    fn pass_for_writer(&self, seen: &DatabaseLook) -> Result<(), StoreError> {
+    /// Nobody waits for that.
+    fn pass_for_writer(&self, seen: &DatabaseLook) {
         let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = seen.passed;
         if passed >= seen.log_seq {
             *behind = None;
-            return Ok(());
+            return;
         }
         let since = match *behind {
             Some((last, since)) if last == passed => since,
             _ => behind.insert((passed, Instant::now())).1,
         };
-        if since.elapsed() < PASS_AFTER {
-            return Ok(());
+        if since.elapsed() < PASS_AFTER || self.is_passing.swap(true, Ordering::AcqRel) {
+            return;
         }
         *behind = None;
         drop(behind);
-        let pass = |shared: Arc<SessionShared>| async move {
-            shared.execute(PASS_FOR_WRITER, &[&SHARD, &passed]).await
-        };
-        self.session.run("make what another gateway wrote durable", pass).map(drop)
+        let (shared, is_passing) =
+            (Arc::clone(self.session.shared_handle()), Arc::clone(&self.is_passing));
+        self.session.spawn(async move {
+            if let Err(error) = shared.execute(PASS_FOR_WRITER, &[&SHARD, &passed]).await {
+                tracing::debug!(?error, "what another gateway wrote was not made durable");
+            }
+            is_passing.store(false, Ordering::Release);
+        });
     }
 }
 
@@ -88,8 +96,8 @@ impl SessionShared {
         // What is older may be forgotten.
         let is_noted = after >= log_seq.saturating_sub(RECENT_WRITES);
         let recent = if is_noted { noted(&rows, passed)? } else { RecentWrites::Forgotten };
-        let (name, is_free) = (owner.name.clone(), false);
-        Ok((DatabaseLook { fence, log_seq, passed, owner: name, is_free, recent }, owner))
+        let (name, is_free, closed) = (owner.name.clone(), false, get(row, 11)?);
+        Ok((DatabaseLook { fence, log_seq, passed, closed, owner: name, is_free, recent }, owner))
     }
 }
 
@@ -115,7 +123,8 @@ fn noted(rows: &[Row], passed: i64) -> Result<RecentWrites, SqlError> {
         notes.retain(|(write, _)| *write < last);
         reached = last.saturating_sub(1);
     }
-    let entries: Option<Vec<RecentEntry>> = notes.into_iter().map(|(_, entry)| entry).collect();
+    let entries: Option<Vec<(i64, RecentEntry)>> =
+        notes.into_iter().map(|(write, entry)| Some((write, entry?))).collect();
     Ok(match entries {
         Some(entries) => RecentWrites::Noted { entries, reached },
         None => RecentWrites::Forgotten,

@@ -10,7 +10,7 @@ use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::session::{SessionShared, get};
 use super::statements::{
     CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, RELEASE_ALL_POLLS,
-    RELEASE_POLLS, WANT_POLLS,
+    RELEASE_POLLS, SAY_POLLS, WANT_POLLS,
 };
 use crate::store::embedded::since_boot;
 use crate::store::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
@@ -22,6 +22,8 @@ use tokio::time::{Instant, sleep};
 
 /// How often it is decided anew.
 const CLAIM_EVERY: Duration = Duration::from_secs(1);
+/// The most shards that a node which writes has because only it may poll them: others share the rest.
+const MOST_OF_WRITER: usize = SHARDS as usize / 2;
 /// For how long only the node that writes polls a shard once a node has found that it must, in milliseconds.
 const WRITER_TIME: i64 = 86_400_000;
 
@@ -78,14 +80,16 @@ fn plan_claims(
     let part = usize::from(SHARDS).div_ceil(polling.len().max(1));
     let is_others =
         |node: Option<i64>| node.is_some_and(|node| node != own.node && polling.contains(&node));
+    // Beyond a bound, what only the writer should poll is polled like the rest.
+    let most = if polling.len() > 1 { part.max(MOST_OF_WRITER) } else { usize::from(SHARDS) };
+    let of_writer = shards.iter().filter(|seen| seen.owner.is_some() && seen.owner == writer);
+    let has_room = of_writer.count() < most;
+    let for_writer = |seen: &SeenShard| if seen.writer_until > now { writer } else { None };
     // Of another node alone: the one that writes, or one that needs it.
-    let is_for_another = |seen: &SeenShard| {
-        let of_writer = if seen.writer_until > now { writer } else { None };
-        is_others(of_writer.or(seen.wanted))
-    };
-    let is_for_own = |seen: &SeenShard| {
-        seen.wanted == Some(own.node) || (seen.writer_until > now && writer == Some(own.node))
-    };
+    let is_for_another =
+        |seen: &SeenShard| is_others(for_writer(seen).filter(|_| has_room).or(seen.wanted));
+    let is_for_own =
+        |seen: &SeenShard| seen.wanted == Some(own.node) || for_writer(seen) == Some(own.node);
     let is_held = |seen: &SeenShard| own.held.get(&seen.shard).is_some_and(|held| !held.is_leaving);
     let mut plan = ClaimPlan::default();
     plan.give_back.extend(
@@ -98,8 +102,12 @@ fn plan_claims(
         .iter()
         .filter(|seen| is_free(seen) && !is_for_another(seen))
         .partition(|seen| is_for_own(seen));
-    plan.take.extend(needed.iter().map(|seen| (seen.shard, seen.fence)));
-    count += needed.len();
+    let (wanted, needed): (Vec<&SeenShard>, Vec<&SeenShard>) =
+        needed.into_iter().partition(|seen| seen.wanted == Some(own.node));
+    let room = most.saturating_sub(count);
+    let needed = wanted.into_iter().chain(needed.into_iter().take(room));
+    plan.take.extend(needed.map(|seen| (seen.shard, seen.fence)));
+    count += plan.take.len();
     // Nodes that look at the same time begin at different places.
     let begin = usize::try_from(own.node.unsigned_abs() % u64::from(SHARDS)).unwrap_or_default();
     let (before, behind) = others.split_at(begin.min(others.len()));
@@ -113,6 +121,16 @@ fn plan_claims(
             && !own.kept.contains(&seen.shard)
     };
     plan.give_back.extend(shards.iter().filter(is_spare).take(excess).map(|seen| seen.shard));
+    // What is kept is given back only beyond the bound.
+    let excess = count.saturating_sub(most);
+    if plan.give_back.len() < excess {
+        let left = excess - plan.give_back.len();
+        let is_kept = |seen: &&SeenShard| is_held(seen) && !plan.give_back.contains(&seen.shard);
+        let kept: Vec<Shard> = shards.iter().filter(is_kept).take(left).map(|s| s.shard).collect();
+        plan.give_back.extend(kept);
+    }
+    // In one order at all nodes, so that none waits for another that waits for it.
+    plan.take.sort_unstable();
     plan
 }
 
@@ -150,16 +168,24 @@ impl SessionShared {
         shards: &PollShards,
         watches: &mut HashMap<i64, LeaseWatch>,
     ) -> Result<(), SqlError> {
+        if self.abstained(shards).await? {
+            return Ok(());
+        }
         self.send_requests(shards.take_requests(), shards).await?;
-        let (nodes, now) = self.nodes(watches).await?;
-        for dead in nodes.iter().filter(|node| !node.is_live && node.polls) {
-            if self.execute(FORGET_NODE, &[&dead.node, &dead.beat]).await? == 1 {
-                tracing::warn!(gateway = %dead.name, "a gateway is gone; the others poll its feeds");
+        let (mut nodes, now) = self.nodes(watches).await?;
+        for dead in nodes.iter_mut().filter(|node| !node.is_live && node.polls) {
+            match self.execute(FORGET_NODE, &[&dead.node, &dead.beat]).await? {
+                1 => {
+                    tracing::warn!(gateway = %dead.name, "a gateway is gone; the others poll its feeds")
+                }
+                // It has said that it lives, or another node has forgotten it: the next look tells.
+                _ => dead.is_live = true,
             }
         }
-        if self.is_forgotten.swap(false, Ordering::AcqRel) {
+        if self.is_forgotten.load(Ordering::Acquire) {
             // Others may have taken its shards, or be about to.
             self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
+            self.is_forgotten.store(false, Ordering::Release);
         }
         let seen = self.seen_shards(shards, &nodes).await?;
         let (held, kept) = (shards.held(), shards.kept());
@@ -172,6 +198,20 @@ impl SessionShared {
             self.seen_shards(shards, &nodes).await?;
         }
         Ok(())
+    }
+
+    /// Gives everything back while this node can poll nothing; whether it is so.
+    async fn abstained(&self, shards: &PollShards) -> Result<bool, SqlError> {
+        let (abstains, polls) = (shards.abstains(), self.polls.load(Ordering::Acquire));
+        if abstains == polls {
+            self.polls.store(!abstains, Ordering::Release);
+            self.execute(SAY_POLLS, &[&self.node, &!abstains]).await?;
+        }
+        if abstains {
+            self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
+            shards.confirm(since_boot(), BTreeMap::new());
+        }
+        Ok(abstains)
     }
 
     /// The nodes that there are, of which those that are silent for a whole lease do not live; and the time.
@@ -356,14 +396,38 @@ mod tests {
         assert_eq!(fleet.of(2), usize::from(SHARDS));
     }
 
+    /// However many shards only the writer should poll, others have a part of the work.
+    #[test]
+    fn the_writer_has_at_most_half_of_the_shards_beside_others() {
+        let nodes = [node(1, true, true), node(2, false, true), node(3, false, true)];
+        let mut fleet = Fleet::new();
+        fleet.decide(1, &nodes[..1]);
+        fleet.shards.iter_mut().for_each(|seen| seen.writer_until = 11);
+        fleet.kept = Shard::all().collect();
+        for own in [1, 2, 3, 1, 2, 3] {
+            fleet.decide(own, &nodes);
+        }
+        assert_eq!(fleet.of(1), MOST_OF_WRITER);
+        assert_eq!(fleet.of(1) + fleet.of(2) + fleet.of(3), usize::from(SHARDS));
+        let before = fleet.shards.clone();
+        for own in [1, 2, 3] {
+            fleet.decide(own, &nodes);
+        }
+        assert_eq!(fleet.shards, before, "shards wander without a reason");
+    }
+
     #[test]
     fn what_is_kept_is_not_given_back_for_the_number_alone() {
         let (mut fleet, both) = (Fleet::new(), [node(1, true, true), node(2, false, true)]);
         fleet.decide(1, &both[..1]);
-        fleet.kept = Shard::all().take(PART + 7).collect();
+        let three = [node(1, true, true), node(2, false, true), node(3, false, true)];
         fleet.decide(1, &both);
         fleet.decide(2, &both);
-        assert_eq!((fleet.of(1), fleet.of(2)), (PART + 7, PART - 7));
+        fleet.kept = fleet.held[&1].keys().take(PART - 7).copied().collect();
+        for own in [1, 2, 3, 1, 2, 3] {
+            fleet.decide(own, &three);
+        }
+        assert_eq!(fleet.of(1), PART - 7);
     }
 
     proptest! {

@@ -1,16 +1,19 @@
 //! Requests of nodes to the one that writes, and its answers: rows of a table that a restart of the database empties.
 //!
-//! A node that other nodes took for dead asks for nothing more: its row is gone, and the request with it. The node that
-//! writes takes up each request once, under the fence of its claim; one that it had taken up when it ended is taken up
-//! by the next. So a request may be carried out twice, and whoever carries it out checks that it still applies.
+//! A node that other nodes took for dead asks for nothing more: its row is gone. The node that writes takes up requests
+//! as long as it has the fence of its claim. A write that it had taken up when it ended is taken up by the next: it may be
+//! carried out twice, and whoever carries it out checks that it still applies. A question is carried out once at most, and
+//! not after the time that somebody waits for it.
 
 use super::connect::SqlError;
 use super::session::{ANSWER_TIME, Session, SessionShared, get};
-use super::statements::{ANSWER, ANSWERS, ASK, END_REQUESTS, FORGET_REQUESTS, TAKE_REQUESTS};
+use super::statements::{
+    ANSWER, ANSWERS, ASK, ASKED, END_REQUESTS, FORGET_REQUESTS, TAKE_REQUESTS,
+};
 use crate::store::StoreError;
 use crate::store::embedded::{AnswerRequests, AskWriter, WriterAnswer};
 use async_trait::async_trait;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -22,13 +25,17 @@ use tokio::time::{Instant, sleep, timeout};
 const REQUEST_LIMIT: usize = 128 << 20;
 /// The most writes and the most questions of a node that wait for answers; others wait to be sent. A question may take
 /// long, and holds no write up.
-const AT_ONCE: (usize, usize) = (64, 16);
+const AT_ONCE: (usize, usize) = (64, 64);
 /// The most requests that are taken up at once, and that are carried out at the same time.
 const TAKEN_AT_ONCE: (usize, usize) = (16, 256);
 /// The pauses between looks for answers, and for requests while there are some: the first and the longest.
 const LOOK_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));
 /// The pause between looks for requests while none come, and after how long without any.
 const IDLE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+/// How often it is looked whether requests are still in the table.
+const LOST_EVERY: Duration = Duration::from_secs(1);
+/// How often the database is asked for the time.
+const CLOCK_EVERY: Duration = Duration::from_secs(10);
 /// After how long a request whose node is gone is forgotten, and how often that is looked at.
 const FORGET_AFTER: Duration = Duration::from_secs(300);
 const FORGET_EVERY: Duration = Duration::from_secs(60);
@@ -42,25 +49,32 @@ pub(super) struct RequestSender {
     waiting: Arc<WaitingRequests>,
 }
 
+/// Who waits for the answer to a request.
+struct Waiter {
+    reply: oneshot::Sender<Vec<u8>>,
+    /// When the request was in the table; `None`: it is being sent.
+    sent: Option<Instant>,
+}
+
 /// Requests that were sent and are not answered yet.
 #[derive(Default)]
 struct WaitingRequests {
     last: AtomicI64,
-    replies: Mutex<HashMap<i64, oneshot::Sender<Vec<u8>>>>,
+    waiters: Mutex<HashMap<i64, Waiter>>,
     sent: Notify,
 }
 
 impl WaitingRequests {
-    fn replies(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Vec<u8>>>> {
-        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiters(&self) -> MutexGuard<'_, HashMap<i64, Waiter>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands answers to whoever waits for them, until the session ends.
     async fn hand_out(session: Weak<SessionShared>, waiting: Weak<Self>) {
-        let mut pause = LOOK_PAUSES.0;
+        let (mut pause, mut look_at) = (LOOK_PAUSES.0, Instant::now());
         loop {
             let Some(this) = waiting.upgrade() else { return };
-            if this.replies().is_empty() {
+            if this.waiters().is_empty() {
                 pause = LOOK_PAUSES.0;
                 // So that the end of the store is noticed.
                 let _ = timeout(IDLE.0, this.sent.notified()).await;
@@ -80,12 +94,51 @@ impl WaitingRequests {
                 true => pause.saturating_mul(2).min(LOOK_PAUSES.1),
                 false => LOOK_PAUSES.0,
             };
-            let mut replies = this.replies();
+            let numbers: Vec<i64> = answered.iter().map(|(number, _)| *number).collect();
             for (number, answer) in answered {
+                let waiter = this.waiters().remove(&number);
                 // Who asked may have given up.
-                let _ = replies.remove(&number).map(|reply| reply.send(answer));
+                let _ = waiter.map(|waiter| waiter.reply.send(answer));
+            }
+            if !numbers.is_empty() {
+                // What stays there is forgotten later.
+                let _ = session.end_requests(numbers).await;
+            } else if Instant::now() >= look_at {
+                look_at = Instant::now() + LOST_EVERY;
+                this.drop_lost(&session).await;
             }
         }
+    }
+
+    /// Gives up requests that are not in the table any more: the database was started anew.
+    async fn drop_lost(&self, session: &SessionShared) {
+        let since = Instant::now();
+        let Ok(there) = session.asked().await else { return };
+        let is_there = |number: &i64, waiter: &Waiter| {
+            waiter.sent.is_none_or(|sent| sent >= since) || there.contains(number)
+        };
+        self.waiters().retain(|number, waiter| is_there(number, waiter));
+    }
+}
+
+/// A request under way. Where nobody waits for it any more, it is withdrawn: it is not carried out, unless it was
+/// taken up.
+struct PendingRequest {
+    number: i64,
+    waiting: Arc<WaitingRequests>,
+    session: Weak<Session>,
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        let is_open = self.waiting.waiters().remove(&self.number).is_some();
+        let Some(session) = self.session.upgrade().filter(|_| is_open) else { return };
+        let (shared, number) = (Arc::downgrade(session.shared_handle()), self.number);
+        session.spawn(async move {
+            if let Some(shared) = shared.upgrade() {
+                let _ = shared.end_requests(vec![number]).await;
+            }
+        });
     }
 }
 
@@ -99,41 +152,32 @@ impl RequestSender {
         Self { session: Arc::downgrade(session), writes, questions, waiting }
     }
 
-    /// Sends a request and waits for its answer.
-    async fn exchange(&self, body: Vec<u8>, until: Instant) -> Result<WriterAnswer, StoreError> {
-        let session = || self.session.upgrade().ok_or(StoreError::Closed);
+    /// Sends a request and waits for its answer. `once`: it may be carried out once, within that time.
+    async fn exchange(
+        &self,
+        body: Vec<u8>,
+        once: Option<Duration>,
+    ) -> Result<WriterAnswer, StoreError> {
+        let session = self.session.upgrade().ok_or(StoreError::Closed)?;
         let number = self.waiting.last.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.waiting.replies().insert(number, reply);
-        let sent = session()?
-            .run_async("ask the gateway that writes", move |shared| async move {
-                shared.ask_writer(number, &body).await
-            })
-            .await;
-        match sent {
-            Ok(true) => {}
-            Ok(false) => {
-                self.waiting.replies().remove(&number);
-                return Ok(WriterAnswer::Forgotten);
-            }
-            Err(error) => {
-                self.waiting.replies().remove(&number);
-                return Err(error);
-            }
+        self.waiting.waiters().insert(number, Waiter { reply, sent: None });
+        let (waiting, of) = (Arc::clone(&self.waiting), self.session.clone());
+        let pending = PendingRequest { number, waiting, session: of };
+        let sending = session.run_async("ask the gateway that writes", move |shared| async move {
+            shared.ask_writer(number, &body, once).await
+        });
+        if !sending.await? {
+            return Ok(WriterAnswer::Forgotten);
+        }
+        drop(session);
+        if let Some(waiter) = self.waiting.waiters().get_mut(&number) {
+            waiter.sent = Some(Instant::now());
         }
         self.waiting.sent.notify_one();
-        let left = until.saturating_duration_since(Instant::now());
-        if let Ok(Ok(answer)) = timeout(left, answer).await {
-            return Ok(WriterAnswer::Answered(answer));
-        }
-        self.waiting.replies().remove(&number);
-        // It is not carried out any more, unless it was taken up.
-        let ended = session()?
-            .run_async("withdraw a request", move |shared| async move {
-                shared.end_requests(vec![number]).await
-            })
-            .await;
-        ended.map(|_| WriterAnswer::Unknown)
+        let answer = answer.await;
+        drop(pending);
+        Ok(answer.map_or(WriterAnswer::Unknown, WriterAnswer::Answered))
     }
 }
 
@@ -145,48 +189,76 @@ impl AskWriter for RequestSender {
         is_question: bool,
         limit: Duration,
     ) -> Result<WriterAnswer, StoreError> {
-        let until = Instant::now() + limit;
         if body.len() > REQUEST_LIMIT {
             let what = "a request to the gateway that writes".to_owned();
             return Err(StoreError::TooLarge { what, size: body.len(), limit: REQUEST_LIMIT });
         }
         let room = if is_question { &self.questions } else { &self.writes };
-        match timeout(limit, room.acquire()).await {
-            Ok(Ok(_room)) => self.exchange(body, until).await,
-            _ => Ok(WriterAnswer::Unknown),
-        }
+        let asking = async {
+            match room.acquire().await {
+                Ok(_room) => self.exchange(body, is_question.then_some(limit)).await,
+                Err(_) => Ok(WriterAnswer::Unknown),
+            }
+        };
+        timeout(limit, asking).await.unwrap_or(Ok(WriterAnswer::Unknown))
     }
 }
 
 impl SessionShared {
     /// Sends a request; whether this node may still ask.
-    async fn ask_writer(&self, number: i64, body: &[u8]) -> Result<bool, SqlError> {
+    async fn ask_writer(
+        &self,
+        number: i64,
+        body: &[u8],
+        once: Option<Duration>,
+    ) -> Result<bool, SqlError> {
         let (now, _) = self.now().await?;
-        Ok(self.execute(ASK, &[&self.node, &number, &now, &body]).await? == 1)
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let until = once.map(|once| now.saturating_add(millis(once)));
+        Ok(self.execute(ASK, &[&self.node, &number, &now, &body, &until]).await? == 1)
     }
 
-    /// Answers that have come, which are taken away.
+    /// Answers that have come.
     async fn answers(&self) -> Result<Vec<(i64, Vec<u8>)>, SqlError> {
         let limit = i64::try_from(TAKEN_AT_ONCE.0).unwrap_or(i64::MAX);
         let rows = self.rows(ANSWERS, &[&self.node, &limit]).await?;
-        let answered: Result<Vec<(i64, Vec<u8>)>, SqlError> =
-            rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect();
-        let answered = answered?;
-        if !answered.is_empty() {
-            self.end_requests(answered.iter().map(|(number, _)| *number).collect()).await?;
-        }
-        Ok(answered)
+        rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
+    }
+
+    /// The requests of this node that there are.
+    async fn asked(&self) -> Result<HashSet<i64>, SqlError> {
+        let rows = self.rows(ASKED, &[&self.node]).await?;
+        rows.iter().map(|row| get(row, 0)).collect()
     }
 
     async fn end_requests(&self, numbers: Vec<i64>) -> Result<u64, SqlError> {
         self.execute(END_REQUESTS, &[&self.node, &numbers]).await
     }
 
-    /// Takes up requests of other nodes: node, number and body of each.
-    async fn take_requests(&self, fence: i64) -> Result<Vec<(i64, i64, Vec<u8>)>, SqlError> {
+    /// Takes up requests of other nodes: node, number and body of each. `now`: by the database's clock.
+    async fn take_requests(
+        &self,
+        fence: i64,
+        now: i64,
+    ) -> Result<Vec<(i64, i64, Vec<u8>)>, SqlError> {
         let limit = i64::try_from(TAKEN_AT_ONCE.0).unwrap_or(i64::MAX);
-        let rows = self.rows(TAKE_REQUESTS, &[&fence, &limit]).await?;
+        let rows = self.rows(TAKE_REQUESTS, &[&fence, &limit, &now]).await?;
         rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?))).collect()
+    }
+}
+
+/// The time by the database's clock, which is asked for now and then.
+#[derive(Default)]
+struct DatabaseClock(Option<(i64, Instant)>);
+
+impl DatabaseClock {
+    /// The time in milliseconds.
+    async fn now(&mut self, session: &SessionShared) -> Result<i64, SqlError> {
+        let (time, at) = match self.0 {
+            Some(known) if known.1.elapsed() < CLOCK_EVERY => known,
+            _ => *self.0.insert((session.now().await?.0, Instant::now())),
+        };
+        Ok(time.saturating_add(i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX)))
     }
 }
 
@@ -194,6 +266,7 @@ impl SessionShared {
 pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dyn AnswerRequests>) {
     let (mut pause, mut forget_at) = (LOOK_PAUSES.0, Instant::now() + FORGET_EVERY);
     let mut last_taken = Instant::now();
+    let mut clock = DatabaseClock::default();
     let mut running = JoinSet::new();
     loop {
         let Some(session) = shared.upgrade() else { return };
@@ -205,9 +278,11 @@ pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dy
             forget_at = Instant::now() + FORGET_EVERY;
             session.forget_requests().await;
         }
-        let taken = match session.held_fence() {
-            Some(fence) => session.take_requests(fence).await,
-            None => Ok(Vec::new()),
+        let fence = session.held_fence().unwrap_or_default();
+        let taken = match (session.held_fence(), clock.now(&session).await) {
+            (Some(fence), Ok(now)) => session.take_requests(fence, now).await,
+            (None, _) => Ok(Vec::new()),
+            (_, Err(error)) => Err(error),
         };
         let taken = taken.unwrap_or_else(|error| {
             tracing::debug!(?error, "requests of other gateways could not be read");
@@ -226,7 +301,7 @@ pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dy
             running.spawn(async move {
                 let answer = of_store.answer(body).await;
                 let Some(session) = session.upgrade() else { return };
-                let answered = session.execute(ANSWER, &[&node, &number, &answer]).await;
+                let answered = session.execute(ANSWER, &[&node, &number, &answer, &fence]).await;
                 if let Err(error) = answered {
                     tracing::debug!(?error, "another gateway could not be answered");
                 }

@@ -77,7 +77,7 @@ pub(super) struct SessionShared {
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
     /// Whether this node polls.
-    polls: AtomicBool,
+    pub(super) polls: AtomicBool,
     /// Whether others took this node for dead since it decided last what it polls.
     pub(super) is_forgotten: AtomicBool,
 }
@@ -150,7 +150,7 @@ impl Session {
         let first = Arc::clone(&shards);
         let watches = self.run("share the polls", |shared| async move {
             shared.polls.store(true, AtomicOrdering::Release);
-            shared.execute(SAY_POLLS, &[&shared.node]).await?;
+            shared.execute(SAY_POLLS, &[&shared.node, &true]).await?;
             let mut watches = HashMap::new();
             shared.claim_polls(&first, &mut watches).await?;
             Ok(watches)
@@ -389,9 +389,15 @@ impl SessionShared {
         let (process, node) = (std::process::id(), self.node & NODE_SHOWN);
         let name = format!("process {process} (node {node:06x})");
         tracing::info!(name, place, "this gateway is one of those of the database");
+        // A node that others took for dead has lost its shards.
+        if self.polls.load(AtomicOrdering::Acquire)
+            && self.execute(BEAT, &[&self.node, &now]).await? == 0
+        {
+            self.is_forgotten.store(true, AtomicOrdering::Release);
+        }
         self.execute(JOIN, &[&self.node, &name, &now]).await?;
         if self.polls.load(AtomicOrdering::Acquire) {
-            self.execute(SAY_POLLS, &[&self.node]).await?;
+            self.execute(SAY_POLLS, &[&self.node, &true]).await?;
         }
         self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
         self.sign.answered(began);

@@ -74,8 +74,8 @@ statements! {
     /// A node says so for the first time.
     JOIN = "INSERT INTO tidegate_node (node, name, beat_at) VALUES ($1, $2, $3) \
         ON CONFLICT (node) DO UPDATE SET name = EXCLUDED.name, beat_at = EXCLUDED.beat_at";
-    /// A node says that it polls.
-    SAY_POLLS = "UPDATE tidegate_node SET polls = true WHERE node = $1";
+    /// A node says whether it polls.
+    SAY_POLLS = "UPDATE tidegate_node SET polls = $2 WHERE node = $1";
     /// A node ends.
     LEAVE = "DELETE FROM tidegate_node WHERE node = $1";
     /// A node that has not said for a whole lease that it lives is forgotten: it asks for nothing more under this row.
@@ -98,10 +98,11 @@ statements! {
     /// The shards of polls.
     POLL_SHARDS = "SELECT shard, owner, fence, wanted, writer_until FROM tidegate_shard WHERE shard > 0 \
         ORDER BY shard";
-    /// Takes shards of polls, each guarded by the fence that was seen.
+    /// Takes shards of polls that no node has, each guarded by the fence that was seen.
     CLAIM_POLLS = "UPDATE tidegate_shard s SET owner = $1, fence = s.fence + 1, wanted = NULL \
         FROM unnest($2::integer[], $3::bigint[]) AS seen (shard, fence) \
-        WHERE s.shard = seen.shard AND s.fence = seen.fence AND s.shard > 0";
+        WHERE s.shard = seen.shard AND s.fence = seen.fence AND s.shard > 0 AND NOT EXISTS \
+        (SELECT 1 FROM tidegate_node n WHERE n.node = s.owner AND n.node <> $1)";
     /// Gives them back.
     RELEASE_POLLS = "UPDATE tidegate_shard s SET owner = NULL \
         FROM unnest($2::integer[], $3::bigint[]) AS seen (shard, fence) \
@@ -114,19 +115,24 @@ statements! {
     LEAVE_TO_WRITER = "UPDATE tidegate_shard SET writer_until = $2 WHERE shard = ANY($1) AND shard > 0";
 
     /// A node asks the one that writes for something. One that was forgotten does not.
-    ASK = "INSERT INTO tidegate_request (node, number, asked_at, body) SELECT node, $2, $3, $4 \
-        FROM tidegate_node WHERE node = $1";
+    ASK = "INSERT INTO tidegate_request (node, number, asked_at, body, once_until) \
+        SELECT node, $2, $3, $4, $5 FROM tidegate_node WHERE node = $1";
+    /// Which requests of a node there still are.
+    ASKED = "SELECT number FROM tidegate_request WHERE node = $1";
     /// What was answered to a node.
     ANSWERS = "SELECT number, answer FROM tidegate_request WHERE node = $1 AND answer IS NOT NULL LIMIT $2";
     /// Takes requests away.
     END_REQUESTS = "DELETE FROM tidegate_request WHERE node = $1 AND number = ANY($2)";
-    /// The node that writes takes up requests, under the fence of its claim.
+    /// The node that writes takes up requests, as long as it has the fence of its claim. One that may be carried out once
+    /// is taken up by nobody else, and not when nobody waits for it any more.
     TAKE_REQUESTS = "UPDATE tidegate_request r SET taken = $1 FROM \
-        (SELECT node, number FROM tidegate_request WHERE taken <> $1 AND answer IS NULL \
-        ORDER BY asked_at, node, number LIMIT $2) AS next \
+        (SELECT q.node, q.number FROM tidegate_request q WHERE q.taken < $1 AND q.answer IS NULL \
+        AND (q.once_until IS NULL OR (q.taken = 0 AND q.once_until > $3)) \
+        AND EXISTS (SELECT 1 FROM tidegate_shard s WHERE s.shard = 0 AND s.fence = $1) \
+        ORDER BY q.asked_at, q.node, q.number LIMIT $2) AS next \
         WHERE r.node = next.node AND r.number = next.number RETURNING r.node, r.number, r.body";
-    /// It answers one.
-    ANSWER = "UPDATE tidegate_request SET answer = $3 WHERE node = $1 AND number = $2";
+    /// It answers one that it has taken up.
+    ANSWER = "UPDATE tidegate_request SET answer = $3 WHERE node = $1 AND number = $2 AND taken = $4";
     /// Forgets requests of nodes that ended.
     FORGET_REQUESTS = "DELETE FROM tidegate_request WHERE asked_at < $1";
 
@@ -140,9 +146,12 @@ statements! {
     ADVANCE = "UPDATE tidegate_shard SET log_seq = log_seq + 1 \
         WHERE shard = $1 AND fence = $2 AND log_seq = $3";
     /// The barrier: a commit that waits for the disk, and for a synchronous standby.
-    PASS = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = $1 AND fence = $2 AND log_seq = $3";
-    /// The barrier of a node that follows: as the node that writes does, for writes that this one may not live to pass.
-    PASS_FOR_WRITER = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = $1 AND passed = $2";
+    PASS = "UPDATE tidegate_shard SET passed = log_seq, closed = log_seq \
+        WHERE shard = $1 AND fence = $2 AND log_seq = $3";
+    /// The barrier of a node that follows, for writes that their own node may not live to pass. It closes nothing: the
+    /// node that writes may go on with the same epoch. It does not wait for a write that is under way.
+    PASS_FOR_WRITER = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = \
+        (SELECT shard FROM tidegate_shard WHERE shard = $1 AND passed = $2 FOR UPDATE SKIP LOCKED)";
     /// How far a shard is; waits for a write that is still under way.
     REACHED = "SELECT fence, log_seq FROM tidegate_shard WHERE shard = $1 FOR UPDATE";
     /// Sets entries.
@@ -163,7 +172,7 @@ statements! {
     /// How far a shard is, who has it, and what became durable in it behind a position: all of one moment. Where
     /// nothing did it reads three rows by their keys.
     LOOK = "SELECT s.fence, s.log_seq, s.passed, s.owner, n.name, n.beat_at, \
-        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.log_seq, r.class, r.key, r.value \
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.log_seq, r.class, r.key, r.value, s.closed \
         FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner \
         LEFT JOIN tidegate_recent r \
         ON r.shard = s.shard AND r.log_seq > $2 AND r.log_seq <= s.passed \
@@ -216,11 +225,14 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "\
     ALTER TABLE tidegate_node ADD COLUMN polls boolean NOT NULL DEFAULT false; \
     ALTER TABLE tidegate_shard ADD COLUMN wanted bigint; \
+    ALTER TABLE tidegate_shard ADD COLUMN closed bigint NOT NULL DEFAULT 0; \
+    UPDATE tidegate_shard SET closed = passed; \
     ALTER TABLE tidegate_shard ADD COLUMN writer_until bigint NOT NULL DEFAULT 0; \
     INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) \
         SELECT shard, NULL, 0, 0, 0 FROM generate_series(1, 1024) AS shards (shard); \
     CREATE UNLOGGED TABLE tidegate_request (node bigint NOT NULL, number bigint NOT NULL, \
         asked_at bigint NOT NULL, taken bigint NOT NULL DEFAULT 0, body bytea NOT NULL, answer bytea, \
+        once_until bigint, \
         PRIMARY KEY (node, number)); \
     ALTER TABLE tidegate_request ALTER COLUMN body SET STORAGE EXTERNAL; \
     ALTER TABLE tidegate_request ALTER COLUMN answer SET STORAGE EXTERNAL",

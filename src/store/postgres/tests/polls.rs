@@ -11,6 +11,7 @@ use crate::store::{
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -68,8 +69,13 @@ async fn what_polling_remembers_goes_to_the_writer_too() {
     commit(&writer, "one").await.unwrap();
     let follower = follow(&schema);
     let right = claim(&follower).await;
-    let state = PollState { feed: news(), ..poll_state("any") };
+    let url = "https://example.org/feed".to_owned();
+    let state = PollState { feed: news(), url, ..poll_state("any") };
     follower.checkpoint(&right, std::slice::from_ref(&state)).await.unwrap();
+    // Of a feed that is gone, or has another address by now, nothing is kept.
+    let gone = PollState { feed: named("gone"), ..state.clone() };
+    let moved = PollState { feed: news(), ..poll_state("any") };
+    follower.checkpoint(&right, &[gone, moved]).await.unwrap();
     assert_eq!(writer.poll_states().await.unwrap(), [state]);
     let begun = Time::from_unix(1_795_191_605);
     let attempt = Attempt { feed: news(), entries: 70_000, begun, kills: 0, is_open: true };
@@ -85,6 +91,77 @@ async fn what_polling_remembers_goes_to_the_writer_too() {
     assert_eq!(follower.commit(&right, next).await.unwrap().revision, Revision(2));
     follower.close().await.unwrap();
     writer.close().await.unwrap();
+}
+
+/// The writer ended between its write and the barrier: another gateway makes the write durable, so that the feed can be
+/// read. The epoch stays open, since the writer may go on with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_write_without_its_barrier_is_shown_and_its_epoch_is_not() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    let follower = follow(&schema);
+    commit(&writer, "one").await.unwrap();
+    follower.catch_up().await.unwrap();
+    assert_eq!(*follower.watch_epochs().borrow(), Epoch(1));
+    commit(&writer, "two").await.unwrap();
+    schema
+        .sql("UPDATE tidegate_shard SET passed = passed - 1, closed = closed - 1 WHERE shard = 0");
+    let late = follow(&schema);
+    for store in [&follower, &late] {
+        let begun = Instant::now();
+        while shown(store, &news()).await.0 != Revision(2) {
+            assert!(begun.elapsed() < Duration::from_secs(9));
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+    assert_eq!(*late.watch_epochs().borrow(), Epoch(1));
+    assert_eq!(late.epochs_after(Epoch(0), 9).await.unwrap().len(), 1);
+    commit(&writer, "three").await.unwrap();
+    for store in [&follower, &late] {
+        store.catch_up().await.unwrap();
+        assert_eq!(*store.watch_epochs().borrow(), Epoch(3));
+        let epochs = store.epochs_after(Epoch(0), 9).await.unwrap();
+        assert_eq!(epochs, writer.epochs_after(Epoch(0), 9).await.unwrap());
+    }
+    for store in [follower, late, writer] {
+        store.close().await.unwrap();
+    }
+}
+
+/// The table of requests is emptied, as by a restart of the database: who waits learns that soon.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_request_that_was_lost_is_not_waited_for() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    let follower = follow(&schema);
+    writer.close().await.unwrap();
+    let asking = follower.ask_writer(b"why".to_vec(), Duration::from_secs(60));
+    let losing = async {
+        sleep(Duration::from_millis(500)).await;
+        schema.sql("DELETE FROM tidegate_request");
+    };
+    let began = Instant::now();
+    let (asked, ()) = tokio::join!(asking, losing);
+    assert!(asked.is_err() && began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // A question that nobody waits for any more is not answered by whoever writes next.
+    let answered = Arc::new(AtomicBool::new(false));
+    assert!(follower.ask_writer(Vec::new(), Duration::from_millis(200)).await.is_err());
+    let writer = open(&schema).unwrap();
+    writer.answer_questions(Arc::new(Noting(Arc::clone(&answered))));
+    sleep(Duration::from_secs(1)).await;
+    assert!(!answered.load(Ordering::Acquire));
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
+struct Noting(Arc<AtomicBool>);
+
+#[async_trait]
+impl AnswerQuestions for Noting {
+    async fn answer_question(&self, question: Vec<u8>) -> Vec<u8> {
+        self.0.store(true, Ordering::Release);
+        question
+    }
 }
 
 struct Echo;
@@ -175,7 +252,8 @@ async fn gateways_share_the_shards_and_hand_them_over() {
         assert!(begun.elapsed() < Duration::from_secs(20));
         sleep(Duration::from_millis(20)).await;
     }
-    while !second.owner(wanted).is_some_and(|name| name.starts_with("process")) {
+    let name = follower.condition().owner.unwrap().name;
+    while second.owner(wanted).as_deref() != Some(name.as_str()) {
         assert!(begun.elapsed() < Duration::from_secs(20));
         sleep(Duration::from_millis(20)).await;
     }
