@@ -5,11 +5,15 @@
 //! A person who has signed in is known to the gateway that writes: a page that is asked for with the cookie of a session
 //! comes from there.
 
-use super::client::Peer;
+use super::address::CLOUD_PATH;
+use super::client::{Client, Peer};
+use super::edit::ENTRY_LIMIT;
+use super::import_list::UPLOAD_LIMIT;
 use super::observe;
 use super::operator::LIST_LIMIT;
 use super::problem::{Problem, RETRY_SOON};
-use super::{API, Listener, SharedState, callback, routes, session};
+use super::shares::{FairShares, Share};
+use super::{API, Listener, REQUEST_BODY_LIMIT, SharedState, callback, routes, session};
 use crate::model::{FeedName, Time};
 use crate::store::{AnswerQuestions, DatabaseOwner, StoreError, in_words};
 use async_trait::async_trait;
@@ -23,11 +27,17 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The largest body of a request that is passed on, in bytes: a list of feeds in a form.
-const BODY_LIMIT: usize = LIST_LIMIT + (1 << 20);
+/// The most requests of each kind that are passed on at a time, and of a client those that need no token.
+const AT_ONCE: usize = 16;
+const OF_CLIENT: u32 = 4;
+/// How long a request waits for a place.
+const PLACE_TIME: Duration = Duration::from_secs(5);
 /// The largest answer, in bytes.
 const ANSWER_LIMIT: usize = 64 << 20;
 /// How much longer an answer is waited for than the gateway that writes takes for it.
@@ -37,8 +47,15 @@ const OWN: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 /// What reads and is still for the gateway that writes.
 const OF_WRITER: [&str; 6] =
     [callback::ROUTE, "/add", "/add/list", "/session", "/subscribe", "/feeds/{name}/edit"];
-/// The pages that look different to a person who has signed in.
-const PAGES: [&str; 6] = [
+/// What looks different to a person who has signed in: pages, and what there is of private feeds.
+const PAGES: [&str; 13] = [
+    "/feeds/{name}",
+    "/feeds/{name}/sync",
+    "/feeds/{name}/complete",
+    "/feeds/{name}/archive/{id}",
+    "/feeds/{name}/changes",
+    "/subscriptions.opml",
+    "/sup.json",
     "/",
     "/recent",
     "/feeds/{name}/items",
@@ -92,9 +109,78 @@ struct RelayedResponse {
     body: Vec<u8>,
 }
 
+/// Whose requests have places of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RelayKind {
+    /// Administration, with the token.
+    Operator,
+    /// Hubs, publishers and subscribers.
+    Hub,
+    Other,
+}
+
+impl RelayKind {
+    fn of(route: &str) -> Self {
+        match route {
+            callback::ROUTE | "/websub" | CLOUD_PATH => Self::Hub,
+            route if route.starts_with(API) => Self::Operator,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The places of requests that are passed on.
+pub(super) struct RelayPlaces {
+    operators: Semaphore,
+    hubs: Semaphore,
+    others: Semaphore,
+    clients: FairShares<Client>,
+}
+
+impl RelayPlaces {
+    pub(super) fn new() -> Self {
+        let places = || Semaphore::new(AT_ONCE);
+        let (operators, hubs, others) = (places(), places(), places());
+        Self { operators, hubs, others, clients: FairShares::new(OF_CLIENT) }
+    }
+
+    /// Waits for a place; an error where there is none soon.
+    async fn take(
+        &self,
+        kind: RelayKind,
+        client: Client,
+    ) -> Result<(SemaphorePermit<'_>, Option<Share<Client>>), Problem> {
+        let busy = || Problem::later("too many requests are being passed on", RETRY_SOON);
+        let places = match kind {
+            RelayKind::Operator => &self.operators,
+            RelayKind::Hub => &self.hubs,
+            RelayKind::Other => &self.others,
+        };
+        let share = match kind {
+            RelayKind::Operator => None,
+            _ => Some(self.clients.try_take(&client, 1).ok_or_else(busy)?),
+        };
+        let place = timeout(PLACE_TIME, places.acquire()).await;
+        let place = place.ok().and_then(Result::ok).ok_or_else(busy)?;
+        Ok((place, share))
+    }
+}
+
+/// The longest body of a request to a route, in bytes, as the route itself has it.
+fn body_limit(route: &str) -> usize {
+    match route {
+        "/api/v1/import" => LIST_LIMIT,
+        "/add/list" => UPLOAD_LIMIT,
+        "/feeds/{name}/conflicts" => ENTRY_LIMIT,
+        callback::ROUTE => callback::PUSH_LIMIT,
+        route if route.starts_with("/api/v1/feeds/{name}/items") => ENTRY_LIMIT,
+        _ => REQUEST_BODY_LIMIT,
+    }
+}
+
 /// Marks a request that another gateway passed on: it goes no further.
 #[derive(Clone, Copy)]
-struct IsRelayed;
+pub(super) struct IsRelayed;
 
 const LISTENERS: [Listener; 3] = [Listener::Everybody, Listener::Readers, Listener::Operators];
 
@@ -113,11 +199,12 @@ pub(super) async fn relay(
         return Err(StoreError::Standby { owner: owner.name }.into());
     }
     let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
-    let passing = pass_on(&room, listener, request, &owner, limit);
-    match tokio::time::timeout(limit, passing).await {
-        Ok(answered) => answered,
-        Err(_) => Err(unanswered(&owner, "it took too long")),
-    }
+    let client = request.extensions().get().copied().unwrap_or(Client::Own);
+    let (kind, body) = (RelayKind::of(route), body_limit(route));
+    // Before its body is read.
+    let _place = room.relays.take(kind, client).await?;
+    let passing = pass_on(&room, listener, (request, body), &owner, limit);
+    timeout(limit, passing).await.unwrap_or_else(|_| Err(unanswered(&owner, "it took too long")))
 }
 
 /// Whether only the gateway that writes can answer a request. One that has no right to what it asks for is refused here.
@@ -146,13 +233,13 @@ fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
 pub(super) async fn pass_on(
     room: &SharedState,
     listener: Listener,
-    request: Request,
+    (request, body_limit): (Request, usize),
     owner: &DatabaseOwner,
     limit: Duration,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, BODY_LIMIT).await.map_err(|_| {
-        let said = format!("the body is not whole, or longer than {BODY_LIMIT} bytes");
+    let body = to_bytes(body, body_limit).await.map_err(|_| {
+        let said = format!("the body is not whole, or longer than {body_limit} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said)
     })?;
     let mut headers = fields(&parts.headers);
@@ -170,11 +257,12 @@ pub(super) async fn pass_on(
         method: parts.method.to_string(),
         target,
         headers,
-        body: body.to_vec(),
+        body: Vec::from(body),
     };
     let failed = |why: &dyn std::fmt::Display| unanswered(owner, &why.to_string());
     let question = RelayedQuestion::Request(Box::new(relayed));
-    let question = postcard::to_stdvec(&question).map_err(|error| failed(&error))?;
+    let question = postcard::to_stdvec(&question).map(|sent| (sent, drop(question)));
+    let (question, ()) = question.map_err(|error| failed(&error))?;
     let answer = room.store.ask_writer(question, limit).await;
     let answer = answer.map_err(|error| failed(&in_words(&error)))?;
     let Some(answer) = answer else {
@@ -248,7 +336,7 @@ impl RelayedSite {
 
     /// Answers for as long as the site is there.
     pub(super) fn answers(self: &Arc<Self>) -> Arc<dyn AnswerQuestions> {
-        Arc::new(RelayAnswers(Arc::downgrade(self)))
+        Arc::new(RelayAnswers { site: Arc::downgrade(self), runtime: Handle::current() })
     }
 
     async fn answer(&self, relayed: RelayedRequest) -> RelayedResponse {
@@ -300,15 +388,21 @@ async fn whole(response: Response) -> RelayedResponse {
     }
 }
 
-struct RelayAnswers(Weak<RelayedSite>);
+struct RelayAnswers {
+    site: Weak<RelayedSite>,
+    /// Where requests are answered; what asks has threads of its own for the database.
+    runtime: Handle,
+}
 
 #[async_trait]
 impl AnswerQuestions for RelayAnswers {
     async fn answer_question(&self, question: Vec<u8>) -> Vec<u8> {
-        let Some(site) = self.0.upgrade() else { return Vec::new() };
+        let Some(site) = self.site.upgrade() else { return Vec::new() };
         match postcard::from_bytes(&question) {
             Ok(RelayedQuestion::Request(relayed)) => {
-                postcard::to_stdvec(&site.answer(*relayed).await).unwrap_or_default()
+                let answering = async move { site.answer(*relayed).await };
+                let answered = self.runtime.spawn(answering).await.ok();
+                answered.and_then(|answer| postcard::to_stdvec(&answer).ok()).unwrap_or_default()
             }
             Ok(RelayedQuestion::AskedFor(feeds)) => {
                 let now = site.room.clock.now();

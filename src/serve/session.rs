@@ -113,7 +113,8 @@ fn hash(id: &str) -> [u8; 32] {
 
 /// Whether a request brings the cookie of a session along, open or not.
 pub(super) fn has_cookie(headers: &HeaderMap) -> bool {
-    cookies(headers).next().is_some()
+    let is_id = |id: &str| id.len() == 2 * ID_BYTES && id.bytes().all(|c| c.is_ascii_hexdigit());
+    cookies(headers).any(is_id)
 }
 
 /// The ids of sessions that a request names.

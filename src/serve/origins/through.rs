@@ -342,7 +342,7 @@ async fn make_feed_elsewhere(
     let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
     let answered = match room.store.condition().owner {
         Some(owner) => {
-            let passing = relay::pass_on(room, listener, again, &owner, limit);
+            let passing = relay::pass_on(room, listener, (again, 0), &owner, limit);
             timeout(limit, passing).await.ok().and_then(Result::ok)
         }
         None => None,

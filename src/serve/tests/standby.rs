@@ -1,7 +1,7 @@
 //! What a standby answers, whose database another gateway writes.
 
 use super::*;
-use crate::serve::operator::LIST_LIMIT;
+use crate::serve::REQUEST_BODY_LIMIT;
 use crate::serve::relay::RelayedSite;
 use crate::store::{DatabaseOwner, StoreCondition};
 use std::sync::atomic::Ordering;
@@ -120,9 +120,11 @@ async fn what_cannot_be_passed_on_is_refused() {
     assert!(said.contains("this gateway is a standby"), "{said}");
     // Without the right to it, a request goes no further.
     problem(standby.ask(request("DELETE", "/api/v1/feeds/news", &[], "")).await, 401).await;
-    let long = "x".repeat(LIST_LIMIT + (2 << 20));
+    let long = "x".repeat(REQUEST_BODY_LIMIT + 1);
     let (_writer, standby, _relayed) = pair();
     problem(standby.ask(request("POST", "/websub", &[], &long)).await, 413).await;
+    let answer = standby.ask(request("POST", "/api/v1/import", &by_operator, &long)).await;
+    assert_ne!(answer.status(), 413);
 }
 
 #[tokio::test]
