@@ -139,7 +139,7 @@ async fn change_role(gateway: Gateway, running: &ConfigOrigin<'_>) -> Result<Gat
 /// Reads the configuration again; a wrong one changes nothing.
 async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
     if gateway.is_standby() {
-        return tracing::info!("a standby reads its configuration again when it takes over");
+        tracing::info!("another gateway writes: its configuration says which feeds there are");
     }
     let read = running.settings.load();
     let read = read.and_then(|checked| find_externals(&checked).map(|()| checked));

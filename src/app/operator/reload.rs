@@ -92,10 +92,13 @@ impl AdminService {
         *self.services.write().unwrap_or_else(PoisonError::into_inner) = services.clone();
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
         self.poller.reconfigure(live.polling, services).await.map_err(stopped)?;
-        for record in feeds::reconcile(self.store.as_ref(), &config, self.clock.now()).await? {
-            self.poller.put(record).await.map_err(stopped)?;
+        // Where another gateway writes, the feeds are those of its configuration.
+        if self.store.condition().owner.is_none() {
+            for record in feeds::reconcile(self.store.as_ref(), &config, self.clock.now()).await? {
+                self.poller.put(record).await.map_err(stopped)?;
+            }
+            self.open_all().await;
         }
-        self.open_all().await;
         if let Some(hub) = &self.hub {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }

@@ -208,7 +208,7 @@ impl Operator for TestOperator {
     }
     fn totals(&self) -> PollTotals {
         let durations = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        PollTotals { failed: 11, commits: 12, durations, ..PollTotals::default() }
+        PollTotals { shards: 1024, failed: 11, commits: 12, durations, ..PollTotals::default() }
     }
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
         self.listed().await;
