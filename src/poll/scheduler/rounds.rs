@@ -18,6 +18,7 @@ use crate::poll::polling::{PollResult, begin_span, end_span, round};
 use crate::poll::probe;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
+use crate::poll::shards::shard_of;
 use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
 use crate::store::StoreError;
 use std::num::NonZeroU64;
@@ -255,10 +256,15 @@ impl PollScheduler {
     fn go_on(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(after) = feed.end_round() else { return };
-        let shard = feed.shard;
+        let mut shard = feed.shard;
         let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
+        let mut is_lost = leaving == Some(Departure::Lost);
         if let Some(departure) = leaving {
             self.drop_feed(name, departure);
+        } else if let Some(record) = successor.as_ref().filter(|it| !self.is_for_here(it)) {
+            // Another gateway polls the new address, of which nothing is known.
+            (shard, is_lost) = (Some(shard_of(&record.url)), true);
+            self.drop_feed(name, Departure::Removed);
         } else if let Some(record) = successor {
             self.unschedule(name);
             self.unsaved.remove(name);
@@ -270,7 +276,6 @@ impl PollScheduler {
         for waiter in left {
             let _ = waiter.send(());
         }
-        let is_lost = leaving == Some(Departure::Lost);
         if !self.cancel.is_cancelled() && (is_lost || self.waits_for_shard(name)) {
             for reply in waiting {
                 self.wait_for_shard(name.clone(), shard, WaitingCall::Poll(reply));

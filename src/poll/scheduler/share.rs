@@ -198,7 +198,10 @@ impl PollScheduler {
         match self.feeds.get(&record.name) {
             Some(feed) if feed.is_lost() => false,
             Some(feed) => share.takes(shard) || feed.shard == Some(shard),
-            None => share.takes(shard),
+            None => {
+                let paused = self.paused.get(&record.name);
+                share.takes(shard) || paused.is_some_and(|state| shard_of(&state.url) == shard)
+            }
         }
     }
 
