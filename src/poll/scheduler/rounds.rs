@@ -20,15 +20,14 @@ use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
 use crate::poll::shards::shard_of;
 use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
-use crate::store::StoreError;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How soon a poll is repeated that the store could not take in; it waits longer where the store does.
-const STORE_REST: Duration = Duration::from_secs(10);
+/// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
+pub(super) const STORE_REST: Duration = Duration::from_secs(10);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers.
@@ -126,11 +125,7 @@ impl PollScheduler {
                 feed.replan(planned, bounds.min(), now)
             }
             // The publisher has no part in it, and what it sent is asked for again.
-            Err(RoundError::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. })) => {
-                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
-            }
-            // The gateway that writes could not be asked, or another one polls the feed.
-            Err(RoundError::Store(_) | RoundError::Fenced) if is_shared => {
+            Err(error) if error.is_of_store(is_shared) => {
                 PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
             Err(error) => {
