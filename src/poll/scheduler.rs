@@ -343,7 +343,9 @@ impl PollScheduler {
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
         let given_back = self.give_back_at();
-        let times = [due, looks, polite, self.checkpoint_at, Some(self.claim_at), given_back];
+        let put_off = self.share.as_ref().map_or(now, |_| self.flush_at);
+        let checkpoint = self.checkpoint_at.map(|at| at.max(put_off));
+        let times = [due, looks, polite, checkpoint, Some(self.claim_at), given_back];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
