@@ -115,6 +115,8 @@ pub(super) struct PollScheduler {
     noted: Option<Time>,
     note_at: Instant,
     claim_at: Instant,
+    /// Whether what polling remembers was refused because the right to poll was given out anew.
+    is_fenced: bool,
     last_now: Time,
     /// Whether nothing is begun, because the store takes nothing in.
     waits_for_store: bool,
@@ -161,6 +163,7 @@ impl PollScheduler {
             noted: None,
             note_at: Instant::now() + NOTE_EVERY,
             claim_at: Instant::now() + CLAIM_EVERY,
+            is_fenced: false,
             last_now,
             waits_for_store: false,
         }
@@ -409,6 +412,7 @@ impl PollScheduler {
                 "what polling remembers could not be stored; it is tried again"
             );
             if matches!(error, CommitError::Fenced) {
+                self.is_fenced = true;
                 self.claim_at = Instant::now();
             }
             let again = Instant::now() + self.retry_after(CHECKPOINT_EVERY);
@@ -447,6 +451,11 @@ impl PollScheduler {
         }
         self.note_schedules(STOP_NOTE);
         self.bench.attempts.close().await;
+        self.is_fenced = false;
         self.checkpoint().await;
+        // Another gateway writes the store since, which gave the right to poll out anew.
+        if self.is_fenced && self.bench.decisions.renew_claim().await.is_ok() {
+            self.checkpoint().await;
+        }
     }
 }
