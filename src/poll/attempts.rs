@@ -23,6 +23,15 @@ struct AttemptMarks {
     kept: BTreeMap<FeedName, Attempt>,
     /// What the store has still to be told.
     unwritten: Vec<Attempt>,
+    /// Those that are over and that the store shows as open, of feeds that another gateway polls by now.
+    lost: Vec<Attempt>,
+}
+
+impl AttemptMarks {
+    /// Whether a mark in the store is one that was left there open, though its document is over.
+    fn is_left(&self, attempt: &Attempt) -> bool {
+        self.lost.iter().any(|lost| (&lost.feed, lost.begun) == (&attempt.feed, attempt.begun))
+    }
 }
 
 impl Attempts {
@@ -36,6 +45,10 @@ impl Attempts {
     pub fn take_over(&self, attempts: impl IntoIterator<Item = Attempt>) {
         let mut marks = self.marks();
         for mut attempt in attempts {
+            // This gateway did not end in it, but was cut off from the store.
+            if attempt.is_open && marks.is_left(&attempt) {
+                continue;
+            }
             if std::mem::take(&mut attempt.is_open) {
                 attempt.kills = attempt.kills.saturating_add(1);
                 marks.unwritten.push(attempt.clone());
@@ -55,11 +68,16 @@ impl Attempts {
         self.marks().kept.remove(feed);
     }
 
-    /// Another gateway polls the feed already: nothing more of it is written.
+    /// Another gateway polls the feed already: nothing more of it is written, but that a document is over in which
+    /// this one did not end.
     pub fn lose(&self, feed: &FeedName) {
         let mut marks = self.marks();
-        marks.kept.remove(feed);
-        marks.unwritten.retain(|attempt| attempt.feed != *feed);
+        let open = marks.kept.remove(feed).filter(|attempt| attempt.is_open);
+        let mut over = open.map(Attempt::over);
+        for attempt in marks.unwritten.extract_if(.., |attempt| attempt.feed == *feed) {
+            over = over.or(Some(attempt).filter(Attempt::is_over));
+        }
+        marks.lost.extend(over);
     }
 
     /// Whether the store has still to be told something of a feed.
@@ -104,7 +122,18 @@ impl Attempts {
             marks.kept.insert(attempt.feed.clone(), attempt.clone());
             attempt
         };
-        self.store.note_attempt(&attempt).await
+        let noted = self.store.note_attempt(&attempt).await;
+        if noted.is_err() {
+            // It may be stored all the same, and the document is not begun.
+            let mut marks = self.marks();
+            marks.kept.remove(feed);
+            let unbegun = Attempt { is_open: false, ..attempt };
+            if !unbegun.is_over() {
+                marks.kept.insert(feed.clone(), unbegun.clone());
+            }
+            marks.unwritten.push(unbegun);
+        }
+        noted
     }
 
     /// Notes that it is over, whatever came of it.
@@ -154,7 +183,26 @@ impl Attempts {
                 return false;
             }
         }
-        true
+        let noted = self.note_lost().await;
+        noted.inspect_err(|error| tracing::warn!(%error, "marks could not be stored")).is_ok()
+    }
+
+    /// Notes that documents of feeds which other gateways poll are over, as long as those have begun none since.
+    async fn note_lost(&self) -> Result<(), StoreError> {
+        let lost = self.marks().lost.clone();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        self.store.catch_up().await?;
+        let stored = self.store.attempts().await?;
+        for over in lost {
+            let is_it = |mark: &&Attempt| (&mark.feed, mark.begun) == (&over.feed, over.begun);
+            if stored.iter().any(|mark| is_it(&mark)) {
+                self.store.note_attempt(&over).await?;
+            }
+            self.marks().lost.retain(|left| *left != over);
+        }
+        Ok(())
     }
 
     /// Closes the marks that are open: the gateway stops in good order.

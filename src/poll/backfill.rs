@@ -38,18 +38,22 @@ pub(super) struct Stepped {
     pub(super) is_given_up: bool,
 }
 
-/// Makes a step.
+/// Makes a step. `is_shared`: several gateways poll the feeds of one store. The error is the gateway's own.
 pub(super) async fn step(
     bench: Arc<PollContext>,
     feed: Arc<FeedRecord>,
     mut walk: Backfill,
+    is_shared: bool,
     cancel: CancellationToken,
-) -> Stepped {
+) -> Result<Stepped, RoundError> {
     let made = match made(&bench, &feed, &mut walk, &cancel).await {
         Ok(made) => made,
         Err(RoundError::Cancelled) => {
-            return Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
+            let given_up = Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
+            return Ok(given_up);
         }
+        // The publisher has no part in it: the walk stands where it stood.
+        Err(error) if error.is_of_store(is_shared) => return Err(error),
         Err(error) => {
             let status = match &error {
                 RoundError::Fetch(error) => error.status(),
@@ -59,11 +63,11 @@ pub(super) async fn step(
             let pause = error.pause(asked);
             let now = bench.clock.now();
             let wait = walk::fail(&mut walk, &error.describe(), (status, error.retry()), now);
-            return Stepped { walk, revision: None, wait, pause, is_given_up: false };
+            return Ok(Stepped { walk, revision: None, wait, pause, is_given_up: false });
         }
     };
     let (revision, wait) = made;
-    Stepped { walk, revision, wait, pause: None, is_given_up: false }
+    Ok(Stepped { walk, revision, wait, pause: None, is_given_up: false })
 }
 
 type BackfillResult = (Option<Revision>, Option<Duration>);

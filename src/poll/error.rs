@@ -56,6 +56,16 @@ impl From<CommitError> for RoundError {
 }
 
 impl RoundError {
+    /// Whether the store could not take in what was found, so that the publisher has no part in it. `is_shared`: several
+    /// gateways poll the feeds of one store; then the one that writes could not be asked, or another one polls the feed.
+    pub const fn is_of_store(&self, is_shared: bool) -> bool {
+        match self {
+            Self::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. }) => true,
+            Self::Store(_) | Self::Fenced => is_shared,
+            _ => false,
+        }
+    }
+
     /// Who is to blame.
     pub const fn blame(&self) -> FetchBlame {
         match self {

@@ -115,6 +115,8 @@ pub(super) struct PollScheduler {
     noted: Option<Time>,
     note_at: Instant,
     claim_at: Instant,
+    /// Whether what polling remembers was refused because the right to poll was given out anew.
+    is_fenced: bool,
     last_now: Time,
     /// Whether nothing is begun, because the store takes nothing in.
     waits_for_store: bool,
@@ -161,6 +163,7 @@ impl PollScheduler {
             noted: None,
             note_at: Instant::now() + NOTE_EVERY,
             claim_at: Instant::now() + CLAIM_EVERY,
+            is_fenced: false,
             last_now,
             waits_for_store: false,
         }
@@ -343,7 +346,9 @@ impl PollScheduler {
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
         let given_back = self.give_back_at();
-        let times = [due, looks, polite, self.checkpoint_at, Some(self.claim_at), given_back];
+        let put_off = self.share.as_ref().map_or(now, |_| self.flush_at);
+        let checkpoint = self.checkpoint_at.map(|at| at.max(put_off));
+        let times = [due, looks, polite, checkpoint, Some(self.claim_at), given_back];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
@@ -407,6 +412,7 @@ impl PollScheduler {
                 "what polling remembers could not be stored; it is tried again"
             );
             if matches!(error, CommitError::Fenced) {
+                self.is_fenced = true;
                 self.claim_at = Instant::now();
             }
             let again = Instant::now() + self.retry_after(CHECKPOINT_EVERY);
@@ -445,6 +451,11 @@ impl PollScheduler {
         }
         self.note_schedules(STOP_NOTE);
         self.bench.attempts.close().await;
+        self.is_fenced = false;
         self.checkpoint().await;
+        // Another gateway writes the store since, which gave the right to poll out anew.
+        if self.is_fenced && self.bench.decisions.renew_claim().await.is_ok() {
+            self.checkpoint().await;
+        }
     }
 }

@@ -148,7 +148,12 @@ impl PollScheduler {
         let shards = Arc::clone(&share.shards);
         let in_flight: HashSet<FeedName> = self.feeds_in_flight().cloned().collect();
         for (shard, leaving) in &mut all {
-            leaving.busy.retain(|name| in_flight.contains(name));
+            // What has an address in another shard by now does not leave.
+            let leaves = |name: &FeedName| {
+                self.feeds.get(name).is_none_or(|feed| feed.shard == Some(*shard))
+            };
+            leaving.feeds.retain(leaves);
+            leaving.busy.retain(|name| in_flight.contains(name) && leaves(name));
             self.give_back_shard(leaving);
             let again = leaving.ended.is_none_or(|at| at.elapsed() >= SLICE);
             if leaving.is_dropped && leaving.feeds.is_empty() && again {

@@ -41,7 +41,11 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get(name) else { return };
         let Some(subscription) = &feed.subscription else { return };
         if let Some(share) = self.leaves_hub(name) {
-            return feed.shard.into_iter().for_each(|shard| share.shards.leave_to_writer(shard));
+            feed.shard.into_iter().for_each(|shard| share.shards.leave_to_writer(shard));
+            if share.is_follower() && subscription.lease.is_some() {
+                self.distrust_lease(name);
+            }
+            return;
         }
         // What has become unreachable, or unwanted, is given up.
         if !is_reached(self.settings.reach.as_ref(), &self.settings, subscription.address()) {
@@ -59,6 +63,17 @@ impl PollScheduler {
         }
         self.callbacks.open(name, &subscription.keys);
         self.plan_hub(name);
+    }
+
+    /// What a hub pushes while a feed is polled here is not heard of, and the hub may end the lease for that: the
+    /// gateway that goes on with the subscription asks it again, before it is left to that hub.
+    fn distrust_lease(&mut self, name: &FeedName) {
+        let now = self.clock.now();
+        let feed = self.feeds.get_mut(name);
+        let Some(it) = feed.and_then(|feed| feed.subscription.as_mut()) else { return };
+        (it.lease, it.suspect) = (None, None);
+        it.next = it.next.min(now);
+        self.save_aside(name);
     }
 
     /// The share that this gateway has, where another one asks the hub of a feed: the gateway that writes the store
@@ -160,9 +175,10 @@ impl PollScheduler {
     /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
     fn watch_hub(&mut self, name: &FeedName) {
         let now = self.clock.now();
+        let is_heard = self.share.as_ref().is_none_or(|share| !share.is_follower());
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let begun = feed.hearing.polled.unwrap_or(now);
-        let covers = |it: &HubSubscription| subscriber::covers(it, begun, now);
+        let covers = |it: &HubSubscription| is_heard && subscriber::covers(it, begun, now);
         if feed.hearing.by_hub && !feed.subscription.as_deref().is_some_and(covers) {
             feed.hearing.by_hub = false;
             let reason = "its hub is not relied on any more";
@@ -301,6 +317,9 @@ impl PollScheduler {
     ) -> bool {
         if self.leaves_hub(name).is_some() {
             self.leave_to_writer(name, found);
+            if let Some(feed) = self.feeds.get_mut(name) {
+                (feed.hearing.by_hub, feed.hearing.expects) = (false, false);
+            }
             return false;
         }
         // What is held back is not believed in this either.

@@ -18,16 +18,16 @@ use crate::poll::polling::{PollResult, begin_span, end_span, round};
 use crate::poll::probe;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::schedule::LastResult;
+use crate::poll::shards::shard_of;
 use crate::status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollGaps, PollResponse};
-use crate::store::StoreError;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How soon a poll is repeated that the store could not take in; it waits longer where the store does.
-const STORE_REST: Duration = Duration::from_secs(10);
+/// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
+pub(super) const STORE_REST: Duration = Duration::from_secs(10);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers.
@@ -125,11 +125,7 @@ impl PollScheduler {
                 feed.replan(planned, bounds.min(), now)
             }
             // The publisher has no part in it, and what it sent is asked for again.
-            Err(RoundError::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. })) => {
-                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
-            }
-            // The gateway that writes could not be asked, or another one polls the feed.
-            Err(RoundError::Store(_) | RoundError::Fenced) if is_shared => {
+            Err(error) if error.is_of_store(is_shared) => {
                 PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
             Err(error) => {
@@ -255,10 +251,15 @@ impl PollScheduler {
     fn go_on(&mut self, name: &FeedName, now: Time) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(after) = feed.end_round() else { return };
-        let shard = feed.shard;
+        let mut shard = feed.shard;
         let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
+        let mut is_lost = leaving == Some(Departure::Lost);
         if let Some(departure) = leaving {
             self.drop_feed(name, departure);
+        } else if let Some(record) = successor.as_ref().filter(|it| !self.is_for_here(it)) {
+            // Another gateway polls the new address, of which nothing is known.
+            (shard, is_lost) = (Some(shard_of(&record.url)), true);
+            self.drop_feed(name, Departure::Removed);
         } else if let Some(record) = successor {
             self.unschedule(name);
             self.unsaved.remove(name);
@@ -270,7 +271,6 @@ impl PollScheduler {
         for waiter in left {
             let _ = waiter.send(());
         }
-        let is_lost = leaving == Some(Departure::Lost);
         if !self.cancel.is_cancelled() && (is_lost || self.waits_for_shard(name)) {
             for reply in waiting {
                 self.wait_for_shard(name.clone(), shard, WaitingCall::Poll(reply));

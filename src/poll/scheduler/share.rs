@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 const GUARD_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked at which shards have feeds with subscriptions to hubs.
 const HUBS_EVERY: Duration = Duration::from_secs(10);
+/// How often the store is told of them though they are the same.
+const TELL_EVERY: Duration = Duration::from_secs(3600);
 /// How long a feed that another gateway has just added is left to it, which polls it for the first time.
 pub(super) const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(10);
 
@@ -49,8 +51,9 @@ pub(super) struct PolledShare {
     /// Not before then, because the last survey failed.
     survey_at: Instant,
     hubs_at: Instant,
-    /// The shards that the store was last asked to keep here.
+    /// The shards that the store was last asked to keep here, and when it is asked again.
     kept: BTreeSet<Shard>,
+    tell_at: Instant,
     /// Cancels what is in flight once the shards were not confirmed for too long.
     rounds: CancellationToken,
     guards: JoinSet<()>,
@@ -85,6 +88,7 @@ impl PolledShare {
             survey_at: now,
             hubs_at: now,
             kept: BTreeSet::new(),
+            tell_at: now,
             rounds,
             guards: JoinSet::new(),
         }
@@ -198,7 +202,10 @@ impl PollScheduler {
         match self.feeds.get(&record.name) {
             Some(feed) if feed.is_lost() => false,
             Some(feed) => share.takes(shard) || feed.shard == Some(shard),
-            None => share.takes(shard),
+            None => {
+                let paused = self.paused.get(&record.name);
+                share.takes(shard) || paused.is_some_and(|state| shard_of(&state.url) == shard)
+            }
         }
     }
 
@@ -210,6 +217,7 @@ impl PollScheduler {
     /// Follows what the store says of the shards.
     pub(super) fn follow_share(&mut self) {
         let Some(share) = &mut self.share else { return };
+        share.shards.abstain(self.bench.store.condition().stop.is_some());
         share.renew_rounds(&self.cancel);
         let now = Instant::now();
         let is_changed = share.changes.has_changed().unwrap_or(false);
@@ -261,8 +269,8 @@ impl PollScheduler {
         }
     }
 
-    /// Tells the store which shards have feeds with subscriptions to hubs: where this gateway writes, they are kept
-    /// here; elsewhere they are to go there.
+    /// Tells the store which shards have feeds with subscriptions to hubs, which only the gateway that writes can
+    /// poll: where that is this one, they are kept here.
     fn report_hubs(&mut self) {
         let Some(share) = &mut self.share else { return };
         let now = Instant::now();
@@ -276,7 +284,10 @@ impl PollScheduler {
             for shard in shards {
                 share.shards.leave_to_writer(shard);
             }
-        } else if shards != share.kept {
+        } else if shards != share.kept || share.tell_at <= now {
+            share.tell_at = now + TELL_EVERY;
+            // After this gateway's end only the next one that writes takes them.
+            shards.iter().for_each(|shard| share.shards.leave_to_writer(*shard));
             share.kept.clone_from(&shards);
             share.shards.keep(shards);
         }

@@ -136,6 +136,10 @@ impl PollScheduler {
             Some(feed) if is_polled(record) && follows_nothing_new(&feed.record) => {
                 self.share_records(vec![Arc::clone(record)]);
             }
+            // Its new address is another gateway's, of which nothing is known here.
+            _ if self.is_known_here(name) && !self.is_for_here(record) => {
+                self.depart(name, Departure::Removed, oneshot::channel().0);
+            }
             _ if self.is_known_here(name) => {
                 self.put(Arc::clone(record), oneshot::channel().0);
             }

@@ -2,6 +2,7 @@
 //! with a longer pause between two.
 
 use super::errands::{ErrandState, FinishedErrand};
+use super::rounds::STORE_REST;
 use super::{CHECKPOINT_EVERY, DEFERRED, PollScheduler};
 use crate::load::Deferrable;
 use crate::model::{Backfill, FeedName, Time, WalkStanding};
@@ -107,8 +108,8 @@ impl PollScheduler {
         let Some(host) = feed.walking.leave_line() else { return };
         let Some(walk) = feed.walk.clone() else { return };
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let step = backfill::step(bench, record, *walk, cancel.clone());
-        let task = async move { FinishedErrand::Step(Ok(step.await)) };
+        let step = backfill::step(bench, record, *walk, self.share.is_some(), cancel.clone());
+        let task = async move { FinishedErrand::Step(step.await) };
         self.run_errand(Errand::Walk(name.clone()), host, task, cancel);
     }
 
@@ -131,6 +132,13 @@ impl PollScheduler {
                 tell(name, &stepped.walk);
                 feed.walk = Some(Box::new(stepped.walk));
                 if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
+            }
+            Err(error) if error.is_of_store(self.share.is_some()) => {
+                tracing::warn!(feed = %name, %error, "a step through older documents could not be stored");
+                if matches!(error, RoundError::Fenced) {
+                    self.claim_at = Instant::now();
+                }
+                STORE_REST.max(pause)
             }
             Err(error) => {
                 tracing::error!(feed = %name, %error, "a step through older documents failed");
