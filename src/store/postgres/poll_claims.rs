@@ -82,9 +82,10 @@ fn plan_claims(
         |node: Option<i64>| node.is_some_and(|node| node != own.node && polling.contains(&node));
     // Beyond a bound, what only the writer should poll is polled like the rest.
     let most = if polling.len() > 1 { part.max(MOST_OF_WRITER) } else { usize::from(SHARDS) };
-    let of_writer = shards.iter().filter(|seen| seen.owner.is_some() && seen.owner == writer);
-    let has_room = of_writer.count() < most;
     let for_writer = |seen: &SeenShard| if seen.writer_until > now { writer } else { None };
+    let of_writer = shards.iter().filter(|seen| for_writer(seen).is_some() && seen.owner == writer);
+    let of_writer = of_writer.count();
+    let has_room = of_writer < most;
     // Of another node alone: the one that writes, or one that needs it.
     let is_for_another =
         |seen: &SeenShard| is_others(for_writer(seen).filter(|_| has_room).or(seen.wanted));
@@ -104,7 +105,7 @@ fn plan_claims(
         .partition(|seen| is_for_own(seen));
     let (wanted, needed): (Vec<&SeenShard>, Vec<&SeenShard>) =
         needed.into_iter().partition(|seen| seen.wanted == Some(own.node));
-    let room = most.saturating_sub(count);
+    let room = most.saturating_sub(of_writer);
     let needed = wanted.into_iter().chain(needed.into_iter().take(room));
     plan.take.extend(needed.map(|seen| (seen.shard, seen.fence)));
     count += plan.take.len();

@@ -214,6 +214,15 @@ async fn a_gateway_whose_shard_was_taken_writes_nothing_more() {
     store.close().await.unwrap();
 }
 
+/// Sets a flag when it is dropped.
+struct SetAtEnd(Arc<AtomicBool>);
+
+impl Drop for SetAtEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Connections are cut at chance moments, also between a commit and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_go_on_while_connections_are_cut() {
@@ -230,6 +239,8 @@ async fn commits_go_on_while_connections_are_cut() {
             std::thread::sleep(Duration::from_millis(130));
         }
     });
+    // Also where a commit fails.
+    let ends = SetAtEnd(Arc::clone(&is_over));
     let mut last = 0;
     while cuts.load(Ordering::Acquire) < 8 {
         last += 1;
@@ -237,7 +248,7 @@ async fn commits_go_on_while_connections_are_cut() {
         // No store stopped, and none had to be opened again.
         assert_eq!(committed.unwrap(), Revision(last));
     }
-    is_over.store(true, Ordering::Release);
+    drop(ends);
     cutter.await.unwrap();
     store.close().await.unwrap();
     let again = open(&schema).unwrap();

@@ -237,7 +237,7 @@ async fn a_standby_that_was_left_behind_reads_everything_anew() {
     commit(&writer, "two").await.unwrap();
     // As if very many writes had been made since.
     schema.sql(
-        "BEGIN; UPDATE tidegate_shard SET log_seq = log_seq + 20000, passed = passed + 20000; \
+        "BEGIN; UPDATE tidegate_shard SET log_seq = log_seq + 20000, passed = passed + 20000, closed = closed + 20000; \
          DELETE FROM tidegate_recent; COMMIT",
     );
     assert_eq!(shown(&standby, &news()).await, (Revision(2), 1, "two".to_owned()));
@@ -251,7 +251,7 @@ async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
     open(&schema).unwrap().close().await.unwrap();
     schema.sql(
         "DROP TABLE tidegate_recent, tidegate_request; DELETE FROM tidegate_shard WHERE shard > 0; \
-        ALTER TABLE tidegate_shard DROP COLUMN wanted, DROP COLUMN writer_until; \
+        ALTER TABLE tidegate_shard DROP COLUMN wanted, DROP COLUMN writer_until, DROP COLUMN closed; \
         ALTER TABLE tidegate_node DROP COLUMN polls; DELETE FROM tidegate_schema WHERE version > 1",
     );
     schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
