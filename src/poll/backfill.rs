@@ -49,7 +49,8 @@ pub(super) async fn step(
     let made = match made(&bench, &feed, &mut walk, &cancel).await {
         Ok(made) => made,
         Err(RoundError::Cancelled) => {
-            let given_up = Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
+            let given_up =
+                Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
             return Ok(given_up);
         }
         // The publisher has no part in it: the walk stands where it stood.
