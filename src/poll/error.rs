@@ -142,6 +142,20 @@ fn describe_owner(owner: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Time;
+    use crate::store::StoreStop;
+
+    #[test]
+    fn the_stores_trouble_is_none_of_the_publishers() {
+        let (cause, since) = ("the disk failed".to_owned(), Time::from_unix(1));
+        let stop = StoreStop { cause, since, next_try: None, failed_tries: 0 };
+        let stopped = RoundError::Store(StoreError::Stopped(Box::new(stop)));
+        assert!(stopped.is_of_store(false) && stopped.is_of_store(true));
+        for error in [RoundError::Store(StoreError::Closed), RoundError::Fenced] {
+            assert!(error.is_of_store(true) && !error.is_of_store(false));
+        }
+        assert!(!RoundError::Contended.is_of_store(true));
+    }
 
     #[test]
     fn what_a_publisher_says_is_cut() {

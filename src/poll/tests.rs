@@ -9,6 +9,7 @@ mod leaps;
 mod pauses;
 mod probes;
 mod restart;
+mod shard_faults;
 mod shard_hubs;
 mod shards;
 mod store_trouble;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 pub const NOW: Time = Time::from_unix(1_795_191_605);
 
@@ -52,8 +52,12 @@ pub struct Shelf {
     pub marks: u32,
     /// What the store says of itself.
     pub condition: StoreCondition,
+    /// How often that was asked for.
+    pub looks: u32,
     /// How often it was opened again.
     pub reopened: u64,
+    /// One permit lets one commit in.
+    pub gate: Option<Arc<Semaphore>>,
 }
 
 pub struct StoreDouble {
@@ -142,7 +146,9 @@ impl Store for StoreDouble {
         Err(StoreError::Closed)
     }
     fn condition(&self) -> StoreCondition {
-        self.shelf.lock().unwrap().condition.clone()
+        let mut shelf = self.shelf.lock().unwrap();
+        shelf.looks += 1;
+        shelf.condition.clone()
     }
     async fn claims(&self, _: u64, _: Duration) -> Result<Vec<Claim>, StoreError> {
         Ok(vec![Claim { shard: 0, fence: 1 + self.shelf.lock().unwrap().reopened }])
@@ -258,6 +264,10 @@ impl Store for StoreDouble {
         Ok(None)
     }
     async fn commit(&self, _: &Claim, change: Change) -> Result<Committed, CommitError> {
+        let gate = self.shelf.lock().unwrap().gate.clone();
+        if let Some(gate) = gate {
+            gate.acquire().await.unwrap().forget();
+        }
         let mut shelf = self.shelf.lock().unwrap();
         shelf.condition.check_polls()?;
         let base = shelf.snapshots.get(&change.feed).map_or(Revision(0), |s| s.state.revision);
@@ -289,9 +299,10 @@ impl Store for StoreDouble {
         }
         Ok(Committed { revision: shelf.apply(change), epoch: None })
     }
-    async fn checkpoint(&self, _: &Claim, states: &[PollState]) -> Result<(), CommitError> {
+    async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
         let mut shelf = self.shelf.lock().unwrap();
-        if shelf.trouble.contains(&Trouble::Unwritable) {
+        let is_outdated = claim.fence != 1 + shelf.reopened;
+        if is_outdated || shelf.trouble.contains(&Trouble::Unwritable) {
             return Err(CommitError::Fenced);
         }
         shelf.checkpoints += 1;

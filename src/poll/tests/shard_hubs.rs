@@ -3,6 +3,7 @@
 use super::shards::{a_while, asks, follower, give, held, shard, writer};
 use super::*;
 use crate::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetched, Services};
+use crate::model::{HubTrust, Lease};
 use crate::websub::HubLinks;
 use std::sync::Mutex;
 use tower::ServiceExt as _;
@@ -63,6 +64,7 @@ async fn a_hub_is_left_to_the_gateway_that_writes() {
     give(&shards, held(&["a"], 2));
     eventually(|| *calls.lock().unwrap() == 1).await;
     eventually(|| shards.kept().contains(&shard("a"))).await;
+    assert!(shards.take_requests().of_writer.contains(&shard("a")), "not to a follower after it");
     let subscribed = || store.shelf.lock().unwrap().poll_states[&name("a")].subscription.clone();
     eventually(|| subscribed().is_some_and(|it| it.attempts == 1)).await;
     let token = subscribed().unwrap().keys.token;
@@ -74,7 +76,13 @@ async fn a_hub_is_left_to_the_gateway_that_writes() {
     assert_eq!(*calls.lock().unwrap(), 1);
     gateway.stop().await;
 
-    // A follower that comes by it neither goes on with it nor ends it.
+    // A follower that comes by it neither goes on with it nor ends it, and polls as if there were no hub.
+    let mut state = store.shelf.lock().unwrap().poll_states[&name("a")].clone();
+    let hub = state.subscription.as_mut().unwrap();
+    hub.lease =
+        Some(Lease { since: NOW.minus(Duration::from_secs(60)), until: later(10 * 86_400) });
+    (hub.trust, hub.heard) = (HubTrust::Trusted, 1);
+    store.shelf.lock().unwrap().poll_states.insert(name("a"), state);
     let shards = follower();
     let gateway =
         Gateway::with_client(&store.shared_by(&shards), &publisher, services.clone()).await;
@@ -85,6 +93,9 @@ async fn a_hub_is_left_to_the_gateway_that_writes() {
     gateway.polls("a", 1).await;
     a_while().await;
     assert_eq!((*calls.lock().unwrap(), gateway.poller.is_callback(&token)), (1, false));
+    let next = gateway.poller.status(&name("a")).unwrap().next.unwrap();
+    assert!(next.at <= later(86_400 + 8 * 3600) && !next.reason.contains("hub"), "{next:?}");
+    eventually(|| subscribed().is_some_and(|it| it.lease.is_none())).await;
     gateway.stop().await;
     assert_eq!(subscribed().unwrap().keys.token, token);
 }
