@@ -152,4 +152,4 @@ impl PollSettings {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

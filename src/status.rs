@@ -6,6 +6,7 @@
 mod hub;
 mod list;
 mod polling;
+mod stored;
 mod ticks;
 
 pub use crate::fetch::FetchBlame;
@@ -84,6 +85,8 @@ pub struct FeedSummary {
     pub read: Option<Time>,
     /// The time after which it is [stale](FeedSummary::STALE_AGE) unless it is read before.
     pub stale_after: Option<Time>,
+    /// Whether another gateway polls it, so that all of this is what that gateway stored.
+    pub is_elsewhere: bool,
     /// Failures in a row.
     pub failures: u32,
     /// What the last failure was, if the last poll failed.

@@ -14,6 +14,7 @@ mod pending;
 mod preview;
 mod redact;
 mod reload;
+mod standing;
 
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
@@ -34,10 +35,8 @@ use crate::serve::{
     AddressPreview, AskedFeeds, ExportStream, ImportedList, Operator, OperatorError, Put, PutFeed,
     Redacted,
 };
-use crate::status::{
-    FeedStatus, FeedSummary, HubNote, PollResponse, PollTotals, PushResult, WalkOrder,
-};
-use crate::store::{Claim, CommitError, FeedList, Retention, Store, StoreError};
+use crate::status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
+use crate::store::{Claim, CommitError, Retention, Store, StoreError};
 use crate::websub::Verification;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -79,6 +78,8 @@ pub(super) struct AdminService {
     lists: list_feeds::ListBoard,
     /// What waits for a conclusion.
     absent: pending::AbsentItems,
+    /// What other gateways stored.
+    stored: standing::StoredSummaries,
 }
 
 impl AdminService {
@@ -111,6 +112,7 @@ impl AdminService {
             gathered: gathered::AggregateBoard::default(),
             lists: list_feeds::ListBoard::default(),
             absent: pending::AbsentItems::new(),
+            stored: standing::StoredSummaries::default(),
         }
     }
 
@@ -141,44 +143,6 @@ impl AdminService {
         let feeds = self.store.feed_list().await?;
         let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
         found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
-    }
-
-    async fn standing(
-        &self,
-        record: FeedRecord,
-        feeds: &FeedList,
-    ) -> Result<FeedStatus, OperatorError> {
-        let state = self.store.state(&record.name).await?;
-        let mut polled = self.poller.status(&record.name).unwrap_or_default();
-        let polled_by = self.poller.polled_elsewhere(&record).map(|name| name.to_string());
-        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_polls()) {
-            next.reason = format!("it waits: {why}");
-        }
-        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(Hold::describe);
-        let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
-        let feeds_of_list = self.list_note(&record, feeds);
-        let list = list_feeds::member_note(&record, feeds);
-        let hub = polled.hub.as_ref();
-        let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
-        Ok(FeedStatus {
-            name: record.name,
-            url: record.url,
-            source: record.source,
-            standing: record.standing,
-            options: record.options,
-            access: record.access,
-            private: record.private,
-            polling: polled,
-            held,
-            pending,
-            pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
-            hub,
-            polled_by,
-            gathered: None,
-            adds_feeds: record.adds_feeds,
-            feeds_of_list,
-            list,
-        })
     }
 
     /// The configuration, with the address that this gateway has for others.
@@ -263,38 +227,32 @@ impl Operator for AdminService {
     }
 
     async fn list(&self) -> Result<Vec<FeedStatus>, OperatorError> {
-        let mut all = Vec::new();
         let feeds = self.store.feed_list().await?;
-        for record in feeds.values() {
-            all.push(self.standing(FeedRecord::clone(record), &feeds).await?);
-        }
-        self.tell_of_gathering(&mut all, &feeds).await?;
-        Ok(all)
+        let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+        self.statuses_of(&records, &feeds).await
     }
 
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
-        let mut all = self.poller.summaries();
         let feeds = self.store.feed_list().await?;
-        for (name, record) in
-            feeds.iter().filter(|(_, record)| record.options.sharing.is_aggregate())
-        {
-            let note = self.gathering(name, &record.options.sharing, &feeds).await?;
-            all.entry(name.clone()).or_default().gathered = Some(note);
-        }
+        let mut all = self.polling_summaries(&feeds).await?;
+        self.summarize_gathering(&mut all, &feeds).await?;
         Ok(all)
     }
 
+    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+        self.poller.summaries()
+    }
+
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+        let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
+        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
+    }
+
+    async fn statuses(&self, names: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
         let feeds = self.store.feed_list().await?;
-        let record = feeds.get(feed).ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))?;
-        let status = self.standing(FeedRecord::clone(record), &feeds).await?;
-        if !status.options.sharing.is_aggregate() {
-            return Ok(status);
-        }
-        let mut one = [status];
-        self.tell_of_gathering(&mut one, &feeds).await?;
-        let [status] = one;
-        Ok(status)
+        let records = names.iter().filter_map(|name| feeds.get(name).cloned());
+        let records: Vec<Arc<FeedRecord>> = records.collect();
+        self.statuses_of(&records, &feeds).await
     }
 
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError> {

@@ -178,6 +178,11 @@ impl Poller {
         list.get(feed).filter(|record| is_polled(record)).map(|record| shard_of(&record.url))
     }
 
+    /// Whether other gateways may poll a part of the feeds.
+    pub const fn is_one_of_several(&self) -> bool {
+        self.shards.is_some()
+    }
+
     /// Which gateway polls a feed, where that is not this one and is known.
     pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<Arc<str>> {
         let shards = self.shards.as_ref().filter(|_| is_polled(record))?;

@@ -1,9 +1,9 @@
 //! Rounds and the polling task, with doubles for everything outside.
 
 mod announced;
-mod double;
+pub(crate) mod double;
 mod gaps;
-mod gateway;
+pub(crate) mod gateway;
 mod interruptions;
 mod leaps;
 mod pauses;
@@ -11,7 +11,7 @@ mod probes;
 mod restart;
 mod shard_faults;
 mod shard_hubs;
-mod shards;
+pub(crate) mod shards;
 mod store_trouble;
 mod wandering_shards;
 

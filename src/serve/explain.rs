@@ -34,7 +34,7 @@ pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) ->
             let why = dropped.map(|list| format!(", since {}", list.words())).unwrap_or_default();
             parts.push(format!("it is paused{why}: served as it is, and not polled"));
         }
-        None => parts.push("it has not been polled since the start".to_owned()),
+        None => parts.push(unseen(status, state.is_some())),
         Some(note) => parts.push(last(note, status, state.is_some())),
     }
     if let Some(note) = &status.gathered {
@@ -93,16 +93,29 @@ pub(super) fn made(sharing: &SharingOptions, has_upstream: bool) -> Option<Strin
     Some(format!("it gathers {}{more}", named.join(", ")))
 }
 
+/// What is known of the polls of a feed that this gateway has not polled.
+fn unseen(status: &FeedStatus, was_read: bool) -> String {
+    match (status.polling.error(), &status.polled_by) {
+        (Some(error), _) => failed(error, was_read),
+        (None, Some(gateway)) => format!("the gateway {gateway} polls it"),
+        (None, None) => "it has not been polled since the start".to_owned(),
+    }
+}
+
+fn failed(error: &str, was_read: bool) -> String {
+    let served = match was_read {
+        true => "what was last good is served",
+        false => "the feed was never read, so nothing is served yet",
+    };
+    format!("the last poll failed, and {served}: {error}")
+}
+
 fn last(note: &FinishedPoll, status: &FeedStatus, was_read: bool) -> String {
     match note.outcome {
         PollEnding::Failed => {
             let error =
                 note.failure.as_ref().map_or("for an unknown reason", |failure| &failure.error);
-            let served = match was_read {
-                true => "what was last good is served",
-                false => "the feed was never read, so nothing is served yet",
-            };
-            format!("the last poll failed, and {served}: {error}")
+            failed(error, was_read)
         }
         PollEnding::NotModified => "the publisher says that nothing has changed (304)".to_owned(),
         PollEnding::Unchanged if note.entries.is_none() => {

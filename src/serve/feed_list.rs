@@ -4,7 +4,6 @@
 use super::admission::{Work, WorkKind};
 use super::client::Client;
 use super::dashboard::{self, FeedFilter};
-use super::operator::OperatorError;
 use super::paging;
 use super::problem::Problem;
 use super::query::Query;
@@ -154,15 +153,7 @@ async fn statuses(
     if *query == FeedListQuery::default() {
         return Ok(room.operator.list().await?);
     }
-    let mut all = Vec::with_capacity(page.names.len());
-    for name in &page.names {
-        match room.operator.status(name).await {
-            Ok(status) => all.push(status),
-            Err(OperatorError::UnknownFeed(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(all)
+    Ok(room.operator.statuses(&page.names).await?)
 }
 
 #[cfg(test)]

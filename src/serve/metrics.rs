@@ -462,7 +462,7 @@ impl Metrics {
 /// Registers what tells how feeds and their polling stand.
 fn register_polling(registry: &mut Registry, m: Meters) {
     for (name, help, gauge) in [
-        ("feeds_polled", "Feeds that are active and have a publisher", m.polled),
+        ("feeds_polled", "Feeds that this gateway polls", m.polled),
         ("feeds_failing", "Polled feeds whose last poll failed", m.failing),
         (
             "feeds_stale",

@@ -26,8 +26,14 @@ pub trait Operator: Send + Sync + 'static {
     /// How the polling of each of them stands, in short.
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError>;
 
+    /// The same of the feeds that this gateway polls, or would poll were they not paused. Nothing is read.
+    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary>;
+
     /// One feed.
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError>;
+
+    /// Some feeds, in this order; names without a feed are passed over.
+    async fn statuses(&self, feeds: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError>;
 
     /// Adds a feed or changes it. Durable on return.
     async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError>;

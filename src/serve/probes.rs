@@ -82,18 +82,21 @@ pub(super) async fn metrics(
     }
 }
 
-/// Counts feeds by how they and their polling stand, and items in conflict.
+/// Counts how the polling of the feeds that this gateway polls stands, and, unless another gateway writes the store,
+/// what is stored of all feeds: how they stand, and their items in conflict.
 async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
-    if room.store.condition().owner.is_some() {
-        // Of a standby nothing is polled, so that every feed would seem to be forgotten.
-        room.metrics.feeds(&FeedCounts::default());
-        return Ok(());
-    }
     let listing = room.directory.listing().await?;
-    let summaries = room.operator.summaries().await?;
+    let summaries = room.operator.own_summaries();
+    let is_writer = room.store.condition().owner.is_none();
     let (now, mut ahead) = (room.clock.now(), TicksAhead::default());
     let mut counts = FeedCounts::default();
     for (name, record) in listing.iter() {
+        if let Some(summary) = summaries.get(name) {
+            counts.add_polling(record, summary, now);
+        }
+        if !is_writer {
+            continue;
+        }
         let state = room.store.state(name).await?;
         ahead.note(name, state.as_ref().and_then(|state| state.tick), now);
         let contested = match &state {
@@ -102,8 +105,7 @@ async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
             }
             _ => 0,
         };
-        let is_held = state.is_some_and(|state| state.hold.is_some());
-        counts.add(record, summaries.get(name), (is_held, contested), now);
+        counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
     }
     room.metrics.feeds(&counts);
     room.metrics.ticks_ahead(&ahead);

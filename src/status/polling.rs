@@ -313,6 +313,9 @@ pub struct PollStatus {
     /// The last failure, if the last poll failed.
     #[serde(skip)]
     pub failure: Option<PollFailure>,
+    /// The same in words, where another gateway polls the feed and stored it.
+    #[serde(skip)]
+    pub stored_error: Option<String>,
     /// Where permanent redirects lead.
     pub moved_to: Option<String>,
     /// Where items may have been missed.
@@ -326,7 +329,8 @@ pub struct PollStatus {
     /// When something that is pending can be decided.
     #[serde(skip)]
     pub look_again: Option<Time>,
-    /// When the feed was last read, whether or not it had changed.
+    /// When the feed was last read, whether or not it had changed; of one that another gateway polls, it may have been
+    /// read since.
     #[serde(skip)]
     pub last_read: Option<Time>,
     /// When it last changed.

@@ -4,14 +4,21 @@ use super::AdminService;
 use crate::model::{FeedName, FeedRecord, FeedStanding, SharingOptions, SyncId};
 use crate::record::LeftOut;
 use crate::serve::OperatorError;
-use crate::status::{FeedStatus, GatherNote, SourceTrouble};
+use crate::status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
 use crate::store::FeedList;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What was noted of each aggregate since the start.
 #[derive(Debug, Default)]
 pub(super) struct AggregateBoard(RwLock<HashMap<FeedName, Noted>>);
+
+/// Feeds whose polls fail, and why, in words.
+type FailingFeeds = BTreeMap<FeedName, String>;
+
+fn failure_words(failures: u32, error: Option<&str>) -> String {
+    format!("its polls fail, {failures} in a row: {}", error.unwrap_or_default())
+}
 
 #[derive(Debug, Default)]
 struct Noted {
@@ -89,25 +96,63 @@ impl AdminService {
         if !all.iter().any(|status| status.options.sharing.is_aggregate()) {
             return Ok(());
         }
+        let aggregates = all.iter().filter(|status| status.options.sharing.is_aggregate());
+        let sources = aggregates.flat_map(|status| &status.options.sharing.sources).collect();
+        let failing = self.failing_of(sources, feeds).await?;
         for status in all.iter_mut().filter(|status| status.options.sharing.is_aggregate()) {
-            let note = self.gathering(&status.name, &status.options.sharing, feeds).await?;
-            status.gathered = Some(note);
+            let sharing = &status.options.sharing;
+            status.gathered = Some(self.gathering(&status.name, sharing, feeds, &failing).await?);
         }
         Ok(())
     }
 
+    /// The same in the summaries of all feeds.
+    pub(super) async fn summarize_gathering(
+        &self,
+        all: &mut BTreeMap<FeedName, FeedSummary>,
+        feeds: &FeedList,
+    ) -> Result<(), OperatorError> {
+        let failing = all.iter().filter(|(_, summary)| summary.failures > 0);
+        let failing = failing.map(|(name, summary)| {
+            (name.clone(), failure_words(summary.failures, summary.error.as_deref()))
+        });
+        let failing: FailingFeeds = failing.collect();
+        for (name, record) in
+            feeds.iter().filter(|(_, record)| record.options.sharing.is_aggregate())
+        {
+            let note = self.gathering(name, &record.options.sharing, feeds, &failing).await?;
+            all.entry(name.clone()).or_default().gathered = Some(note);
+        }
+        Ok(())
+    }
+
+    /// Which of these feeds fail, and why.
+    async fn failing_of(
+        &self,
+        names: BTreeSet<&FeedName>,
+        feeds: &FeedList,
+    ) -> Result<FailingFeeds, OperatorError> {
+        let records = names.into_iter().filter_map(|name| feeds.get(name).cloned());
+        let records: Vec<Arc<FeedRecord>> = records.collect();
+        let failing = self.polling_of(&records).await?.into_iter().filter_map(|(name, polling)| {
+            let words = failure_words(polling.failures, polling.error());
+            (polling.failures > 0).then_some((name, words))
+        });
+        Ok(failing.collect())
+    }
+
     /// What an aggregate could not gather.
-    pub(super) async fn gathering(
+    async fn gathering(
         &self,
         aggregate: &FeedName,
         sharing: &SharingOptions,
         feeds: &FeedList,
+        failing: &FailingFeeds,
     ) -> Result<GatherNote, OperatorError> {
         let mut note = self.gathered.note(aggregate);
         for source in &sharing.sources {
-            let Some(why) = self.trouble(source, feeds.get(source).map(Arc::as_ref)).await? else {
-                continue;
-            };
+            let record = feeds.get(source).map(Arc::as_ref);
+            let Some(why) = self.trouble(source, record, failing).await? else { continue };
             note.troubled += 1;
             if note.troubles.len() < GatherNote::LIMIT {
                 note.troubles.push(SourceTrouble { source: source.clone(), why });
@@ -121,6 +166,7 @@ impl AdminService {
         &self,
         source: &FeedName,
         record: Option<&FeedRecord>,
+        failing: &FailingFeeds,
     ) -> Result<Option<String>, OperatorError> {
         let record = record.filter(|record| record.standing != FeedStanding::Gone);
         let Some(record) = record else {
@@ -129,11 +175,8 @@ impl AdminService {
         if record.standing == FeedStanding::Paused {
             return Ok(Some("it is paused".to_owned()));
         }
-        let polled = self.poller.status(source).unwrap_or_default();
-        if polled.failures > 0 {
-            let why = polled.failure.map(|failure| failure.error).unwrap_or_default();
-            let times = polled.failures;
-            return Ok(Some(format!("its polls fail, {times} in a row: {why}")));
+        if let Some(why) = failing.get(source) {
+            return Ok(Some(why.clone()));
         }
         let state = self.store.state(source).await?;
         Ok(match state {

@@ -68,17 +68,17 @@ impl Drop for RequestInFlight {
     }
 }
 
-pub(super) fn shard(feed: &str) -> Shard {
+pub(crate) fn shard(feed: &str) -> Shard {
     shard_of(&record(feed).url)
 }
 
 /// The shards of these feeds, given out for this time.
-pub(super) fn held(feeds: &[&str], fence: i64) -> BTreeMap<Shard, i64> {
+pub(crate) fn held(feeds: &[&str], fence: i64) -> BTreeMap<Shard, i64> {
     feeds.iter().map(|feed| (shard(feed), fence)).collect()
 }
 
 /// Confirms shards for good.
-pub(super) fn give(shards: &PollShards, held: BTreeMap<Shard, i64>) {
+pub(crate) fn give(shards: &PollShards, held: BTreeMap<Shard, i64>) {
     shards.confirm(Duration::MAX, held);
 }
 
@@ -92,11 +92,11 @@ pub(super) async fn a_while() {
     tokio::time::sleep(Duration::from_secs(30)).await;
 }
 
-pub(super) fn writer() -> Arc<PollShards> {
+pub(crate) fn writer() -> Arc<PollShards> {
     Arc::new(PollShards::new(LONG, true))
 }
 
-pub(super) fn follower() -> Arc<PollShards> {
+pub(crate) fn follower() -> Arc<PollShards> {
     Arc::new(PollShards::new(LONG, false))
 }
 

@@ -154,6 +154,8 @@ pub(super) struct OverviewFeed {
     pub(super) also: Vec<String>,
     pub(super) last_poll: Option<Time>,
     pub(super) next_poll: Option<Time>,
+    /// Whether another gateway polls it.
+    pub(super) is_elsewhere: bool,
     /// Whether its polls fail, and how many did in a row.
     pub(super) is_failing: bool,
     pub(super) failures: u32,
@@ -190,7 +192,7 @@ impl OverviewFeed {
     ) -> Self {
         let is_failing = summary.is_failing(record);
         let FeedSummary { last_poll, next_poll, failures, error, gaps, .. } = summary;
-        let FeedSummary { moved_to, is_hub_distrusted, gathered, .. } = summary;
+        let FeedSummary { moved_to, is_hub_distrusted, gathered, is_elsewhere, .. } = summary;
         let hold = state.and_then(|state| state.hold.as_ref());
         let sources = record.options.sharing.sources.len();
         let secret = record.options.secret;
@@ -208,6 +210,7 @@ impl OverviewFeed {
             also: Vec::new(),
             last_poll,
             next_poll,
+            is_elsewhere,
             is_failing,
             failures,
             error,

@@ -253,6 +253,7 @@ fn row(row: &FeedRow<'_>, now: Time) -> Markup {
         td data-label="Polled" {
             @match (feed.last_poll, feed.next_poll) {
                 (None, None) if feed.address.is_empty() => span.quiet { "–" },
+                (None, None) if feed.is_elsewhere => span.quiet { "by another gateway" },
                 (None, None) => span.quiet { "never" },
                 (last, next) => {
                     @match last { Some(at) => (ago(at, now)), None => "not yet" }

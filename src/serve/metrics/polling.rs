@@ -1,5 +1,5 @@
-//! How the polling of all feeds stands, in a few numbers: of each feed its record, and what is known of
-//! it, is added once.
+//! How feeds and their polling stand, in a few numbers. Where several gateways poll, each counts the polling of the
+//! feeds that it polls, and the one that writes what is stored of all feeds: so that the sum over them is right.
 
 use crate::model::{FeedRecord, FeedStanding, Time};
 use crate::status::{FeedSummary, PollTotals};
@@ -8,7 +8,7 @@ use prometheus_client::metrics::MetricType;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Sums over all feeds.
+/// Sums over feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::serve) struct FeedCounts {
     pub(super) active: usize,
@@ -33,14 +33,13 @@ pub(in crate::serve) struct FeedCounts {
 }
 
 impl FeedCounts {
-    /// Adds a feed, with how its polling stands, whether a document of it is held, and how many of its
-    /// items are in conflict.
-    pub(in crate::serve) fn add(
+    /// Adds how a feed stands that is stored: whether a document of it is held, and how many of its items are in
+    /// conflict.
+    pub(in crate::serve) fn add_stored(
         &mut self,
         record: &FeedRecord,
-        summary: Option<&FeedSummary>,
-        (is_held, contested): (bool, u32),
-        now: Time,
+        is_held: bool,
+        contested: u32,
     ) {
         match record.standing {
             FeedStanding::Active => self.active += 1,
@@ -53,15 +52,24 @@ impl FeedCounts {
         self.held += usize::from(is_held);
         self.in_conflict += usize::from(contested > 0);
         self.items_in_conflict = self.items_in_conflict.saturating_add(contested);
-        if let Some(summary) = summary {
-            self.with_gaps += usize::from(summary.gaps.lately(now).is_some());
-            self.in_flight += usize::from(summary.is_in_flight);
+    }
+
+    /// Adds how the polling of a feed stands that this gateway polls.
+    pub(in crate::serve) fn add_polling(
+        &mut self,
+        record: &FeedRecord,
+        summary: &FeedSummary,
+        now: Time,
+    ) {
+        if record.standing == FeedStanding::Gone {
+            return;
         }
+        self.with_gaps += usize::from(summary.gaps.lately(now).is_some());
+        self.in_flight += usize::from(summary.is_in_flight);
         if record.standing != FeedStanding::Active || !record.has_upstream() {
             return;
         }
         self.polled += 1;
-        let Some(summary) = summary else { return };
         self.failing += usize::from(summary.is_failing(record));
         self.stale += usize::from(summary.stale_after.is_some_and(|after| now > after));
         if let Some(due) = summary.next_poll.filter(|due| *due < now) {
@@ -121,7 +129,9 @@ mod tests {
     fn counted(feeds: &[(FeedStanding, &str, FeedSummary, (bool, u32))]) -> FeedCounts {
         let mut counts = FeedCounts::default();
         for (standing, url, summary, more) in feeds {
-            counts.add(&record(*standing, url), Some(summary), *more, at(0));
+            let (record, (is_held, contested)) = (record(*standing, url), *more);
+            counts.add_stored(&record, is_held, contested);
+            counts.add_polling(&record, summary, at(0));
         }
         counts
     }

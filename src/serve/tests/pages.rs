@@ -15,6 +15,15 @@ fn what_is_not_polled_is_not_said_to_be() {
     status.pending_absences = 0;
     status.polling.document = None;
     assert_eq!(explain::why(&status, None), "it has not been polled since the start");
+    status.polled_by = Some("there".to_owned());
+    assert_eq!(explain::why(&status, None), "the gateway there polls it");
+    status.polling.stored_error = Some("it answered 503".to_owned());
+    let said = explain::why(&status, None);
+    assert!(
+        said.starts_with("the last poll failed") && said.ends_with("it answered 503"),
+        "{said}"
+    );
+    (status.polled_by, status.polling.stored_error) = (None, None);
     let mut unread = doubles::status("new");
     (unread.pending_absences, unread.polling.document) = (0, None);
     let said = explain::why(&unread, None);

@@ -70,6 +70,27 @@ async fn what_only_the_writer_answers_is_passed_on_to_it() {
 }
 
 #[tokio::test]
+async fn each_gateway_counts_what_it_polls_and_the_writer_what_is_stored() {
+    let (writer, standby) = (Site::announcing(), standby());
+    *writer.operator.own.lock().unwrap() = Some(vec!["radio", "still"]);
+    *standby.operator.own.lock().unwrap() = Some(vec!["news"]);
+    let by_writer = ["feeds_polled 2", "feeds_failing 0", "feeds_with_gaps 0", "polls_waiting 0"];
+    let by_standby = ["feeds_polled 1", "feeds_failing 1", "feeds_with_gaps 1"];
+    let stored = "feeds{standing=\"active\"} 3";
+    let nothing = "feeds{standing=\"active\"} 0";
+    for (site, lines, stored) in
+        [(&writer, &by_writer[..], stored), (&standby, &by_standby, nothing)]
+    {
+        let metrics = text(site.get("/metrics").await).await;
+        for line in lines.iter().chain([&stored]) {
+            let line = format!("tidegate_{line}");
+            assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+        }
+    }
+    assert!(writer.operator.lists.load(Ordering::SeqCst) == 0, "nothing is read for metrics");
+}
+
+#[tokio::test]
 async fn a_person_who_signed_in_through_a_standby_is_known_to_it() {
     let (_writer, standby, _relayed) = pair();
     let headers = [

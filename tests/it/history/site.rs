@@ -46,7 +46,13 @@ impl Operator for Nobody {
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         never()
     }
+    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+        BTreeMap::new()
+    }
     async fn status(&self, _: &FeedName) -> Result<FeedStatus, OperatorError> {
+        never()
+    }
+    async fn statuses(&self, _: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
         never()
     }
     async fn preview(&self, _: &str) -> Result<AddressPreview, OperatorError> {

@@ -18,6 +18,8 @@ pub(in crate::serve::tests) struct TestOperator {
     listing: AtomicUsize,
     /// What is said of `news`, where that is not the usual.
     pub(in crate::serve::tests) said: Mutex<Option<FeedStatus>>,
+    /// The feeds that this gateway polls, where these are not all.
+    pub(in crate::serve::tests) own: Mutex<Option<Vec<&'static str>>>,
 }
 
 impl TestOperator {
@@ -43,6 +45,31 @@ impl TestOperator {
             said.pending.clear();
         }
         said
+    }
+
+    /// How the polling of `news` stands, in short.
+    fn summary(&self) -> FeedSummary {
+        let status = self.of("news");
+        let polling = status.polling;
+        FeedSummary {
+            last_poll: polling.polls.front().map(|poll| poll.at),
+            next_poll: polling.next.map(|next| next.at),
+            is_in_flight: polling.in_flight,
+            is_elsewhere: false,
+            read: polling.last_read,
+            stale_after: polling
+                .last_read
+                .map(|read| FeedSummary::stale_after(read, Duration::ZERO)),
+            failures: polling.failures,
+            error: polling
+                .polls
+                .front()
+                .and_then(|poll| Some(poll.failure.as_ref()?.error.clone())),
+            gaps: polling.gaps,
+            moved_to: polling.moved_to,
+            is_hub_distrusted: status.hub.is_some_and(|hub| hub.trust == HubTrust::Distrusted),
+            gathered: status.gathered,
+        }
     }
 
     fn known(feed: &FeedName) -> Result<(), OperatorError> {
@@ -216,27 +243,21 @@ impl Operator for TestOperator {
     }
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         self.listed().await;
-        let status = self.of("news");
-        let polling = status.polling;
-        let summary = FeedSummary {
-            last_poll: polling.polls.front().map(|poll| poll.at),
-            next_poll: polling.next.map(|next| next.at),
-            is_in_flight: polling.in_flight,
-            read: polling.last_read,
-            stale_after: polling
-                .last_read
-                .map(|read| FeedSummary::stale_after(read, Duration::ZERO)),
-            failures: polling.failures,
-            error: polling
-                .polls
-                .front()
-                .and_then(|poll| Some(poll.failure.as_ref()?.error.clone())),
-            gaps: polling.gaps,
-            moved_to: polling.moved_to,
-            is_hub_distrusted: status.hub.is_some_and(|hub| hub.trust == HubTrust::Distrusted),
-            gathered: status.gathered,
-        };
-        Ok([(name("news"), summary)].into())
+        Ok([(name("news"), self.summary())].into())
+    }
+    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+        let mut own =
+            self.own.lock().unwrap().clone().unwrap_or_else(|| vec!["news", "radio", "still"]);
+        let summary =
+            |feed: &str| if feed == "news" { self.summary() } else { FeedSummary::default() };
+        own.drain(..).map(|feed| (name(feed), summary(feed))).collect()
+    }
+    async fn statuses(&self, feeds: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
+        let mut all = Vec::new();
+        for feed in feeds {
+            all.extend(self.status(feed).await.ok());
+        }
+        Ok(all)
     }
     async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         if url.contains("site") {

@@ -1,0 +1,294 @@
+//! How feeds stand: what this gateway knows of those that it polls, and what other gateways stored of the others.
+
+use super::{AdminService, list_feeds};
+use crate::model::{FeedName, FeedRecord, FeedStanding, Hold, PollState};
+use crate::serve::OperatorError;
+use crate::status::{FeedStatus, FeedSummary, HubNote, PollStatus};
+use crate::store::FeedList;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Of more feeds of other gateways than this, what was read is believed for [`BELIEVED`].
+const FEW: usize = 1000;
+/// For how long what was read of many feeds is believed.
+const BELIEVED: Duration = Duration::from_secs(10);
+
+/// What was read last of many feeds that other gateways poll.
+#[derive(Default)]
+pub(super) struct StoredSummaries(Mutex<Option<ReadSummaries>>);
+
+struct ReadSummaries {
+    at: Instant,
+    summaries: BTreeMap<FeedName, FeedSummary>,
+}
+
+impl ReadSummaries {
+    /// Whether it tells of all these feeds, and is young enough.
+    fn is_of(&self, records: &[Arc<FeedRecord>]) -> bool {
+        self.at.elapsed() < BELIEVED
+            && records.iter().all(|record| self.summaries.contains_key(&record.name))
+    }
+
+    fn summaries_of(&self, records: &[Arc<FeedRecord>]) -> BTreeMap<FeedName, FeedSummary> {
+        let summary = |record: &Arc<FeedRecord>| {
+            Some((record.name.clone(), self.summaries.get(&record.name)?.clone()))
+        };
+        records.iter().filter_map(summary).collect()
+    }
+}
+
+impl AdminService {
+    /// How these feeds stand, in their order. `feeds`: all that there are.
+    pub(super) async fn statuses_of(
+        &self,
+        records: &[Arc<FeedRecord>],
+        feeds: &FeedList,
+    ) -> Result<Vec<FeedStatus>, OperatorError> {
+        let mut polling = self.polling_of(records).await?;
+        let mut all = Vec::with_capacity(records.len());
+        for record in records {
+            let polled = polling.remove(&record.name).unwrap_or_default();
+            all.push(self.standing(FeedRecord::clone(record), feeds, polled).await?);
+        }
+        self.tell_of_gathering(&mut all, feeds).await?;
+        Ok(all)
+    }
+
+    /// How the polling of these feeds stands, of those of which that is known.
+    pub(super) async fn polling_of(
+        &self,
+        records: &[Arc<FeedRecord>],
+    ) -> Result<BTreeMap<FeedName, PollStatus>, OperatorError> {
+        let own = |record: &Arc<FeedRecord>| {
+            Some((record.name.clone(), self.poller.status(&record.name)?))
+        };
+        let mut all: BTreeMap<FeedName, PollStatus> = records.iter().filter_map(own).collect();
+        let elsewhere = self.known_elsewhere(records.iter(), |name| all.contains_key(name));
+        let mut stored = self.stored_states(&elsewhere).await?;
+        for record in elsewhere {
+            if let Some(state) = stored.remove(&record.name) {
+                all.insert(record.name.clone(), PollStatus::from_stored(&record, state));
+            }
+        }
+        Ok(all)
+    }
+
+    /// How the polling of all feeds stands, in short, but for what aggregates gather.
+    pub(super) async fn polling_summaries(
+        &self,
+        feeds: &FeedList,
+    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        let mut all = self.poller.summaries();
+        let elsewhere = self.known_elsewhere(feeds.values(), |name| all.contains_key(name));
+        all.extend(self.stored_summaries(&elsewhere, FEW).await?);
+        Ok(all)
+    }
+
+    /// Those of these feeds of which another gateway knows how their polling stands, and this one does not.
+    fn known_elsewhere<'a>(
+        &self,
+        records: impl Iterator<Item = &'a Arc<FeedRecord>>,
+        is_known_here: impl Fn(&FeedName) -> bool,
+    ) -> Vec<Arc<FeedRecord>> {
+        if !self.poller.is_one_of_several() {
+            return Vec::new();
+        }
+        let is_elsewhere = |record: &&Arc<FeedRecord>| {
+            let is_kept = record.has_upstream() && record.standing != FeedStanding::Gone;
+            is_kept && !is_known_here(&record.name)
+        };
+        records.filter(is_elsewhere).map(Arc::clone).collect()
+    }
+
+    /// What is stored of the polling of these feeds, read at once.
+    async fn stored_states(
+        &self,
+        records: &[Arc<FeedRecord>],
+    ) -> Result<BTreeMap<FeedName, PollState>, OperatorError> {
+        if records.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
+        let states = self.store.poll_states_of(&names).await?;
+        Ok(states.into_iter().map(|state| (state.feed.clone(), state)).collect())
+    }
+
+    /// The same in short. `few`: of more feeds, what was read lately is not read again.
+    async fn stored_summaries(
+        &self,
+        records: &[Arc<FeedRecord>],
+        few: usize,
+    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        if records.len() <= few {
+            return self.read_summaries(records).await;
+        }
+        // Those that ask meanwhile wait for one reading.
+        let mut last = self.stored.0.lock().await;
+        if let Some(read) = last.as_ref().filter(|read| read.is_of(records)) {
+            return Ok(read.summaries_of(records));
+        }
+        let at = Instant::now();
+        let summaries = self.read_summaries(records).await?;
+        Ok(last.insert(ReadSummaries { at, summaries }).summaries.clone())
+    }
+
+    async fn read_summaries(
+        &self,
+        records: &[Arc<FeedRecord>],
+    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        let mut stored = self.stored_states(records).await?;
+        let summary = |record: &Arc<FeedRecord>| {
+            let state = stored.remove(&record.name);
+            (record.name.clone(), FeedSummary::from_stored(record, state))
+        };
+        Ok(records.iter().map(summary).collect())
+    }
+
+    /// How a feed stands whose polling stands so.
+    async fn standing(
+        &self,
+        record: FeedRecord,
+        feeds: &FeedList,
+        mut polled: PollStatus,
+    ) -> Result<FeedStatus, OperatorError> {
+        let state = self.store.state(&record.name).await?;
+        let polled_by = self.poller.polled_elsewhere(&record).map(|name| name.to_string());
+        if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_polls()) {
+            next.reason = format!("it waits: {why}");
+        }
+        let held = state.as_ref().and_then(|s| s.hold.as_ref()).map(Hold::describe);
+        let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
+        let feeds_of_list = self.list_note(&record, feeds);
+        let list = list_feeds::member_note(&record, feeds);
+        let hub = polled.hub.as_ref();
+        let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
+        Ok(FeedStatus {
+            name: record.name,
+            url: record.url,
+            source: record.source,
+            standing: record.standing,
+            options: record.options,
+            access: record.access,
+            private: record.private,
+            polling: polled,
+            held,
+            pending,
+            pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
+            hub,
+            polled_by,
+            gathered: None,
+            adds_feeds: record.adds_feeds,
+            feeds_of_list,
+            list,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::fetch::FetchError;
+    use crate::poll::tests::double::{StoreDouble, name, record};
+    use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
+    use crate::poll::tests::shards::{follower, give, held, shard, writer};
+    use crate::serve::Operator as _;
+    use crate::store::Store;
+
+    const FAILURE: FetchError =
+        FetchError::Status { code: 500, retry_after: None, redirected_to: None };
+
+    fn service(gateway: &Gateway) -> AdminService {
+        AdminService::new(
+            Arc::clone(&gateway.store) as Arc<dyn Store>,
+            Arc::new(gateway.clock.clone()),
+            (gateway.poller.clone(), gateway.publisher.services()),
+            &Config::default(),
+            "https://feeds.example.org".to_owned(),
+            None,
+        )
+    }
+
+    /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`.
+    async fn two_gateways() -> (Gateway, Gateway) {
+        let store = StoreDouble::new(&["a", "b", "c"]);
+        let (ill, well) = (Publisher::new("one"), Publisher::new("one"));
+        ill.fails(FAILURE);
+        let (here, there) = (follower(), writer());
+        let one = Gateway::start(&store.shared_by(&there), &ill).await;
+        let two = Gateway::start(&store.shared_by(&here), &well).await;
+        give(&there, held(&["a", "b"], 1));
+        give(&here, held(&["c"], 1));
+        let owners = ["a", "b"].map(|feed| (shard(feed), Arc::from("there")));
+        here.note_owners(owners.into());
+        two.polls("c", 1).await;
+        eventually(|| {
+            let shelf = store.shelf.lock().unwrap();
+            ["a", "b"].iter().all(|feed| {
+                shelf.poll_states.get(&name(feed)).is_some_and(|state| state.failures > 0)
+            })
+        })
+        .await;
+        (one, two)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn feeds_that_another_gateway_polls_stand_as_it_stored_them() {
+        let (one, two) = two_gateways().await;
+        let (one, two) = (service(&one), service(&two));
+        let statuses = two.list().await.unwrap();
+        let told: Vec<_> = statuses
+            .iter()
+            .map(|status| {
+                let polling = &status.polling;
+                let is_failing = polling.failures > 0 && polling.failing_since().is_some();
+                (is_failing, polling.error().is_some(), polling.next.is_some())
+            })
+            .collect();
+        assert_eq!(told, [(true, true, false), (true, true, false), (false, false, true)]);
+        let polled_by: Vec<_> = statuses.iter().map(|it| it.polled_by.as_deref()).collect();
+        assert_eq!(polled_by, [Some("there"), Some("there"), None]);
+        assert_eq!(two.status(&name("a")).await.unwrap(), statuses[0]);
+        let unknown = [name("c"), name("nothing"), name("b")];
+        let some = two.statuses(&unknown).await.unwrap();
+        assert_eq!(some.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["c", "b"]);
+
+        let summaries = two.summaries().await.unwrap();
+        let told = |feed: &str| {
+            let summary = &summaries[&name(feed)];
+            (summary.is_failing(&record(feed)), summary.error.is_some(), summary.is_elsewhere)
+        };
+        assert_eq!((told("a"), told("c")), ((true, true, true), (false, false, false)));
+        // Each feed is counted by one gateway.
+        let own = |of: &AdminService| of.own_summaries().into_keys().collect::<Vec<_>>();
+        assert_eq!((own(&one), own(&two)), (vec![name("a"), name("b")], vec![name("c")]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_of_many_feeds_is_believed_for_a_while() {
+        let (_one, two) = two_gateways().await;
+        let service = service(&two);
+        let records = ["a", "b"].map(|feed| Arc::new(record(feed)));
+        let failures = async |records: &[Arc<FeedRecord>]| {
+            let read = service.stored_summaries(records, 0).await.unwrap();
+            assert_eq!(read.len(), records.len());
+            read[&name("a")].failures
+        };
+        let store = |failures| {
+            let mut shelf = two.store.shelf.lock().unwrap();
+            shelf.poll_states.get_mut(&name("a")).unwrap().failures = failures;
+        };
+        store(7);
+        assert_eq!(failures(&records[..1]).await, 7);
+        store(8);
+        assert_eq!(failures(&records[..1]).await, 7);
+        assert_eq!(failures(&records).await, 8, "of one of them nothing was read");
+        store(9);
+        assert_eq!(failures(&records[..1]).await, 8);
+        tokio::time::advance(BELIEVED).await;
+        assert_eq!(failures(&records).await, 9);
+    }
+}

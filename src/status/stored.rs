@@ -1,0 +1,157 @@
+//! How the polling of a feed stands that another gateway polls, as far as that gateway has stored it.
+
+use super::{FeedSummary, HubReport, PollStatus};
+use crate::model::{FeedRecord, FeedStanding, HubTrust, PollState};
+
+impl PollStatus {
+    /// From what another gateway stored of a feed. What is not stored is left out: the single polls, when the next one
+    /// is, and whose fault a failure was. Of a paused feed only its past is told.
+    pub fn from_stored(record: &FeedRecord, state: PollState) -> Self {
+        if state.url != record.url {
+            return Self::default();
+        }
+        let past = Self {
+            failures: state.failures,
+            gaps: (&state.overlap).into(),
+            interruptions: state.interruptions,
+            ..Self::default()
+        };
+        if record.standing != FeedStanding::Active {
+            return past;
+        }
+        let is_failing = state.failures > 0;
+        // While a feed fails, that was the poll that failed last.
+        let read = state.schedule.as_ref().filter(|_| !is_failing).map(|schedule| schedule.polled);
+        Self {
+            stored_error: state.last_error.filter(|_| is_failing),
+            moved_to: state.moved_to,
+            last_read: read,
+            backfill: state.backfill.map(|walk| *walk),
+            hub: state.subscription.map(|subscription| HubReport::new(*subscription, None)),
+            ..past
+        }
+    }
+
+    /// What the last failure was, if the last poll failed.
+    pub fn error(&self) -> Option<&str> {
+        let own = self.failure.as_ref().map(|failure| failure.error.as_str());
+        own.or(self.stored_error.as_deref())
+    }
+}
+
+impl FeedSummary {
+    /// From what another gateway stored of a feed, if it stored anything.
+    pub fn from_stored(record: &FeedRecord, state: Option<PollState>) -> Self {
+        let schedule = state.as_ref().and_then(|state| state.schedule.as_ref());
+        let polled = schedule.map(|schedule| schedule.polled);
+        let status = state.map(|state| PollStatus::from_stored(record, state)).unwrap_or_default();
+        let hub = status.hub.as_ref();
+        Self {
+            // Each poll that fails is stored; after one that did not, there may have been others.
+            last_poll: polled.filter(|_| status.stored_error.is_some()),
+            read: status.last_read,
+            failures: status.failures,
+            gaps: status.gaps,
+            is_hub_distrusted: hub
+                .is_some_and(|hub| hub.subscription.trust == HubTrust::Distrusted),
+            is_elsewhere: record.standing == FeedStanding::Active,
+            error: status.stored_error,
+            moved_to: status.moved_to,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        FeedName, FeedSource, InterruptionKind, Interruptions, Overlap, PollSchedule, Time,
+        UpdateHints,
+    };
+    use crate::status::PollGaps;
+
+    const URL: &str = "https://site.example/feed";
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_795_000_000 + seconds)
+    }
+
+    fn record(standing: FeedStanding, url: &str) -> FeedRecord {
+        let name = FeedName::new("a").unwrap();
+        FeedRecord { standing, ..FeedRecord::new(name, url, FeedSource::Api) }
+    }
+
+    /// Polled at 100, and failing since 40 where it has failed.
+    fn stored(failures: u32) -> PollState {
+        let mut interruptions = Interruptions::default();
+        if failures > 0 {
+            interruptions.note(InterruptionKind::Failed, Some("it answered 503"), at(40));
+        }
+        let schedule = PollSchedule {
+            noted: at(100),
+            polled: at(100),
+            hints: UpdateHints::default(),
+            freshness: None,
+            last_change: at(0),
+            gap: None,
+            retry: None,
+        };
+        PollState {
+            feed: FeedName::new("a").unwrap(),
+            url: URL.to_owned(),
+            body: None,
+            etag: None,
+            last_modified: None,
+            answered_by: None,
+            moved_to: Some("https://moved.example/feed".to_owned()),
+            failures,
+            gone: 0,
+            last_error: (failures > 0).then(|| "it answered 503".to_owned()),
+            refreshed: None,
+            not_before: None,
+            backfill: None,
+            subscription: None,
+            schedule: Some(Box::new(schedule)),
+            pause: None,
+            overlap: Overlap { missed: 2, last_missed: Some(at(7)), ..Overlap::default() },
+            interruptions,
+        }
+    }
+
+    #[test]
+    fn failures_are_told_as_they_were_stored() {
+        let record = record(FeedStanding::Active, URL);
+        let status = PollStatus::from_stored(&record, stored(3));
+        assert_eq!((status.failures, status.error()), (3, Some("it answered 503")));
+        assert_eq!((status.failing_since(), status.last_read), (Some(at(40)), None));
+        assert_eq!(status.gaps, PollGaps { count: 2, last: Some(at(7)) });
+        assert!(status.next.is_none() && status.polls.is_empty());
+        let summary = FeedSummary::from_stored(&record, Some(stored(3)));
+        assert!(summary.is_failing(&record) && summary.is_elsewhere);
+        assert_eq!((summary.last_poll, summary.next_poll), (Some(at(100)), None));
+        assert_eq!(summary.error.as_deref(), Some("it answered 503"));
+        assert_eq!(summary.moved_to.as_deref(), Some("https://moved.example/feed"));
+
+        let status = PollStatus::from_stored(&record, stored(0));
+        assert_eq!((status.failing_since(), status.last_read), (None, Some(at(100))));
+        let summary = FeedSummary::from_stored(&record, Some(stored(0)));
+        assert_eq!((summary.failures, summary.error, summary.last_poll), (0, None, None));
+        let nothing = FeedSummary { is_elsewhere: true, ..FeedSummary::default() };
+        assert_eq!(FeedSummary::from_stored(&record, None), nothing);
+    }
+
+    #[test]
+    fn what_was_stored_of_another_address_or_before_a_pause_is_not_told_of_now() {
+        let moved = record(FeedStanding::Active, "https://other.example/feed");
+        assert_eq!(PollStatus::from_stored(&moved, stored(3)), PollStatus::default());
+        let summary = FeedSummary::from_stored(&moved, Some(stored(3)));
+        assert_eq!((summary.failures, summary.last_poll), (0, None));
+        let paused = record(FeedStanding::Paused, URL);
+        let status = PollStatus::from_stored(&paused, stored(3));
+        assert_eq!((status.failures, status.error(), status.last_read), (3, None, None));
+        assert_eq!(status.gaps.count, 2);
+        let summary = FeedSummary::from_stored(&paused, Some(stored(3)));
+        assert!(!summary.is_failing(&paused) && !summary.is_elsewhere);
+    }
+}
