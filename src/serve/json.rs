@@ -85,6 +85,7 @@ pub(super) fn feed(
         "conflicts": contested,
         "failing_since": status.polling.failing_since(),
         "last_read": status.polling.last_read,
+        "last_error": status.polling.error(),
     });
     with(value(status), more)
 }

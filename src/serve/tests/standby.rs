@@ -72,7 +72,7 @@ async fn what_only_the_writer_answers_is_passed_on_to_it() {
 #[tokio::test]
 async fn each_gateway_counts_what_it_polls_and_the_writer_what_is_stored() {
     let (writer, standby) = (Site::announcing(), standby());
-    *writer.operator.own.lock().unwrap() = Some(vec!["radio", "still"]);
+    *writer.operator.own.lock().unwrap() = Some(vec!["radio", "new", "still"]);
     *standby.operator.own.lock().unwrap() = Some(vec!["news"]);
     let by_writer = ["feeds_polled 2", "feeds_failing 0", "feeds_with_gaps 0", "polls_waiting 0"];
     let by_standby = ["feeds_polled 1", "feeds_failing 1", "feeds_with_gaps 1"];

@@ -246,8 +246,12 @@ impl Operator for TestOperator {
         Ok([(name("news"), self.summary())].into())
     }
     fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        let mut own =
-            self.own.lock().unwrap().clone().unwrap_or_else(|| vec!["news", "radio", "still"]);
+        let mut own = self
+            .own
+            .lock()
+            .unwrap()
+            .clone()
+            .unwrap_or_else(|| vec!["news", "radio", "new", "still"]);
         let summary =
             |feed: &str| if feed == "news" { self.summary() } else { FeedSummary::default() };
         own.drain(..).map(|feed| (name(feed), summary(feed))).collect()
