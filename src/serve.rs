@@ -203,7 +203,6 @@ struct AppState {
     sessions: Sessions,
     directory: Arc<Directory>,
     origins: Origins,
-    /// When feeds that requests made were last asked for.
     asked: Arc<AskedFeeds>,
     admission: Arc<Admission>,
     about: about::FeedPages,

@@ -123,13 +123,13 @@ impl WaitingRequests {
 
 /// A request under way. Where nobody waits for it any more, it is withdrawn: it is not carried out, unless it was
 /// taken up.
-struct PendingRequest {
+struct UnansweredRequest {
     number: i64,
     waiting: Arc<WaitingRequests>,
     session: Weak<Session>,
 }
 
-impl Drop for PendingRequest {
+impl Drop for UnansweredRequest {
     fn drop(&mut self) {
         let is_open = self.waiting.waiters().remove(&self.number).is_some();
         let Some(session) = self.session.upgrade().filter(|_| is_open) else { return };
@@ -163,7 +163,7 @@ impl RequestSender {
         let (reply, answer) = oneshot::channel();
         self.waiting.waiters().insert(number, Waiter { reply, sent: None });
         let (waiting, of) = (Arc::clone(&self.waiting), self.session.clone());
-        let pending = PendingRequest { number, waiting, session: of };
+        let pending = UnansweredRequest { number, waiting, session: of };
         let sending = session.run_async("ask the gateway that writes", move |shared| async move {
             shared.ask_writer(number, &body, once).await
         });
