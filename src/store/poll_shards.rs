@@ -186,7 +186,7 @@ impl PollShards {
         self.table().owners.get(&shard).cloned()
     }
 
-    /// Takes over which shards this gateway has, as of `asked` ([`since_boot`]).
+    /// Takes over which shards this gateway has, as of `asked`, a time since the machine was started.
     pub fn confirm(&self, asked: Duration, held: BTreeMap<Shard, i64>) {
         let mut table = self.table();
         table.confirmed = table.confirmed.max(Some(asked));
