@@ -264,10 +264,8 @@ impl EmbeddedStore {
                 .spawn(keep)
                 .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
             *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-            if let Ok(open) = inner.opened() {
-                let within = Arc::downgrade(&inner);
-                open.place.answer_requests(Arc::new(ForwardedWrites::new(within)));
-            }
+            let answers = ForwardedWrites::new(Arc::downgrade(&inner));
+            inner.opened()?.place.answer_requests(Arc::new(answers));
             inner
         } else {
             inner(Writer::Here(Arc::new(Mutex::new(committer))))
@@ -378,8 +376,7 @@ impl StoreInner {
         .await
     }
 
-    /// Reads over all feeds of which each record stands for itself. Where the database is far away, others may write
-    /// meanwhile, and are not held up.
+    /// Reads over all feeds, each record for itself: where the database is far away, others write meanwhile.
     async fn of_each<T: Send + 'static>(
         &self,
         read: impl Fn(&Records) -> Result<T, StoreError> + Send + Sync + 'static,
