@@ -7,16 +7,17 @@
 
 use super::connect::SqlError;
 use super::lease::{LeaseState, LeaseWatch, Ownership};
-use super::session::{SessionShared, get};
+use super::session::{Session, SessionShared, get};
 use super::statements::{
     CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, RELEASE_ALL_POLLS,
     RELEASE_POLLS, SAY_POLLS, WANT_POLLS,
 };
+use crate::store::StoreError;
 use crate::store::embedded::since_boot;
 use crate::store::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -144,8 +145,34 @@ fn numbers(shards: &BTreeSet<Shard>) -> Vec<i32> {
     shards.iter().map(|shard| i32::from(shard.number())).collect()
 }
 
+impl Session {
+    /// The shards that this node polls: its part of them, from the first call on. Which ones is decided when this
+    /// returns. Blocks.
+    pub(super) fn poll_shards(&self, is_writer: bool) -> Result<Arc<PollShards>, StoreError> {
+        let mut kept = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shards) = &*kept {
+            return Ok(Arc::clone(shards));
+        }
+        let shards = Arc::new(PollShards::new(self.shared().lease, is_writer));
+        let first = Arc::clone(&shards);
+        let watches = self.run("share the polls", |shared| async move {
+            shared.polls.store(true, Ordering::Release);
+            shared.execute(SAY_POLLS, &[&shared.node, &true]).await?;
+            let mut watches = HashMap::new();
+            shared.claim_polls(&first, &mut watches).await?;
+            Ok(watches)
+        })?;
+        self.spawn(take_part(
+            Arc::downgrade(self.shared_handle()),
+            Arc::downgrade(&shards),
+            watches,
+        ));
+        Ok(Arc::clone(kept.insert(shards)))
+    }
+}
+
 /// Takes part in polling, until the session or the store ends.
-pub(super) async fn take_part(
+async fn take_part(
     shared: Weak<SessionShared>,
     shards: Weak<PollShards>,
     mut watches: HashMap<i64, LeaseWatch>,

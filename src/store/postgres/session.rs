@@ -6,7 +6,6 @@
 
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
-use super::poll_claims::take_part;
 use super::statements::{
     BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
     RELEASE_ALL_POLLS, SAY_POLLS,
@@ -17,7 +16,6 @@ use crate::store::embedded::{LeaseSign, since_boot};
 use crate::store::{PollShards, StoreError};
 use deadpool_postgres::{Object, Pool};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
 use std::sync::mpsc;
@@ -61,7 +59,7 @@ pub(super) struct Session {
     runtime: Option<Runtime>,
     shared: Arc<SessionShared>,
     /// The shards that this node polls, once it does.
-    shards: Mutex<Option<Arc<PollShards>>>,
+    pub(super) shards: Mutex<Option<Arc<PollShards>>>,
 }
 
 /// What is used on the session's own threads.
@@ -137,26 +135,6 @@ impl Session {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
         }
-    }
-
-    /// The shards that this node polls: its part of them, from the first call on. Which ones is decided when this
-    /// returns. Blocks.
-    pub(super) fn poll_shards(&self, is_writer: bool) -> Result<Arc<PollShards>, StoreError> {
-        let mut kept = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shards) = &*kept {
-            return Ok(Arc::clone(shards));
-        }
-        let shards = Arc::new(PollShards::new(self.shared.lease, is_writer));
-        let first = Arc::clone(&shards);
-        let watches = self.run("share the polls", |shared| async move {
-            shared.polls.store(true, AtomicOrdering::Release);
-            shared.execute(SAY_POLLS, &[&shared.node, &true]).await?;
-            let mut watches = HashMap::new();
-            shared.claim_polls(&first, &mut watches).await?;
-            Ok(watches)
-        })?;
-        self.spawn(take_part(Arc::downgrade(&self.shared), Arc::downgrade(&shards), watches));
-        Ok(Arc::clone(kept.insert(shards)))
     }
 
     /// Does `work` on the session's own threads, and waits for it.
