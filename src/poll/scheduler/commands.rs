@@ -120,9 +120,7 @@ impl PollScheduler {
     pub(super) fn share_records(&mut self, records: Vec<Arc<FeedRecord>>) {
         for record in records {
             if let Some(feed) = self.feeds.get_mut(&record.name)
-                && feed.record.url == record.url
-                && feed.record.options == record.options
-                && feed.record.access == record.access
+                && feed.follows_alike(&record)
             {
                 feed.record = record;
             }

@@ -89,6 +89,12 @@ pub(super) struct RunningErrand {
 }
 
 impl ScheduledFeed {
+    /// Whether a record differs from that of the feed in nothing that polling follows.
+    pub(super) fn follows_alike(&self, record: &FeedRecord) -> bool {
+        let own = &self.record;
+        own.url == record.url && own.options == record.options && own.access == record.access
+    }
+
     /// A feed that polling begins with.
     pub(super) fn new(record: Arc<FeedRecord>, mut memory: Memory) -> Self {
         // These are written down with what polling remembers, and kept here.

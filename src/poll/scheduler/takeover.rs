@@ -126,14 +126,9 @@ impl PollScheduler {
     /// Takes in a record that another gateway put, or that was put while its shard was being taken over.
     fn take_in_record(&mut self, record: &Arc<FeedRecord>) {
         let name = &record.name;
-        let follows_nothing_new = |before: &FeedRecord| {
-            before.url == record.url
-                && before.options == record.options
-                && before.access == record.access
-        };
         match self.feeds.get(name) {
             Some(feed) if feed.is_lost() => {}
-            Some(feed) if is_polled(record) && follows_nothing_new(&feed.record) => {
+            Some(feed) if is_polled(record) && feed.follows_alike(record) => {
                 self.share_records(vec![Arc::clone(record)]);
             }
             // Its new address is another gateway's, of which nothing is known here.
