@@ -213,7 +213,7 @@ impl StorePlace for InDatabase {
 
     fn answer_requests(&self, answers: Arc<dyn AnswerRequests>) {
         if self.is_writer {
-            let shared = Arc::downgrade(self.session.shared_handle());
+            let shared = Arc::downgrade(self.session.shared());
             self.session.spawn(answer_requests(shared, answers));
         }
     }

@@ -185,7 +185,7 @@ impl StoreInner {
             }
             Err(error) => return Err(error),
         };
-        let listed = self.feeds_in_memory().await?;
+        let listed = self.feed_list().await?;
         let url = listed.get(&planned.feed).map(|record| record.url.clone());
         let commit = ForwardedCommit::new(&claim, planned, url)?;
         let body = ForwardedWrite::Commit(Box::new(commit));
@@ -202,8 +202,8 @@ impl StoreInner {
         }
     }
 
-    /// The records of all feeds.
-    async fn feeds_in_memory(&self) -> Result<Arc<FeedList>, StoreError> {
+    /// The records of all feeds, shared by all who ask while none changes.
+    pub(super) async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
         self.read(|records, shared| shared.list_feeds(|| Ok(as_list(read::feeds(records)?)))).await
     }
 
@@ -348,7 +348,7 @@ impl StoreInner {
                     states.iter().map(|state| decode(state)).collect::<Result<Vec<_>, _>>();
                 let mut states: Vec<PollState> = states.map_err(failed)?;
                 // What another gateway remembers of a feed that is gone would stay for ever.
-                let listed = self.feeds_in_memory().await?;
+                let listed = self.feed_list().await?;
                 states.retain(|state| {
                     let record = listed.get(&state.feed);
                     record
@@ -361,7 +361,7 @@ impl StoreInner {
             }
             ForwardedWrite::Attempt(attempt) => {
                 let attempt: Attempt = decode(&attempt).map_err(failed)?;
-                let is_gone = !self.feeds_in_memory().await?.contains_key(&attempt.feed);
+                let is_gone = !self.feed_list().await?.contains_key(&attempt.feed);
                 if is_gone && !attempt.is_over() {
                     return Ok(ForwardedAnswer::Noted);
                 }
@@ -384,13 +384,8 @@ impl StoreInner {
         self.shared.claimed(&claim)?;
         let feed = planned.feed.clone();
         let lock = self.shared.lock(&feed).await;
-        let (inner, name) = (Arc::clone(&self), feed.clone());
-        self.read(move |records, shared| {
-            let base = shared.published(&name).map_or(0, |published| published.write);
-            inner.end_unfinished(records, &name, base)
-        })
-        .await?;
-        let listed = self.feeds_in_memory().await?;
+        self.end_unfinished_of(&feed).await?;
+        let listed = self.feed_list().await?;
         let record = listed.get(&feed).filter(|it| it.standing == FeedStanding::Active);
         match record {
             // What was read from another address is not decided anew over what is there now.

@@ -15,7 +15,7 @@ use crate::store::portable::ExportRecord;
 use crate::store::{
     AnswerQuestions, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Holdings,
     KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
-    StateWatch, Store, StoreCondition, StoreError, VersionNote, as_list, condition,
+    StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -97,9 +97,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
-        self.inner
-            .read(|records, shared| shared.list_feeds(|| Ok(as_list(read::feeds(records)?))))
-            .await
+        self.inner.feed_list().await
     }
 
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {

@@ -100,7 +100,7 @@ impl StoreInner {
     }
 
     /// Undoes what is left of a change whose thread broke off: it would come out with the next write.
-    pub(super) fn end_unfinished(
+    fn end_unfinished(
         &self,
         records: &Records,
         feed: &FeedName,
@@ -111,6 +111,19 @@ impl StoreInner {
             self.shared.health()?;
         }
         Ok(())
+    }
+
+    /// The same of a feed as it is published. Whoever calls is the only one who changes it.
+    pub(super) async fn end_unfinished_of(
+        self: &Arc<Self>,
+        feed: &FeedName,
+    ) -> Result<(), StoreError> {
+        let (inner, feed) = (Arc::clone(self), feed.clone());
+        self.read(move |records, shared| {
+            let base = shared.published(&feed).map_or(0, |published| published.write);
+            inner.end_unfinished(records, &feed, base)
+        })
+        .await
     }
 
     /// Undoes what was written of a change that is not committed. Blocks.
@@ -138,12 +151,7 @@ impl StoreInner {
     ) -> Result<Pruned, CommitError> {
         self.check_writes()?;
         let lock = self.shared.lock(&feed).await;
-        let (inner, name) = (Arc::clone(&self), feed.clone());
-        self.read(move |records, shared| {
-            let base = shared.published(&name).map_or(0, |published| published.write);
-            inner.end_unfinished(records, &name, base)
-        })
-        .await?;
+        self.end_unfinished_of(&feed).await?;
         let list = move |records: &Records, feed: &FeedName, state: &_| {
             let list = prune::list(records, feed, state, &retention, now)?;
             // What is kept as it should be costs no write.

@@ -72,7 +72,7 @@ impl ShardLooks {
         *behind = None;
         drop(behind);
         let (shared, is_passing) =
-            (Arc::clone(self.session.shared_handle()), Arc::clone(&self.is_passing));
+            (Arc::clone(self.session.shared()), Arc::clone(&self.is_passing));
         self.session.spawn(async move {
             if let Err(error) = shared.execute(PASS_FOR_WRITER, &[&SHARD, &passed]).await {
                 tracing::debug!(?error, "what another gateway wrote was not made durable");

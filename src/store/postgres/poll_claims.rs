@@ -162,11 +162,7 @@ impl Session {
             shared.claim_polls(&first, &mut watches).await?;
             Ok(watches)
         })?;
-        self.spawn(take_part(
-            Arc::downgrade(self.shared_handle()),
-            Arc::downgrade(&shards),
-            watches,
-        ));
+        self.spawn(take_part(Arc::downgrade(self.shared()), Arc::downgrade(&shards), watches));
         Ok(Arc::clone(kept.insert(shards)))
     }
 }

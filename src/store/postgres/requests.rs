@@ -133,7 +133,7 @@ impl Drop for UnansweredRequest {
     fn drop(&mut self) {
         let is_open = self.waiting.waiters().remove(&self.number).is_some();
         let Some(session) = self.session.upgrade().filter(|_| is_open) else { return };
-        let (shared, number) = (Arc::downgrade(session.shared_handle()), self.number);
+        let (shared, number) = (Arc::downgrade(session.shared()), self.number);
         session.spawn(async move {
             if let Some(shared) = shared.upgrade() {
                 let _ = shared.end_requests(vec![number]).await;
@@ -146,7 +146,7 @@ impl RequestSender {
     /// One over a session, which it does not outlive.
     pub(super) fn new(session: &Arc<Session>) -> Self {
         let waiting = Arc::new(WaitingRequests::default());
-        let shared = Arc::downgrade(session.shared_handle());
+        let shared = Arc::downgrade(session.shared());
         session.spawn(WaitingRequests::hand_out(shared, Arc::downgrade(&waiting)));
         let (writes, questions) = (Semaphore::new(AT_ONCE.0), Semaphore::new(AT_ONCE.1));
         Self { session: Arc::downgrade(session), writes, questions, waiting }

@@ -121,12 +121,7 @@ impl Session {
     }
 
     /// What is used on its threads.
-    pub(super) fn shared(&self) -> &SessionShared {
-        &self.shared
-    }
-
-    /// What is used on its threads, for what outlives a call.
-    pub(super) const fn shared_handle(&self) -> &Arc<SessionShared> {
+    pub(super) const fn shared(&self) -> &Arc<SessionShared> {
         &self.shared
     }
 
@@ -147,13 +142,21 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, SqlError>> + Send + 'static,
     {
-        let broken = || SqlError::Refused("the session ended".to_owned());
         let done = match &self.runtime {
-            Some(runtime) => runtime.spawn(work(Arc::clone(&self.shared))).await,
-            None => Ok(Err(broken())),
+            Some(runtime) => runtime.spawn(work(Arc::clone(&self.shared))).await.ok(),
+            None => None,
         };
-        let done = done.unwrap_or_else(|_| Err(broken()));
-        done.map_err(|error| error.of_store(doing, &self.shared.shown))
+        self.outcome(doing, done)
+    }
+
+    /// What came of work; `None`: the session ended before it did.
+    fn outcome<T>(
+        &self,
+        doing: &'static str,
+        done: Option<Result<T, SqlError>>,
+    ) -> Result<T, StoreError> {
+        let ended = || Err(SqlError::Refused("the session ended".to_owned()));
+        done.unwrap_or_else(ended).map_err(|error| error.of_store(doing, &self.shared.shown))
     }
 
     /// Does `work` on the session's own threads, and waits for it. Blocks.
@@ -166,14 +169,12 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, SqlError>> + Send + 'static,
     {
-        let broken = || SqlError::Refused("the session ended".to_owned());
         let (sender, answer) = mpsc::sync_channel(1);
         if let Some(runtime) = &self.runtime {
             let work = work(Arc::clone(&self.shared));
             runtime.spawn(async move { sender.send(work.await) });
         }
-        let done = answer.recv().unwrap_or_else(|_| Err(broken()));
-        done.map_err(|error| error.of_store(doing, &self.shared.shown))
+        self.outcome(doing, answer.recv().ok())
     }
 
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
