@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod fjall;
 mod free_space;
+mod known_gateway;
 mod limits;
 mod lineage;
 mod past;
@@ -26,6 +27,7 @@ mod purge_mark;
 mod record;
 mod retention;
 mod seals;
+mod shared_settings;
 mod sled;
 mod state_watch;
 
@@ -42,6 +44,7 @@ pub use self::disk::{
 pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
 pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
+pub use self::known_gateway::KnownGateway;
 pub use self::limits::{
     DROPPED_REMEMBERED, EVENTS_KEPT, LOG_AGE, LOG_EPOCHS, VERSIONS_KEPT, VERSIONS_LIMIT,
 };
@@ -49,6 +52,7 @@ pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
 pub use self::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
 pub use self::postgres::PostgresRequest;
+pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;
 
 use self::portable::{ExportRecord, StoreOrigin};

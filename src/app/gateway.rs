@@ -1,6 +1,7 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
 mod role;
+pub(super) mod settings;
 
 use self::role::{kept, open_or_follow};
 use super::hub::{HubAccess, Served};
@@ -159,6 +160,7 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
+        settings::tell(store.as_ref(), config, &public_url).await?;
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),

@@ -5,7 +5,7 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     section,
 };
-use super::kinds::{Maybe, OneOf, Parsed, Size};
+use super::kinds::{Flag, Maybe, OneOf, Parsed, Size};
 use super::section::Section;
 use crate::model::SecretSource;
 use std::path::PathBuf;
@@ -71,10 +71,15 @@ section! {
         /// The address of the PostgreSQL database, a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
         ///
         /// postgresql://USER:PASSWORD@HOST/DATABASE, with ?sslmode=require for TLS, which is then verified.
-        /// Of several hosts (HOST1,HOST2) the one that takes writes is used. One gateway at a time uses the
-        /// database.
+        /// Of several hosts (HOST1,HOST2) the one that takes writes is used. Several gateways may use one database.
         url: Option<SecretSource> = Maybe(SecretValue),
             Words("none", "{ file = \"/run/secrets/tidegate-database\" }"), at restart;
+        /// Whether commits must wait for a synchronous standby of the PostgreSQL database.
+        ///
+        /// Without one, a database that fails over may take back what readers and aggregators have seen. A gateway
+        /// does not start without one: true: never; false: it does; no such key: where another gateway uses the
+        /// database already. false is right for storage that has copies which PostgreSQL does not show.
+        require_standby: Option<bool> = Maybe(Flag), Words("true beside another gateway", "false"), at restart;
     }
 }
 
@@ -85,13 +90,17 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, store: &mut StoreSettings
             section.demand("url", "store.kind is \"postgres\": name the database");
         }
         (Some(_), StoreKind::Postgres) | (None, _) => {}
-        (Some(_), kind) => {
-            let kind = kind.name();
-            section.warn("url", format!("has no effect: store.kind is {kind:?}"));
-        }
+        (Some(_), kind) => section.warn("url", without_effect(kind)),
+    }
+    if store.require_standby.is_some() && store.kind != StoreKind::Postgres {
+        section.warn("require_standby", without_effect(store.kind));
     }
     let secrets = store.url.iter().map(|source| ("url".to_owned(), source)).collect();
     note_sources(section, secrets);
+}
+
+fn without_effect(kind: StoreKind) -> String {
+    format!("has no effect: store.kind is {:?}", kind.name())
 }
 
 fn path(text: &str) -> Result<PathBuf, &'static str> {
@@ -116,6 +125,8 @@ mod tests {
         assert!(missing.contains("store.url: is missing") && missing.contains("name the database"));
         let useless = check("f", "[store]\nurl = \"postgresql://db/feeds\"\n").unwrap().warnings;
         assert!(useless[0].to_string().contains("has no effect: store.kind is \"sled\""));
+        let standby = check("f", "[store]\nrequire_standby = true\n").unwrap().warnings;
+        assert!(standby[0].to_string().contains("store.require_standby: has no effect"));
         let text = "[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }\n";
         let good = check("f", text).unwrap();
         assert_eq!(good.config.store.kind, StoreKind::Postgres);

@@ -260,6 +260,12 @@ impl FetchError {
         }
     }
 
+    /// Whether nothing answered, so that the cause may be on this side.
+    pub const fn is_unreached(&self) -> bool {
+        let is_gone = matches!(self, Self::Connect { .. } | Self::Name { .. });
+        is_gone || matches!(self, Self::Proxy { .. } | Self::Timeout { .. })
+    }
+
     /// When to ask again.
     pub const fn retry(&self) -> Retry {
         match self {

@@ -9,6 +9,7 @@ use super::pauses::SharedPauses;
 use super::shards::{registrable_domain, whole_host};
 use crate::fetch::{AllowPrivate, read_url};
 use crate::model::FeedName;
+use crate::store::{PollShards, Shard};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -194,6 +195,8 @@ struct DomainQueue {
     place: Option<(Instant, u64)>,
     /// How its host is asked, as it was last said.
     pace: Option<PoliteHost>,
+    /// How many times longer its pauses are: as many gateways may ask the host.
+    stretch: u32,
 }
 
 /// How many errands that an announcement lists go before one that waits longer: a publisher who always
@@ -221,6 +224,7 @@ impl DomainQueue {
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pace = self.pace.as_ref()?;
         let pause = if self.takes_listed() { pace.listed() } else { pace.0.spacing };
+        let pause = pause.saturating_mul(self.stretch.max(1));
         let room = u32::try_from(self.running).is_ok_and(|running| running < pace.0.parallel);
         room.then(|| self.last.map_or(now, |last| last + pause))
     }
@@ -238,6 +242,8 @@ pub struct Politeness {
     pauses: SharedPauses,
     /// What is to be put off, for its host has asked for a pause.
     put_off: VecDeque<QueuedErrand>,
+    /// The shards that are polled here, where other gateways may ask the hosts of the others.
+    shards: Option<Arc<PollShards>>,
 }
 
 impl Politeness {
@@ -252,6 +258,22 @@ impl Politeness {
             placed: 0,
             pauses,
             put_off: VecDeque::new(),
+            shards: None,
+        }
+    }
+
+    /// The same for a gateway that polls these shards. A host whose domain is in another one is asked more seldom: each
+    /// of the other gateways may ask it as well.
+    pub fn with_shards(self, shards: Option<Arc<PollShards>>) -> Self {
+        Self { shards, ..self }
+    }
+
+    /// How many gateways may ask a host.
+    fn stretch(&self, line: &DomainQueue) -> u32 {
+        let (Some(shards), Some(pace)) = (&self.shards, &line.pace) else { return 1 };
+        match shards.polls(Shard::of_domain(pace.domain())) {
+            true => 1,
+            false => u32::try_from(shards.gateways()).unwrap_or(u32::MAX),
         }
     }
 
@@ -416,7 +438,9 @@ impl Politeness {
 
     /// Gives a line its place among those that may go on, from when on it may.
     fn requeue(&mut self, name: &Arc<str>, now: Instant) {
+        let stretch = self.lines.get(name).map_or(1, |line| self.stretch(line));
         let Some(line) = self.lines.get_mut(name) else { return };
+        line.stretch = stretch;
         let old = line.place.take();
         if let Some(place) = old {
             self.free.remove(&place);

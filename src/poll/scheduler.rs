@@ -15,6 +15,7 @@ mod hosts;
 pub(super) mod hub;
 mod plans;
 mod probes;
+mod reach;
 mod rounds;
 mod share;
 mod survey;
@@ -138,9 +139,10 @@ impl PollScheduler {
     ) -> Self {
         let last_now = clock.now();
         Self {
+            polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses))
+                .with_shards(shards.clone()),
             share: shards.map(|shards| Box::new(PolledShare::new(shards))),
             flush_at: Instant::now(),
-            polite: Politeness::new(settings.at_once, Arc::clone(&bench.pauses)),
             settings,
             bench: Arc::new(bench),
             clock,

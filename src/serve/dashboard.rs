@@ -21,7 +21,7 @@ use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session};
 use crate::model::{Event, FeedName, FeedStanding};
 use crate::status::TicksAhead;
-use crate::store::StoreStop;
+use crate::store::{KnownGateway, SHARDS, StoreStop};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
@@ -91,9 +91,36 @@ pub(super) async fn page(
             (Some(owner), Ok(())) => p { "The gateway " (owner.name) " writes; this one polls its part of the feeds." },
             (None, Ok(())) => {}
         }
+        @for difference in condition.differences() {
+            p.bad { "Settings differ: " (difference) "." }
+        }
+        (gateways(&condition.gateways))
         (PreEscaped(page.as_str()))
     };
     Ok(html::page("Overview", &content))
+}
+
+/// The gateways over the same store, where there are several: what each does.
+fn gateways(known: &[KnownGateway]) -> Markup {
+    html! {
+        @if known.len() > 1 {
+            h2 { "Gateways" }
+            div.wide { table {
+                thead { tr {
+                    th scope="col" { "Gateway" } th scope="col" { "Role" } th scope="col" { "Polls" }
+                } }
+                tbody { @for gateway in known { tr {
+                    th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
+                    td { @if gateway.writes { "writes" } @else { "follows" } }
+                    td {
+                        (gateway.shards) " of " (SHARDS) " shards of feeds"
+                        @if !gateway.reaches { "; most publishers are out of its reach" }
+                        @else if !gateway.polls { "; takes no part" }
+                    }
+                } } }
+            } }
+        }
+    }
 }
 
 /// What is said while the store is closed: why, and which feeds there are.

@@ -98,6 +98,7 @@ struct Meters {
     store_intake: Gauge,
     standby: Gauge,
     poll_shards: Gauge,
+    differences: Gauge,
     store_free: Gauge,
     store_min_free: Gauge,
     store_size: Gauge,
@@ -205,6 +206,11 @@ impl Metrics {
             "standby",
             "1 while another gateway writes the database, and this one polls its part of the feeds",
             m.standby,
+        );
+        registry.register(
+            "settings_differ",
+            "Other gateways over the same store whose settings are others than this one's",
+            m.differences,
         );
         registry.register(
             "poll_shards",
@@ -389,6 +395,8 @@ impl Metrics {
         let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }));
         meters.store_intake.set(i64::from(takes_in));
         meters.standby.set(i64::from(condition.owner.is_some()));
+        let differences = condition.differences().count();
+        meters.differences.set(i64::try_from(differences).unwrap_or(i64::MAX));
         if let Some(space) = condition.space {
             meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
             meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));

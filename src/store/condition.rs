@@ -1,8 +1,9 @@
 //! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
 
-use super::StoreError;
+use super::{KnownGateway, StoreError};
 use crate::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What of a store does not work.
@@ -20,6 +21,8 @@ pub struct StoreCondition {
     pub owner: Option<DatabaseOwner>,
     /// For how long the database has not answered, where that is longer than this gateway is sure to have it.
     pub unanswered: Option<Duration>,
+    /// The gateways over the same database, with this one; none where there can be only one.
+    pub gateways: Arc<[KnownGateway]>,
 }
 
 /// The gateway that has a database.
@@ -131,6 +134,11 @@ impl std::fmt::Display for SpaceShortage {
 }
 
 impl StoreCondition {
+    /// What differs between the settings of gateways over the same database.
+    pub fn differences(&self) -> impl Iterator<Item = String> {
+        self.gateways.iter().filter_map(KnownGateway::difference)
+    }
+
     /// An error where no changes of feeds that this gateway polls can be taken in: where another gateway writes them,
     /// it has to be there.
     pub fn check_polls(&self) -> Result<(), StoreError> {

@@ -23,6 +23,16 @@ pub enum StoreError {
         /// The gateway that has it, as it calls itself.
         owner: String,
     },
+    /// Commits wait for no standby of the database.
+    #[error(
+        "{database} has no synchronous standby (its synchronous_standby_names is empty, or its synchronous_commit \
+         local): where it fails over, what readers and aggregators have seen may be taken back; set one up, or allow \
+         that with store.require_standby = false"
+    )]
+    NoStandby {
+        /// The database.
+        database: String,
+    },
     /// Another gateway has the database, and this one follows it.
     #[error(
         "this gateway is a standby and changes nothing: the gateway {owner} has the feeds; ask that one"

@@ -6,6 +6,7 @@
 //! another gateway may take its shards.
 
 use super::embedded::since_boot;
+use super::{KnownGateway, SharedSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub struct ShardRequests {
     pub of_writer: BTreeSet<Shard>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct ShardTable {
     held: BTreeMap<Shard, HeldShard>,
     requests: ShardRequests,
@@ -77,6 +78,12 @@ struct ShardTable {
     needed: BTreeMap<Shard, Duration>,
     /// Whether this gateway can poll nothing for now.
     abstains: bool,
+    /// Whether this gateway reaches few publishers of late.
+    is_cut_off: bool,
+    /// What this gateway tells the others of its settings.
+    settings: Option<SharedSettings>,
+    /// The gateways that live, as they were seen last.
+    gateways: Arc<[KnownGateway]>,
     /// Which gateway has each shard, as it calls itself.
     owners: BTreeMap<Shard, Arc<str>>,
     /// When the store was asked that confirmed this, by [`since_boot`].
@@ -84,6 +91,7 @@ struct ShardTable {
 }
 
 /// The shards that this gateway polls.
+#[derive(Debug)]
 pub struct PollShards {
     lease: Duration,
     is_writer: bool,
@@ -179,6 +187,46 @@ impl PollShards {
     /// Whether it does.
     pub(in crate::store) fn abstains(&self) -> bool {
         self.table().abstains
+    }
+
+    /// Says whether this gateway reaches publishers. Where it does not and others do, they are to have its shards.
+    pub fn note_reach(&self, reaches: bool) {
+        self.table().is_cut_off = !reaches;
+    }
+
+    /// Whether it does.
+    pub(in crate::store) fn reaches(&self) -> bool {
+        !self.table().is_cut_off
+    }
+
+    /// Says which settings this gateway has, for the others to compare.
+    pub fn tell_settings(&self, settings: SharedSettings) {
+        self.table().settings = Some(settings);
+    }
+
+    /// What is told of them.
+    pub(in crate::store) fn told_settings(&self) -> String {
+        self.table().settings.as_ref().map(SharedSettings::text).unwrap_or_default()
+    }
+
+    /// Which settings of another gateway differ from this one's, by what that one tells of them.
+    pub(in crate::store) fn differing(&self, told: &str) -> Vec<String> {
+        self.table().settings.as_ref().map(|own| own.differing(told)).unwrap_or_default()
+    }
+
+    /// Notes the gateways that live; answers those before.
+    pub fn note_gateways(&self, gateways: Arc<[KnownGateway]>) -> Arc<[KnownGateway]> {
+        std::mem::replace(&mut self.table().gateways, gateways)
+    }
+
+    /// The gateways over the same store that live, with this one.
+    pub fn known_gateways(&self) -> Arc<[KnownGateway]> {
+        Arc::clone(&self.table().gateways)
+    }
+
+    /// How many of them there are.
+    pub fn gateways(&self) -> usize {
+        self.table().gateways.len().max(1)
     }
 
     /// The gateway that has a shard, as it calls itself; `None` where none is known.

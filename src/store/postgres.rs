@@ -35,11 +35,13 @@
 //!   all but the last 16,384 writes; a write with more than 1,024 such entries notes only that all is to be read
 //!   anew. What following means is written in [`super::embedded`], follow.
 //!
-//! Tables of an earlier version are changed by the node that has the shard alone: an older program that still has it
-//! would not fill those that it does not know. Nobody follows it.
+//! Tables of an earlier version are changed by the node that has the shard alone, where an older program that still
+//! has it would not fill what it does not know; nobody follows it. Changes that older programs do not notice are made by
+//! whoever starts first.
 //!
-//! What is not there yet: several nodes that share the feeds. The shard column, the fence, the dense position and
-//! the table of nodes are there for them; cutting epochs over shards and the inbox are not.
+//! * **Several gateways share the polls** ([`poll_claims`]): 1,024 more shards of `tidegate_shard`, each with its owner
+//!   and fence. What a gateway that follows found goes to the one that writes as a row of `tidegate_request`
+//!   ([`requests`]).
 
 mod connect;
 mod engine;
@@ -56,6 +58,7 @@ mod writer;
 #[cfg(test)]
 pub(in crate::store) use self::tests::{TestSchema, is_tested};
 
+use self::connect::{DatabaseAddress, waits_for_standby};
 use self::engine::PostgresEngine;
 use self::look::ShardLooks;
 use self::requests::{RequestSender, answer_requests};
@@ -65,11 +68,11 @@ use super::embedded::{
     Reopen, ReopenError, ReopenPauses, Reopened, StorePlace, begin, inspect, read_followed,
 };
 use super::engine::Engine;
-use super::{Epoch, PollShards, StoreError};
+use super::{Epoch, KnownGateway, PollShards, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A store in PostgreSQL that is to be opened, or made.
@@ -95,6 +98,18 @@ impl PostgresRequest {
     /// For the store in the database at `url`.
     pub fn new(url: &str, endpoint: Option<EndpointId>) -> Self {
         Self { url: url.to_owned(), endpoint, sup_ids: None, takes_moved: false }
+    }
+}
+
+impl PostgresRequest {
+    /// An error where commits wait for no standby of the database: a failover may take back what was acknowledged.
+    pub async fn check_standby(&self) -> Result<(), StoreError> {
+        let address = DatabaseAddress::parse(&self.url)?;
+        let waits = waits_for_standby(&address.pool()?).await;
+        match waits.map_err(|error| error.of_store("look for a standby of it", &address.shown))? {
+            true => Ok(()),
+            false => Err(StoreError::NoStandby { database: address.shown }),
+        }
     }
 }
 
@@ -209,6 +224,11 @@ impl StorePlace for InDatabase {
 
     fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
         self.session.poll_shards(self.is_writer).map(Some)
+    }
+
+    fn gateways(&self) -> Arc<[KnownGateway]> {
+        let shards = self.session.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        shards.as_ref().map(|shards| shards.known_gateways()).unwrap_or_default()
     }
 
     fn answer_requests(&self, answers: Arc<dyn AnswerRequests>) {

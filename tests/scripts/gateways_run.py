@@ -30,6 +30,7 @@ ON_POSTGRES = """
 public_url = "https://feeds.example.org"
 [store]
 kind = "postgres"
+require_standby = false
 url = {{ file = "{}" }}
 [polling]
 allow_private = true

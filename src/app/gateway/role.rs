@@ -22,8 +22,14 @@ pub(super) async fn open_or_follow(
     clock: &Arc<dyn Clock>,
     space: Option<Arc<FreeSpace>>,
 ) -> Result<Arc<dyn Store>, AppError> {
+    if config.store.require_standby == Some(true) {
+        check_standby(config).await?;
+    }
     match open(config, Arc::clone(clock), space).await {
         Err(error) if is_leased(&error) => {
+            if config.store.require_standby.is_none() {
+                check_standby(config).await?;
+            }
             tracing::warn!(why = error.report(), "this gateway starts as a standby");
             if !config.server.acme_names.is_empty() {
                 tracing::warn!(
@@ -35,6 +41,14 @@ pub(super) async fn open_or_follow(
         }
         opened => opened,
     }
+}
+
+/// An error where the database has no standby that commits wait for. As a gateway starts: one that runs goes on while
+/// the database fails over.
+async fn check_standby(config: &Config) -> Result<(), AppError> {
+    let Some(LastingStore::Postgres(request)) = disk::request(config)? else { return Ok(()) };
+    let checked = request.check_standby().await;
+    checked.map_err(|error| AppError::run("this gateway is not started", error))
 }
 
 /// What of the store failed.

@@ -1,6 +1,7 @@
 //! Goes on with a configuration that was read again.
 
 use super::AdminService;
+use crate::app::gateway::settings;
 use crate::app::tls::Certificate;
 use crate::app::{AppError, feeds, token, translate};
 use crate::config::{AdminTokenSetting, Config};
@@ -99,6 +100,7 @@ impl AdminService {
             }
             self.open_all().await;
         }
+        settings::tell(self.store.as_ref(), &config, &self.public_url).await?;
         if let Some(hub) = &self.hub {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }
@@ -157,6 +159,7 @@ mod tests {
         ("store", "min_free", "\"1MiB\""),
         ("store", "max_size", "\"1GiB\""),
         ("store", "url", "\"postgresql://elsewhere/feeds\""),
+        ("store", "require_standby", "true"),
         ("polling", "min_interval", "\"7m\""),
         ("polling", "max_interval", "\"25h\""),
         ("polling", "allow_private", "true"),

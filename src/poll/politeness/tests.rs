@@ -1,6 +1,7 @@
 //! Lines, paces and pauses.
 
 use super::*;
+use crate::store::KnownGateway;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,6 +43,26 @@ fn one_at_a_time_and_a_pause_between() {
     assert_eq!(next(&mut polite, start + 9 * SECOND), None);
     assert_eq!(polite.wake_at(), Some(start + 10 * SECOND));
     assert_eq!(next(&mut polite, start + 10 * SECOND), Some(poll("two")));
+}
+
+/// Three gateways may ask a host whose domain is not in a shard of this one: each waits three times as long.
+#[test]
+fn hosts_that_other_gateways_may_ask_are_asked_more_seldom() {
+    let shards = Arc::new(PollShards::new(10 * SECOND, false));
+    shards.confirm(Duration::ZERO, BTreeMap::from([(Shard::of_domain("own"), 1)]));
+    shards.note_gateways(vec![KnownGateway::default(); 3].into());
+    let polite = Politeness::new(10, SharedPauses::default());
+    let (mut polite, start) = (polite.with_shards(Some(shards)), Instant::now());
+    for (name, wait) in [("own", SECOND), ("foreign", 3 * SECOND)] {
+        let host = host(name);
+        polite.enqueue(poll("first"), &host, start);
+        polite.enqueue(poll("second"), &host, start);
+        assert_eq!(next(&mut polite, start), Some(poll("first")));
+        polite.finish(&host, start);
+        assert_eq!(polite.wake_at(), Some(start + wait), "{name}");
+        assert_eq!(next(&mut polite, start + wait), Some(poll("second")));
+        polite.finish(&host, start);
+    }
 }
 
 #[test]

@@ -107,6 +107,9 @@ impl PollScheduler {
             self.schedule(name, PlannedPoll::new(now, "its last poll was given up"));
             return;
         }
+        if let (Some(share), Some(shard)) = (&mut self.share, feed.shard) {
+            share.reach.note(shard, &result, Instant::now());
+        }
         let failed_before = memory.poll.failures;
         let is_shared = self.share.is_some();
         let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));

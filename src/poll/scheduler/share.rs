@@ -2,6 +2,7 @@
 //! compares it with what the store says, again and again, and takes over and gives up whole shards.
 
 use super::handover::LeavingShard;
+use super::reach::Reach;
 use super::survey::{Survey, SurveyBasis};
 use super::waiters::ShardWaiter;
 use super::{PollScheduler, SLICE};
@@ -56,6 +57,8 @@ pub(super) struct PolledShare {
     tell_at: Instant,
     /// Cancels what is in flight once the shards were not confirmed for too long.
     rounds: CancellationToken,
+    /// Which publishers are reached from here.
+    pub(super) reach: Reach,
     guards: JoinSet<()>,
 }
 
@@ -90,6 +93,7 @@ impl PolledShare {
             kept: BTreeSet::new(),
             tell_at: now,
             rounds,
+            reach: Reach::default(),
             guards: JoinSet::new(),
         }
     }
@@ -220,6 +224,7 @@ impl PollScheduler {
         share.shards.abstain(self.bench.store.condition().stop.is_some());
         share.renew_rounds(&self.cancel);
         let now = Instant::now();
+        share.shards.note_reach(share.reach.reaches(now));
         let is_changed = share.changes.has_changed().unwrap_or(false);
         if is_changed || share.compare_at <= now {
             share.changes.mark_unchanged();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::serve::REQUEST_BODY_LIMIT;
 use crate::serve::relay::RelayedSite;
-use crate::store::{DatabaseOwner, StoreCondition};
+use crate::store::{DatabaseOwner, KnownGateway, StoreCondition};
 use std::sync::atomic::Ordering;
 
 /// A standby of a gateway that lives.
@@ -29,6 +29,46 @@ async fn readers_are_answered_as_by_the_other_gateway() {
     assert!(text(standby.get("/").await).await.contains("this one polls its part of the feeds"));
     assert!(text(standby.get("/metrics").await).await.contains("tidegate_standby 1\n"));
     assert!(text(first.get("/metrics").await).await.contains("tidegate_standby 0\n"));
+}
+
+/// The overview of each gateway says which there are, what each does, and where settings differ.
+#[tokio::test]
+async fn the_overview_lists_the_gateways_of_a_database() {
+    let site = standby();
+    let this = KnownGateway {
+        name: "process 8".to_owned(),
+        is_this: true,
+        polls: true,
+        shards: 600,
+        reaches: true,
+        ..KnownGateway::default()
+    };
+    let other = KnownGateway {
+        name: "<process> 7".to_owned(),
+        is_this: false,
+        writes: true,
+        reaches: false,
+        shards: 424,
+        differing: vec!["publish".to_owned()],
+        ..this.clone()
+    };
+    let set = |gateways: Vec<KnownGateway>| {
+        site.store.condition.lock().unwrap().gateways = gateways.into();
+    };
+    set(vec![this.clone()]);
+    assert!(!text(site.get("/").await).await.contains("Gateways"));
+    set(vec![this, other]);
+    let page = text(site.get("/").await).await;
+    for said in [
+        "process 8 (this one)",
+        "600 of 1024 shards",
+        "&lt;process&gt; 7</th><td>writes",
+        "424 of 1024 shards of feeds; most publishers are out of its reach",
+        "Settings differ: the gateway &lt;process&gt; 7 has another publish.",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    assert!(text(site.get("/metrics").await).await.contains("tidegate_settings_differ 1\n"));
 }
 
 /// A standby, and the gateway that writes, which answers what the standby passes on for as long as the third is there.

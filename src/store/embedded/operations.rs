@@ -46,7 +46,9 @@ impl Store for EmbeddedStore {
         let owner = self.inner.owner();
         let unanswered = self.inner.lease.as_ref().and_then(|lease| lease.unanswered());
         let stop = self.inner.shared.health.stop();
-        StoreCondition { stop, space, used, taken, owner, unanswered }
+        let place = self.inner.opened().ok().map(|opened| opened.place);
+        let gateways = place.map(|place| place.gateways()).unwrap_or_default();
+        StoreCondition { stop, space, used, taken, owner, unanswered, gateways }
     }
 
     fn answers_from_memory(&self) -> bool {

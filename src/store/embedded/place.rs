@@ -1,7 +1,7 @@
 //! Where a store's database is, and what is kept there beside it.
 
 use super::{AnswerRequests, LeaseSign};
-use crate::store::{Epoch, PollShards, StoreError};
+use crate::store::{Epoch, KnownGateway, PollShards, StoreError};
 use std::sync::Arc;
 
 /// The place that a database has, which keeps notes beside it.
@@ -17,6 +17,11 @@ pub(in crate::store) trait StorePlace: Send + Sync + 'static {
     /// The shards that this gateway polls, where several gateways poll; it takes part from the first call on. Blocks.
     fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
         Ok(None)
+    }
+
+    /// The gateways that have it, where several may.
+    fn gateways(&self) -> Arc<[KnownGateway]> {
+        Arc::default()
     }
 
     /// Has the requests of other gateways carried out.

@@ -1,6 +1,6 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
-use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK};
+use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
 use crate::store::{StoreError, in_words};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
@@ -12,6 +12,7 @@ use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -109,6 +110,13 @@ async fn prepare(client: &Client) -> Result<(), HookError> {
         client.batch_execute(WAIT_FOR_DISK).await.map_err(HookError::Backend)?;
     }
     Ok(())
+}
+
+/// Whether commits wait for a standby of the database, too.
+pub(super) async fn waits_for_standby(pool: &Pool) -> Result<bool, SqlError> {
+    let client = connection(pool).await?;
+    let row = timeout(CONNECT_TIME, client.query_one(WAITS_FOR_STANDBY, &[])).await;
+    Ok(row.map_err(|_| SqlError::Late)??.try_get(0)?)
 }
 
 /// Why a database is refused that loses what it acknowledged.

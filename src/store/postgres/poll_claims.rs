@@ -10,11 +10,11 @@ use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::session::{Session, SessionShared, get};
 use super::statements::{
     CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, RELEASE_ALL_POLLS,
-    RELEASE_POLLS, SAY_POLLS, WANT_POLLS,
+    RELEASE_POLLS, SAY, WANT_POLLS,
 };
-use crate::store::StoreError;
 use crate::store::embedded::since_boot;
 use crate::store::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
+use crate::store::{KnownGateway, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
@@ -28,6 +28,15 @@ const MOST_OF_WRITER: usize = SHARDS as usize / 2;
 /// For how long only the node that writes polls a shard once a node has found that it must, in milliseconds.
 const WRITER_TIME: i64 = 86_400_000;
 
+/// What a node says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NodeSays {
+    pub(super) polls: bool,
+    pub(super) reaches: bool,
+    /// Prints of its settings.
+    pub(super) settings: String,
+}
+
 /// A node, as it is seen at one look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeenNode {
@@ -35,6 +44,9 @@ struct SeenNode {
     name: Arc<str>,
     beat: i64,
     polls: bool,
+    /// Whether it reaches publishers.
+    reaches: bool,
+    settings: String,
     writes: bool,
     is_live: bool,
 }
@@ -136,6 +148,11 @@ fn plan_claims(
     plan
 }
 
+/// Whether publishers are reached by another node than `own`.
+fn is_reached_by_others(own: i64, nodes: &[SeenNode]) -> bool {
+    nodes.iter().any(|seen| seen.node != own && seen.is_live && seen.polls && seen.reaches)
+}
+
 /// Numbers and fences of shards, as statements take them.
 fn columns(shards: impl Iterator<Item = (Shard, i64)>) -> (Vec<i32>, Vec<i64>) {
     shards.map(|(shard, fence)| (i32::from(shard.number()), fence)).unzip()
@@ -156,8 +173,7 @@ impl Session {
         let shards = Arc::new(PollShards::new(self.shared().lease, is_writer));
         let first = Arc::clone(&shards);
         let watches = self.run("share the polls", |shared| async move {
-            shared.polls.store(true, Ordering::Release);
-            shared.execute(SAY_POLLS, &[&shared.node, &true]).await?;
+            shared.say(true, &first).await?;
             let mut watches = HashMap::new();
             shared.claim_polls(&first, &mut watches).await?;
             Ok(watches)
@@ -192,7 +208,11 @@ impl SessionShared {
         shards: &PollShards,
         watches: &mut HashMap<i64, LeaseWatch>,
     ) -> Result<(), SqlError> {
-        if self.abstained(shards).await? {
+        if shards.abstains() {
+            // The store has stopped: nothing can be taken in.
+            self.say(false, shards).await?;
+            self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
+            shards.confirm(since_boot(), BTreeMap::new());
             return Ok(());
         }
         self.send_requests(shards.take_requests(), shards).await?;
@@ -212,9 +232,16 @@ impl SessionShared {
             self.is_forgotten.store(false, Ordering::Release);
         }
         let seen = self.seen_shards(shards, &nodes).await?;
+        self.note_gateways(&nodes, &seen, shards);
         let (held, kept) = (shards.held(), shards.kept());
         let own = OwnShards { node: self.node, held: &held, kept: &kept };
-        let ClaimPlan { take, give_back } = plan_claims(&own, &nodes, &seen, now);
+        // What is in flight may still end well: shards are given over one by one.
+        let is_cut_off = !shards.reaches() && is_reached_by_others(self.node, &nodes);
+        self.say(!is_cut_off, shards).await?;
+        let ClaimPlan { take, give_back } = match is_cut_off {
+            true => ClaimPlan { take: Vec::new(), give_back: held.keys().copied().collect() },
+            false => plan_claims(&own, &nodes, &seen, now),
+        };
         shards.give_back(give_back);
         if !take.is_empty() {
             let (taken, fences) = columns(take.into_iter());
@@ -224,18 +251,40 @@ impl SessionShared {
         Ok(())
     }
 
-    /// Gives everything back while this node can poll nothing; whether it is so.
-    async fn abstained(&self, shards: &PollShards) -> Result<bool, SqlError> {
-        let (abstains, polls) = (shards.abstains(), self.polls.load(Ordering::Acquire));
-        if abstains == polls {
-            self.polls.store(!abstains, Ordering::Release);
-            self.execute(SAY_POLLS, &[&self.node, &!abstains]).await?;
+    /// Says what this node is, where that is something else than it said last.
+    async fn say(&self, polls: bool, shards: &PollShards) -> Result<(), SqlError> {
+        let says = NodeSays { polls, reaches: shards.reaches(), settings: shards.told_settings() };
+        if self.said().as_ref() != Some(&says) {
+            // Before it is said: whoever joins anew meanwhile says it as well.
+            *self.said() = Some(says.clone());
+            let NodeSays { polls, reaches, settings } = says;
+            let said = self.execute(SAY, &[&self.node, &polls, &reaches, &settings]).await;
+            if said.is_err() {
+                *self.said() = None;
+            }
+            said?;
         }
-        if abstains {
-            self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
-            shards.confirm(since_boot(), BTreeMap::new());
+        Ok(())
+    }
+
+    /// Notes which gateways live and what each says of itself, and tells of settings that differ and did not before.
+    fn note_gateways(&self, nodes: &[SeenNode], seen: &[SeenShard], shards: &PollShards) {
+        let known = nodes.iter().filter(|node| node.is_live).map(|node| KnownGateway {
+            name: node.name.to_string(),
+            is_this: node.node == self.node,
+            writes: node.writes,
+            polls: node.polls,
+            reaches: node.reaches,
+            shards: seen.iter().filter(|seen| seen.owner == Some(node.node)).count(),
+            differing: shards.differing(&node.settings),
+        });
+        let known: Arc<[KnownGateway]> = known.collect();
+        let before = shards.note_gateways(Arc::clone(&known));
+        let told: Vec<String> = before.iter().filter_map(KnownGateway::difference).collect();
+        let now = known.iter().filter(|it| !it.is_this).filter_map(KnownGateway::difference);
+        for difference in now.filter(|difference| !told.contains(difference)) {
+            tracing::warn!(difference, "gateways over one database are to have the same settings");
         }
-        Ok(abstains)
     }
 
     /// The nodes that there are, of which those that are silent for a whole lease do not live; and the time.
@@ -248,13 +297,21 @@ impl SessionShared {
         for row in &rows {
             let (node, beat) = (get::<i64>(row, 0)?, get::<i64>(row, 2)?);
             let name: String = get(row, 1)?;
-            now = get(row, 5)?;
+            now = get(row, 7)?;
             let seen = Ownership { owner: Some(node), name: String::new(), beat: Some(beat), now };
             let watch = watches.entry(node).or_default();
             let state = watch.note(&seen, (self.node, self.lease), Instant::now());
             let is_live = node == self.node || state != LeaseState::Free;
-            let (polls, writes) = (get(row, 3)?, get(row, 4)?);
-            nodes.push(SeenNode { node, name: name.into(), beat, polls, writes, is_live });
+            nodes.push(SeenNode {
+                node,
+                name: name.into(),
+                beat,
+                polls: get(row, 3)?,
+                reaches: get(row, 4)?,
+                settings: get(row, 5)?,
+                writes: get(row, 6)?,
+                is_live,
+            });
         }
         watches.retain(|node, _| nodes.iter().any(|seen| seen.node == *node));
         Ok((nodes, now))
@@ -326,7 +383,9 @@ mod tests {
     const PART: usize = SHARDS as usize / 2;
 
     fn node(node: i64, writes: bool, is_live: bool) -> SeenNode {
-        SeenNode { node, name: "a gateway".into(), beat: 0, polls: true, writes, is_live }
+        let (name, settings) = ("a gateway".into(), String::new());
+        let (beat, polls, reaches) = (0, true, true);
+        SeenNode { node, name, beat, polls, reaches, settings, writes, is_live }
     }
 
     fn free() -> Vec<SeenShard> {

@@ -6,9 +6,10 @@
 
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
+use super::poll_claims::NodeSays;
 use super::statements::{
     BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
-    RELEASE_ALL_POLLS, SAY_POLLS,
+    RELEASE_ALL_POLLS, SAY,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
@@ -74,8 +75,8 @@ pub(super) struct SessionShared {
     fence: Mutex<Option<i64>>,
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
-    /// Whether this node polls.
-    pub(super) polls: AtomicBool,
+    /// What this node said last of itself; `None`: it takes no part in polling.
+    said: Mutex<Option<NodeSays>>,
     /// Whether others took this node for dead since it decided last what it polls.
     pub(super) is_forgotten: AtomicBool,
 }
@@ -100,7 +101,7 @@ impl Session {
             lease,
             fence: Mutex::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
-            polls: AtomicBool::new(false),
+            said: Mutex::default(),
             is_forgotten: AtomicBool::new(false),
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared, shards: Mutex::default() });
@@ -223,6 +224,11 @@ impl SessionShared {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What this node said last of itself.
+    pub(super) fn said(&self) -> MutexGuard<'_, Option<NodeSays>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The fence of the claim, where this node has the shard of all writes.
     pub(super) fn held_fence(&self) -> Option<i64> {
         *self.fence()
@@ -302,9 +308,8 @@ impl SessionShared {
         self.on_connection(ANSWER_TIME, executing).await
     }
 
-    /// Makes the tables where there are none, and brings them to this program's version where this node has the
-    /// shard: an older program that has it writes what its tables have. An error of the store where they are of a
-    /// newer one.
+    /// Makes the tables where there are none, and brings them to this program's version: where older programs would
+    /// notice, only as the node that has the shard. An error of the store where they are of a newer one.
     async fn migrate(&self, is_owner: bool) -> Result<Result<(), StoreError>, SqlError> {
         let mut tries = 0;
         loop {
@@ -340,13 +345,13 @@ impl SessionShared {
         if found > MIGRATIONS.len() {
             return Ok(Err(self.newer(found)));
         }
-        if found > 0 && !is_owner {
-            return Ok(Ok(()));
-        }
         let mut client = connection(&self.pool).await?;
         for (number, migration) in (1_i32..).zip(MIGRATIONS).skip(found) {
+            if found > 0 && !is_owner && !migration.only_adds {
+                break;
+            }
             let transaction = client.transaction().await?;
-            transaction.batch_execute(migration).await?;
+            transaction.batch_execute(migration.text).await?;
             transaction.execute(NOTE_VERSION, &[&number]).await?;
             transaction.commit().await?;
             tracing::info!(version = number, database = %self.shown, "the tables were brought up to date");
@@ -369,14 +374,13 @@ impl SessionShared {
         let name = format!("process {process} (node {node:06x})");
         tracing::info!(name, place, "this gateway is one of those of the database");
         // A node that others took for dead has lost its shards.
-        if self.polls.load(AtomicOrdering::Acquire)
-            && self.execute(BEAT, &[&self.node, &now]).await? == 0
-        {
+        if self.said().is_some() && self.execute(BEAT, &[&self.node, &now]).await? == 0 {
             self.is_forgotten.store(true, AtomicOrdering::Release);
         }
         self.execute(JOIN, &[&self.node, &name, &now]).await?;
-        if self.polls.load(AtomicOrdering::Acquire) {
-            self.execute(SAY_POLLS, &[&self.node, &true]).await?;
+        let said = self.said().clone();
+        if let Some(said) = said {
+            self.execute(SAY, &[&self.node, &said.polls, &said.reaches, &said.settings]).await?;
         }
         self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
         self.sign.answered(began);
@@ -468,7 +472,7 @@ impl SessionShared {
         if let Some(fence) = held {
             let _ = self.execute(RELEASE, &[&SHARD, &fence]).await;
         }
-        if self.polls.load(AtomicOrdering::Acquire) {
+        if self.said().is_some() {
             let _ = self.execute(RELEASE_ALL_POLLS, &[&self.node]).await;
         }
         let _ = self.execute(LEAVE, &[&self.node]).await;

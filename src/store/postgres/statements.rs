@@ -57,6 +57,9 @@ statements! {
         SET lock_timeout TO '10s'; SET idle_in_transaction_session_timeout TO '60s'";
     /// Whether commits wait for the disk, and whether the disk is waited for at all.
     DURABILITY = "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
+    /// Whether commits wait for a standby of the database, too.
+    WAITS_FOR_STANDBY = "SELECT current_setting('synchronous_standby_names') <> '' \
+        AND current_setting('synchronous_commit') <> 'local'";
     /// For a connection whose database does not wait: the barrier has to.
     WAIT_FOR_DISK = "SET synchronous_commit TO 'on'";
     /// Whether there is a table of versions.
@@ -74,8 +77,8 @@ statements! {
     /// A node says so for the first time.
     JOIN = "INSERT INTO tidegate_node (node, name, beat_at) VALUES ($1, $2, $3) \
         ON CONFLICT (node) DO UPDATE SET name = EXCLUDED.name, beat_at = EXCLUDED.beat_at";
-    /// A node says whether it polls.
-    SAY_POLLS = "UPDATE tidegate_node SET polls = $2 WHERE node = $1";
+    /// A node says whether it polls, whether it reaches publishers, and prints of its settings.
+    SAY = "UPDATE tidegate_node SET polls = $2, reaches = $3, settings = $4 WHERE node = $1";
     /// A node ends.
     LEAVE = "DELETE FROM tidegate_node WHERE node = $1";
     /// A node that has not said for a whole lease that it lives is forgotten: it asks for nothing more under this row.
@@ -91,8 +94,8 @@ statements! {
     /// Gives it back.
     RELEASE = "UPDATE tidegate_shard SET owner = NULL WHERE shard = $1 AND fence = $2";
 
-    /// The nodes: when each lived last, whether it polls, whether it writes; and the time.
-    NODES = "SELECT n.node, n.name, n.beat_at, n.polls, \
+    /// The nodes: when each lived last, what it says of itself, whether it writes; and the time.
+    NODES = "SELECT n.node, n.name, n.beat_at, n.polls, n.reaches, n.settings, \
         EXISTS (SELECT 1 FROM tidegate_shard s WHERE s.shard = 0 AND s.owner = n.node), \
         (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM tidegate_node n";
     /// The shards of polls.
@@ -207,35 +210,64 @@ statements! {
     SIZES_ALL = sizes!("");
 }
 
-/// The statements that make each version of the tables from the one before. What was released is never changed.
-pub(super) const MIGRATIONS: &[&str] = &[
-    "\
-    CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
-    CREATE TABLE tidegate_node (node bigint PRIMARY KEY, name text NOT NULL, beat_at bigint NOT NULL); \
-    CREATE TABLE tidegate_shard (shard integer PRIMARY KEY, owner bigint, fence bigint NOT NULL, \
-        log_seq bigint NOT NULL, passed bigint NOT NULL) WITH (fillfactor = 50); \
-    CREATE TABLE tidegate_entry (shard integer NOT NULL, class smallint NOT NULL, key bytea NOT NULL, \
-        value bytea NOT NULL, PRIMARY KEY (shard, class, key)); \
-    ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
-    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) VALUES (0, NULL, 0, 0, 0)",
-    "\
-    CREATE TABLE tidegate_recent (shard integer NOT NULL, log_seq bigint NOT NULL, class smallint NOT NULL, \
-        key bytea NOT NULL, value bytea, PRIMARY KEY (shard, log_seq, class, key))",
+/// What makes a version of the tables from the one before.
+pub(super) struct Migration {
+    pub(super) text: &'static str,
+    /// Whether programs of the version before go on with the new tables as if nothing had happened. Then any node
+    /// changes them as it starts; else the one that writes.
+    pub(super) only_adds: bool,
+}
+
+/// A change of tables that only the node that writes makes.
+const fn changes(text: &'static str) -> Migration {
+    Migration { text, only_adds: false }
+}
+
+/// A change of tables that older programs do not notice.
+const fn adds(text: &'static str) -> Migration {
+    Migration { text, only_adds: true }
+}
+
+/// Each version of the tables. What was released is never changed.
+pub(super) const MIGRATIONS: &[Migration] = &[
+    changes(
+        "\
+        CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
+        CREATE TABLE tidegate_node (node bigint PRIMARY KEY, name text NOT NULL, beat_at bigint NOT NULL); \
+        CREATE TABLE tidegate_shard (shard integer PRIMARY KEY, owner bigint, fence bigint NOT NULL, \
+            log_seq bigint NOT NULL, passed bigint NOT NULL) WITH (fillfactor = 50); \
+        CREATE TABLE tidegate_entry (shard integer NOT NULL, class smallint NOT NULL, key bytea NOT NULL, \
+            value bytea NOT NULL, PRIMARY KEY (shard, class, key)); \
+        ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
+        INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) VALUES (0, NULL, 0, 0, 0)",
+    ),
+    changes(
+        "\
+        CREATE TABLE tidegate_recent (shard integer NOT NULL, log_seq bigint NOT NULL, class smallint NOT NULL, \
+            key bytea NOT NULL, value bytea, PRIMARY KEY (shard, log_seq, class, key))",
+    ),
     // Requests between nodes are forgotten when the database is started anew: who asked asks again.
-    "\
-    ALTER TABLE tidegate_node ADD COLUMN polls boolean NOT NULL DEFAULT false; \
-    ALTER TABLE tidegate_shard ADD COLUMN wanted bigint; \
-    ALTER TABLE tidegate_shard ADD COLUMN closed bigint NOT NULL DEFAULT 0; \
-    UPDATE tidegate_shard SET closed = passed; \
-    ALTER TABLE tidegate_shard ADD COLUMN writer_until bigint NOT NULL DEFAULT 0; \
-    INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) \
-        SELECT shard, NULL, 0, 0, 0 FROM generate_series(1, 1024) AS shards (shard); \
-    CREATE UNLOGGED TABLE tidegate_request (node bigint NOT NULL, number bigint NOT NULL, \
-        asked_at bigint NOT NULL, taken bigint NOT NULL DEFAULT 0, body bytea NOT NULL, answer bytea, \
-        once_until bigint, \
-        PRIMARY KEY (node, number)); \
-    ALTER TABLE tidegate_request ALTER COLUMN body SET STORAGE EXTERNAL; \
-    ALTER TABLE tidegate_request ALTER COLUMN answer SET STORAGE EXTERNAL",
+    changes(
+        "\
+        ALTER TABLE tidegate_node ADD COLUMN polls boolean NOT NULL DEFAULT false; \
+        ALTER TABLE tidegate_shard ADD COLUMN wanted bigint; \
+        ALTER TABLE tidegate_shard ADD COLUMN closed bigint NOT NULL DEFAULT 0; \
+        UPDATE tidegate_shard SET closed = passed; \
+        ALTER TABLE tidegate_shard ADD COLUMN writer_until bigint NOT NULL DEFAULT 0; \
+        INSERT INTO tidegate_shard (shard, owner, fence, log_seq, passed) \
+            SELECT shard, NULL, 0, 0, 0 FROM generate_series(1, 1024) AS shards (shard); \
+        CREATE UNLOGGED TABLE tidegate_request (node bigint NOT NULL, number bigint NOT NULL, \
+            asked_at bigint NOT NULL, taken bigint NOT NULL DEFAULT 0, body bytea NOT NULL, answer bytea, \
+            once_until bigint, \
+            PRIMARY KEY (node, number)); \
+        ALTER TABLE tidegate_request ALTER COLUMN body SET STORAGE EXTERNAL; \
+        ALTER TABLE tidegate_request ALTER COLUMN answer SET STORAGE EXTERNAL",
+    ),
+    adds(
+        "\
+        ALTER TABLE tidegate_node ADD COLUMN reaches boolean NOT NULL DEFAULT true; \
+        ALTER TABLE tidegate_node ADD COLUMN settings text NOT NULL DEFAULT ''",
+    ),
 ];
 
 #[cfg(test)]
@@ -265,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_statements_are_narrow() {
-        let migrations = MIGRATIONS.iter().map(|text| ("a migration", *text));
+        let migrations = MIGRATIONS.iter().map(|migration| ("a migration", migration.text));
         for (name, text) in ALL.iter().copied().chain(migrations) {
             let lower = text.to_lowercase();
             for wide in WIDE {

@@ -302,3 +302,12 @@ async fn tables_of_a_newer_program_are_left_alone() {
     let error = refused(open(&schema));
     assert!(matches!(error, StoreError::Newer { found: 4711, .. }), "{error}");
 }
+
+/// That of a database which has a standby is shown by `.ci/long patroni`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_without_a_standby_is_told_from_one_with() {
+    let Some(schema) = TestSchema::new() else { return };
+    let none = PostgresRequest::new(&schema.url, None).check_standby().await.unwrap_err();
+    assert!(matches!(none, StoreError::NoStandby { .. }), "{none}");
+    assert!(none.to_string().contains("store.require_standby = false"), "{none}");
+}

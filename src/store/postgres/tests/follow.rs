@@ -252,7 +252,8 @@ async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
     schema.sql(
         "DROP TABLE tidegate_recent, tidegate_request; DELETE FROM tidegate_shard WHERE shard > 0; \
         ALTER TABLE tidegate_shard DROP COLUMN wanted, DROP COLUMN writer_until, DROP COLUMN closed; \
-        ALTER TABLE tidegate_node DROP COLUMN polls; DELETE FROM tidegate_schema WHERE version > 1",
+        ALTER TABLE tidegate_node DROP COLUMN polls, DROP COLUMN reaches, \
+        DROP COLUMN settings; DELETE FROM tidegate_schema WHERE version > 1",
     );
     schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
     // What an older program writes leaves no notes.
@@ -265,12 +266,28 @@ async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
     assert_eq!(sql(&schema.url, newer), 0, "the tables were changed under an older program");
     schema.sql("DELETE FROM tidegate_node WHERE node = 7");
     let writer = open(&schema).unwrap();
-    assert_eq!(sql(&schema.url, newer), 2);
+    assert_eq!(sql(&schema.url, newer), 3);
     commit(&writer, "one").await.unwrap();
     let standby = follow(&schema);
     assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
     standby.close().await.unwrap();
     writer.close().await.unwrap();
+}
+
+/// What an older program does not notice is added beside it, so that gateways are replaced one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_program_does_not_notice_is_added_beside_it() {
+    let Some(schema) = TestSchema::new() else { return };
+    open(&schema).unwrap().close().await.unwrap();
+    schema.sql(
+        "ALTER TABLE tidegate_node DROP COLUMN reaches, DROP COLUMN settings; \
+        DELETE FROM tidegate_schema WHERE version > 3",
+    );
+    schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
+    let standby = follow(&schema);
+    assert_eq!(sql(&schema.url, "SELECT reaches, settings FROM tidegate_node"), 2);
+    assert!(standby.catch_up().await.is_ok());
+    standby.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,8 @@ use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revis
 use crate::store::conformance::make::poll_state;
 use crate::store::disk::faults::{change, claim, news};
 use crate::store::{
-    AnswerQuestions, CommitError, EmbeddedStore, Epoch, PollShards, SHARDS, Shard, Store,
+    AnswerQuestions, CommitError, EmbeddedStore, Epoch, PollShards, SHARDS, Shard, SharedSettings,
+    Store,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -297,6 +298,69 @@ async fn a_gateway_that_was_taken_for_dead_asks_for_nothing_more() {
     }
     let late = change(&follower, "late").await;
     assert_eq!(follower.commit(&right, late).await.unwrap().revision, Revision(1));
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
+/// A gateway that reaches no publishers leaves them to one that does; where none does, all go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_gateway_that_reaches_no_publishers_leaves_them_to_one_that_does() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
+    let first = writer.poll_shards().await.unwrap().unwrap();
+    let second = follower.poll_shards().await.unwrap().unwrap();
+    until_held(&[&first, &second], &[half(), half()]).await;
+    let all = usize::from(SHARDS);
+    first.note_reach(false);
+    until_held(&[&first, &second], &[0, all]).await;
+    // It has them again once it tries anew.
+    first.note_reach(true);
+    until_held(&[&first, &second], &[half(), half()]).await;
+    second.note_reach(false);
+    until_held(&[&first, &second], &[all, 0]).await;
+    first.note_reach(false);
+    until_held(&[&first, &second], &[half(), half()]).await;
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn gateways_tell_each_other_of_their_settings() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
+    let first = writer.poll_shards().await.unwrap().unwrap();
+    let second = follower.poll_shards().await.unwrap().unwrap();
+    let settings = |url: &str| {
+        let mut settings = SharedSettings::new("1");
+        settings.add("server.public_url", url);
+        settings.add("publish", "the same");
+        settings
+    };
+    let until = async |wanted: &[&str]| {
+        let begun = Instant::now();
+        let of = |store: &EmbeddedStore| {
+            let gateways = store.condition().gateways;
+            gateways.iter().flat_map(|it| it.differing.clone()).collect::<Vec<_>>()
+        };
+        while of(&writer) != wanted || of(&follower) != wanted {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", of(&writer));
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    until_held(&[&first, &second], &[half(), half()]).await;
+    first.tell_settings(settings("https://a.example"));
+    second.tell_settings(settings("https://b.example"));
+    until(&["server.public_url"]).await;
+    let said: Vec<String> = writer.condition().differences().collect();
+    assert!(said[0].starts_with("the gateway process "), "{said:?}");
+    let known = follower.condition().gateways;
+    let shares: Vec<_> = known.iter().map(|it| (it.writes, it.is_this, it.shards)).collect();
+    for expected in [(true, false, half()), (false, true, half())] {
+        assert!(shares.contains(&expected), "{shares:?}");
+    }
+    // It was read again.
+    second.tell_settings(settings("https://a.example"));
+    until(&[]).await;
     follower.close().await.unwrap();
     writer.close().await.unwrap();
 }

@@ -1,0 +1,86 @@
+//! Which settings are to be the same at all gateways over one store.
+
+use crate::app::{AppError, token};
+use crate::config::{Config, Polling};
+use crate::fetch;
+use crate::store::{SharedSettings, Store, StoreError};
+
+/// Tells the other gateways over a store which settings this one has.
+pub(in crate::app) async fn tell(
+    store: &dyn Store,
+    config: &Config,
+    public_url: &str,
+) -> Result<(), AppError> {
+    let what = "other gateways were not told of the settings";
+    let shards =
+        store.poll_shards().await.map_err(|error: StoreError| AppError::run(what, error))?;
+    if let Some(shards) = shards {
+        shards.tell_settings(shared(config, public_url)?);
+    }
+    Ok(())
+}
+
+/// Those settings. What is a machine's own is left out: where it listens, its certificate, its proxy.
+fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError> {
+    let Config { server, publish, sup, websub, hosts, feeds, aggregates, readers, .. } = config;
+    let admin_token = token::known_token(&server.admin_token, &config.store.path)?;
+    let mut tokens = Vec::with_capacity(readers.len());
+    for source in readers.iter().filter_map(|reader| reader.token.as_ref()) {
+        let found = fetch::find_secret(source);
+        tokens.push(found.map_err(|why| AppError::Input(format!("reader.token: {why}")))?);
+    }
+    let polling = Polling {
+        user_agent: String::new(),
+        proxy: None,
+        proxy_resolves: false,
+        ca_file: None,
+        ..config.polling.clone()
+    };
+    let mut settings = SharedSettings::new(env!("CARGO_PKG_VERSION"));
+    settings.add("server.public_url", public_url);
+    settings.add("server.admin_token", admin_token);
+    settings.add("server.pages", (server.pages, server.challenge));
+    settings.add("polling", polling);
+    settings.add("publish", publish);
+    settings.add("sup", sup);
+    settings.add("websub", websub);
+    settings.add("host", hosts);
+    settings.add("feed", (feeds, aggregates));
+    settings.add("reader", (readers, tokens));
+    settings.add("origin", &config.origins);
+    settings.add("allow", &config.allow);
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    fn of(text: &str) -> SharedSettings {
+        shared(&check("f", text).unwrap().config, "https://feeds.example.org").unwrap()
+    }
+
+    #[test]
+    fn what_must_be_the_same_is_told_and_what_is_a_machines_own_is_not() {
+        let token = "0123456789abcdef0123456789abcdef";
+        let base = format!("[server]\nadmin_token = \"{token}\"\n");
+        let own = of(&base);
+        let of_machine =
+            "listen = \"127.0.0.1:1\"\n[store]\npath = \"x\"\n[polling]\nuser_agent = \"a\"\n";
+        assert_eq!(of(&format!("{base}{of_machine}")), own);
+        let reader = |token: &str| {
+            format!("{base}[[reader]]\nname = \"ann\"\nall_private = true\ntoken = \"{token}\"\n")
+        };
+        let others = [
+            base.replace("abcdef", "fedcba"),
+            format!("{base}[publish]\nversions = 7\n"),
+            format!("{base}[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n"),
+            reader(token),
+        ];
+        for text in &others {
+            assert_ne!(of(text), own, "{text}");
+        }
+        assert_ne!(of(&reader(token)), of(&reader(&token.replace('f', "e"))));
+    }
+}

@@ -1,0 +1,95 @@
+//! Whether the gateways over one store have the same settings, as far as each tells the others.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
+use xxhash_rust::xxh3::Xxh3;
+
+/// The key of the program's version.
+const VERSION: &str = "version";
+
+/// Settings that are to be the same at all gateways over one store, each with a print of its value. Sixteen bits tell
+/// nearly always that two values differ, and never what a secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedSettings(BTreeMap<String, u16>);
+
+impl SharedSettings {
+    /// None yet, of a version of the program: another one may write the same values in another way.
+    pub fn new(version: &str) -> Self {
+        let mut settings = Self(BTreeMap::new());
+        settings.add(VERSION, version);
+        settings
+    }
+
+    /// Adds the value of a key, which has no blanks.
+    pub fn add(&mut self, key: &str, value: impl fmt::Debug) {
+        let mut printer = Printer(Xxh3::new());
+        // It takes whatever it is given.
+        let _ = write!(printer, "{value:?}");
+        let print = u16::try_from(printer.0.digest() & 0xffff).unwrap_or_default();
+        self.0.insert(key.to_owned(), print);
+    }
+
+    /// What others are told.
+    pub(super) fn text(&self) -> String {
+        let words = self.0.iter().map(|(key, print)| format!("{key}={print:04x}"));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The keys whose values are others in what another gateway told; none where its program is of another version.
+    pub(super) fn differing(&self, told: &str) -> Vec<String> {
+        let read = |word: &str| {
+            let (key, print) = word.split_once('=')?;
+            Some((key.to_owned(), u16::from_str_radix(print, 16).ok()?))
+        };
+        let others: BTreeMap<String, u16> = told.split(' ').filter_map(read).collect();
+        if others.get(VERSION) != self.0.get(VERSION) {
+            return Vec::new();
+        }
+        let differs = |(key, print): &(&String, &u16)| others.get(*key) != Some(*print);
+        self.0.iter().filter(differs).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Takes the print of a value that may be long.
+struct Printer(Xxh3);
+
+impl fmt::Write for Printer {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(version: &str, url: &str) -> SharedSettings {
+        let mut settings = SharedSettings::new(version);
+        settings.add("server.public_url", url);
+        settings.add("publish", "the same");
+        settings
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let own = settings("1", "https://a.example");
+        assert_eq!(own.differing(&own.text()), Vec::<String>::new());
+        let other = settings("1", "https://b.example");
+        assert_eq!(own.differing(&other.text()), ["server.public_url"]);
+        // Who says nothing, or is of another version, is not compared.
+        let newer = settings("2", "https://b.example");
+        assert_eq!(own.differing(&newer.text()), Vec::<String>::new());
+        assert_eq!(own.differing(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_value_is_told() {
+        let told = settings("1", "https://a.example").text();
+        assert!(!told.contains("example"), "{told}");
+        for word in told.split(' ') {
+            assert_eq!(word.split_once('=').unwrap().1.len(), 4, "{word}");
+        }
+    }
+}
