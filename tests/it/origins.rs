@@ -85,6 +85,9 @@ fn answer(base: &str, request: &Request) -> Response {
             let answer = with(answer, "set-cookie", "tidegate-session=evil");
             with(with(answer, "connection", "x-hop"), "x-hop", "1")
         }
+        _ if path.starts_with("/large/") => {
+            typed("text/xml", format!("<urlset>{}</urlset>", " ".repeat(15 * 1024 * 1024)))
+        }
         _ => (StatusCode::NOT_FOUND, "nothing").into_response(),
     }
 }
@@ -340,6 +343,28 @@ async fn raw(front: &Front, head: &str) -> String {
     socket.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
     answer.lines().next().unwrap_or_default().to_owned()
+}
+
+/// A document that was looked at and is no feed counts until its client has taken it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_no_documents_gets_only_so_many() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let mut statuses = Vec::new();
+    let mut untaken = Vec::new();
+    for number in 0..4 {
+        let mut socket = TcpStream::connect(front.gateway.address()).await.unwrap();
+        let head = format!("GET /large/{number}.xml HTTP/1.1\r\nhost: {HOST}\r\n\r\n");
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        socket.read_exact(&mut status).await.unwrap();
+        statuses.push(String::from_utf8_lossy(&status).into_owned());
+        untaken.push(socket);
+    }
+    assert_eq!(statuses[..2], ["HTTP/1.1 200", "HTTP/1.1 200"]);
+    assert_eq!(statuses[2..], ["HTTP/1.1 503", "HTTP/1.1 503"], "32 MiB are one client's");
+    drop(untaken);
+    front.gateway.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

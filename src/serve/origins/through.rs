@@ -1,7 +1,8 @@
 //! What is passed on to an origin, and what comes back.
 
 use super::super::client::{Client, Peer};
-use super::super::problem::Problem;
+use super::super::connections::Connection;
+use super::super::problem::{Problem, RETRY_SOON};
 use super::super::session::COOKIE;
 use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
@@ -21,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tokio::time::timeout;
@@ -275,14 +276,37 @@ async fn document(
         Some(traits) => make_feed(room, asked, (look, whole, traits, turn), again, next).await,
         None => {
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
-            no_feed(room, asked, (again.method(), as_answer(whole)), None)
+            whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole)
         }
     }
 }
 
-fn as_answer(whole: WholeAnswer) -> PassAnswer {
-    let body = Full::new(whole.body).map_err(|never| match never {}).boxed_unsync();
-    PassAnswer { status: StatusCode::OK, headers: whole.headers, body }
+/// A document that was read whole and is no feed. It counts among the bodies on their way until its client has it.
+fn whole_no_feed(
+    room: &SharedState,
+    asked: &OriginRequest,
+    (method, recipient): (&Method, Recipient),
+    whole: WholeAnswer,
+) -> (Response, PassOutcome) {
+    let WholeAnswer { headers, body } = whole;
+    let body = match room.bodies.send(recipient.client, recipient.connection, body) {
+        Ok(body) => body.map_err(BodyError::from).boxed_unsync(),
+        Err(refused) => return failed(Problem::later(refused.to_string(), RETRY_SOON)),
+    };
+    no_feed(room, asked, (method, PassAnswer { status: StatusCode::OK, headers, body }), None)
+}
+
+/// Who takes an answer.
+struct Recipient {
+    client: Client,
+    connection: Option<Connection>,
+}
+
+impl Recipient {
+    fn of(request: &Request) -> Self {
+        let client = request.extensions().get().copied().unwrap_or(Client::Own);
+        Self { client, connection: request.extensions().get().cloned() }
+    }
 }
 
 /// Makes a feed of a document, which goes on where the client leaves or the time is over.
@@ -317,14 +341,14 @@ async fn make_feed(
         drop(turn);
         made
     });
-    let method = again.method().clone();
+    let (method, recipient) = (again.method().clone(), Recipient::of(&again));
     match timeout(asked.site.config().first_wait, making).await {
         Ok(Ok(Ok(name))) => feed(room, asked, &name, again, next).await,
         Ok(Ok(Err(NotMade::Full { .. }))) => {
-            no_feed(room, asked, (&method, as_answer(whole)), None)
+            whole_no_feed(room, asked, (&method, recipient), whole)
         }
         // The publisher's own document will do: it is published with the same ids.
-        _ if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
+        _ if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
         Ok(Ok(Err(error @ NotMade::Later))) => later(error.to_string()),
         Ok(Err(_)) | Err(_) => later("the feed is new, and its first document is being judged"),
     }
@@ -337,7 +361,7 @@ async fn make_feed_elsewhere(
     (look, whole, traits): (FirstLook, WholeAnswer, FeedTraits),
     again: Request,
 ) -> (Response, PassOutcome) {
-    let method = again.method().clone();
+    let (method, recipient) = (again.method().clone(), Recipient::of(&again));
     let listener = if room.operators_apart { Listener::Readers } else { Listener::Everybody };
     let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
     let answered = match room.store.condition().owner {
@@ -356,7 +380,7 @@ async fn make_feed_elsewhere(
     });
     match answered {
         Some(response) => (response, PassOutcome::Feed),
-        None if traits.keeps_ids => no_feed(room, asked, (&method, as_answer(whole)), None),
+        None if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
         None => later("the feed is new, and its first document is being judged"),
     }
 }
