@@ -27,6 +27,8 @@ ADDED_AT_ONCE = 16
 CUT_ONE_IN, CUT_SECONDS = 8, 8
 # How long a gateway may take to be there again after it was woken, or is no longer cut off, in seconds.
 BACK_WITHIN = 45
+# How long it may take until something is written again after the database was killed, in seconds.
+REOPENED_WITHIN = 60
 # How often the database is killed at most until the reader by position was deceived.
 KILLS = 5
 # How long that reader may take to see a commit, in seconds.
@@ -46,7 +48,7 @@ class Stage:
         self.by_time = ClockReader(self.fleet, self.subscribers.feeds, self.rested)
         self.by_position = PositionReader(psql, url, self.rested)
         # How long each disturbance kept shards or changes waiting, in seconds, and what else there is to tell.
-        self.took, self.notes = {}, []
+        self.took, self.notes, self.made = {}, [], 0
 
     def begin(self):
         fleet, publisher = self.fleet, self.publisher
@@ -146,11 +148,21 @@ class Stage:
         subprocess.run(self.restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
         is_deceived = self.by_position.is_deceived()
         self.database.heal(writer)
-        took = fleet.until("after the database was killed", 60, lambda: fleet.writer() is not None)
+        # The gateway that writes may note only by a write that some of its own are gone.
+        took = fleet.until("a write after the database was killed", REOPENED_WITHIN, self.writes)
+        fleet.until("all gateways are back", BACK_WITHIN,
+                    lambda: all(fleet.get(which, "/readyz", 5)[0] == 200 for which in fleet.there()))
         fleet.until_shared("after the database was killed")
         fleet.is_shaken = False
         self.goes_on(3)
         return took, is_deceived
+
+    def writes(self):
+        """Whether a feed can be made and removed."""
+        self.made += 1
+        name = f"/api/v1/feeds/made-{self.made}"
+        made = self.fleet.get(self.fleet.near(), name, method="PUT", body={"local": True})
+        return made[0] == 201 and self.fleet.get(self.fleet.near(), name, method="DELETE")[0] == 204
 
     def disturb(self, number):
         fleet = self.fleet
@@ -206,9 +218,10 @@ class Stage:
         self.notes.append(f"the database was killed {kills} times")
         counts = [self.database.count(which) for which in range(len(fleet.ports))]
         behind, ahead = (sum(count[way] for count in counts) for way in (BEHIND, AHEAD))
+        lags = self.clients.lags
         self.notes.append(f"connections cut {behind} times behind a commit and {ahead} times ahead of one; others showed "
-                          f"{len(self.clients.lags)} changes before the gateway that writes, up to "
-                          f"{max(self.clients.lags, default=0):.1f} s; {fleet.unanswered} questions to it got no answer")
+                          f"{len(lags)} changes before the gateway that writes, up to {max(lags, default=0):.1f} s; "
+                          f"{fleet.unanswered} questions to it got no answer")
         check(behind > 10 and ahead > 0, f"too few commits were cut: {counts}")
 
     def rest(self):
