@@ -219,7 +219,7 @@ class Stage:
         counts = [self.database.count(which) for which in range(len(fleet.ports))]
         behind, ahead = (sum(count[way] for count in counts) for way in (BEHIND, AHEAD))
         lags = self.clients.lags
-        self.notes.append(f"connections cut {behind} times behind a commit and {ahead} times ahead of one; others showed "
+        self.notes.append(f"connections cut {behind} times behind a commit, {ahead} times ahead of one; others showed "
                           f"{len(lags)} changes before the gateway that writes, up to {max(lags, default=0):.1f} s; "
                           f"{fleet.unanswered} questions to it got no answer")
         check(behind > 10 and ahead > 0, f"too few commits were cut: {counts}")

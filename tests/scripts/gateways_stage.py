@@ -199,6 +199,10 @@ class Fleet:
         """Whether answers to commits may be lost."""
         return time.monotonic() < self.cut_until
 
+    def may_lag(self):
+        """Whether the gateway that writes may not know yet of commits that others show."""
+        return self.is_cut() or self.is_shaken
+
     def lacks_writer(self):
         """Whether what only the gateway that writes answers may go unanswered."""
         return self.is_headless or self.is_cut()
