@@ -79,12 +79,12 @@ class Clients:
             last, is_one = self.publisher.check_posts(feed, text)
             if not is_one:
                 fleet.fault(f"{which}/feeds/{feed} is none of the publisher's: {text[:300]}")
-            before = newest.get(feed, 0)
+            before, by = newest.get(feed, (0, ""))
             if last < before and which not in fleet.away:
                 is_there = lambda text: self.publisher.check_posts(feed, text)[0] >= before
                 if not (may_lag and self.catches_up(which, f"/feeds/{feed}", is_there)):
-                    fleet.fault(f"{which}/feeds/{feed} shows post {last} after post {before}")
-            newest[feed] = max(last, newest.get(feed, 0))
+                    fleet.fault(f"{which}/feeds/{feed} shows post {last} after post {before}, which {by} showed")
+            newest[feed] = max((last, f"{which} at {time.strftime('%H:%M:%S')}"), (before, by))
             self.shown[feed] = max(last, self.shown.get(feed, 0))
 
     def consume(self):

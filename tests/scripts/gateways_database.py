@@ -204,7 +204,7 @@ class Proxy:
             way, self.at_commit = self.at_commit, None
             return f"off {way}"
         if self.cuts and time.monotonic() < self.cuts["until"] and random.randrange(self.cuts["one_in"]) == 0:
-            way = random.choice((BEHIND, BEHIND, AHEAD)) if is_transaction else BEHIND
+            way = random.choice((BEHIND, AHEAD)) if is_transaction else BEHIND
             self.counts[way] += 1
             return f"cut {way}"
         return None
