@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The store in PostgreSQL: the conformance suite; a gateway whose process and whose database are killed, whose state
 # moves from sled to PostgreSQL and back, and that reaches the database by TLS; and several gateways that share the polls
-# while one after the other is killed, stopped or ended.
+# while one after the other is killed, stopped, ended or cut off from the network.
 #
 # Needs PostgreSQL's server (in CI it is installed, elsewhere the script passes without), cargo, python3 and TIDEGATE_BIN
 # (default: the release build). It starts a database of its own, as a user without rights, on a free port, and stops it.

@@ -10,7 +10,8 @@ import sys
 import time
 import urllib.error
 from failing_disk_run import Watched, check, document
-from gateways_run import LEASE, ON_POSTGRES, gateways
+from gateways_run import gateways
+from gateways_stage import LEASE, ON_POSTGRES
 
 # The feeds that are moved.
 FEEDS = 40
@@ -207,7 +208,7 @@ def main():
         files.append(address(work, given.url, schema))
     killed(program, work, files[0], given.restart)
     moved(program, work, files[1])
-    gateways(program, work, files[3], given.restart, given.feeds, given.every, given.rounds)
+    gateways(program, work, files[3], given.restart, given.feeds, given.every, given.rounds, given.psql)
     secured(program, work, given.url, given.restart, given.psql)
     password = re.search(r":([^:@]+)@", given.url).group(1)
     for log in work.rglob("gateway.log"):

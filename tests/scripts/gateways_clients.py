@@ -1,0 +1,215 @@
+"""Who asks the gateways of gateways_run.py: readers and consumers that go from one to the other, and an operator."""
+
+import collections
+import hashlib
+import http.client
+import json
+import random
+import re
+import stage
+import threading
+import time
+import urllib.request
+
+# How long a stream of events is read from one gateway, in seconds.
+STREAMED = 1
+# How long the operator waits for a feed to be made, in seconds.
+MADE_WITHIN = 40
+# Who reads from a gateway that is cut off, and how long each waits for an answer, in seconds.
+CUT_OFF_READERS, CUT_OFF_PATIENCE = 8, 6
+# How long the gateway that writes may serve what was before a commit whose answer was lost, in seconds.
+SETTLED_WITHIN = 10
+
+
+def digest(changes):
+    """A few bytes for the changes of an epoch."""
+    return hashlib.sha256(json.dumps(changes, sort_keys=True).encode()).digest()[:12]
+
+
+def shows(text, change):
+    """Whether a sync view has a change; so has what is none, since the feed was removed."""
+    until = re.search(r'until="([^"]+)"', text)
+    return not until or until.group(1) >= change["tick"]
+
+
+class Clients:
+    """Each is a thread. What a client saw is compared with what gateways say in the end."""
+
+    def __init__(self, fleet, publisher):
+        self.fleet, self.publisher = fleet, publisher
+        self.ends, self.threads = threading.Event(), []
+        # Epochs of the change log by number, as digests; the last tick of each feed; the last epoch of a stream.
+        self.told, self.ticks, self.streamed = {}, {}, 0
+        self.updates, self.seen, self.lags = {}, collections.Counter(), []
+        # The newest post of each feed that some gateway has shown, and the feeds that changed last.
+        self.shown, self.changed = {}, collections.deque(maxlen=50)
+
+    def begin(self):
+        """Lets them ask until the end, while the publisher publishes."""
+        jobs = [self.read, self.read, self.consume, self.listen, self.stream, self.operate]
+        for job in [lambda: self.publisher.publish(self.ends), *jobs]:
+            self.threads.append(self.start(job))
+
+    def start(self, job):
+        thread = threading.Thread(target=self.guarded, args=(job,), daemon=True)
+        thread.start()
+        return thread
+
+    def guarded(self, job):
+        try:
+            job()
+        except Exception as error:
+            self.fleet.fault(f"a client failed: {error!r}")
+
+    def end(self):
+        self.ends.set()
+        for thread in self.threads:
+            thread.join(stage.WAIT)
+
+    def read(self):
+        """A reader of any feed at any gateway: each document is one of the publisher's, and none is older."""
+        fleet, newest = self.fleet, {}
+        while not self.ends.is_set():
+            feed = f"feed-{random.randrange(len(self.publisher.newest))}"
+            may_lag = fleet.may_lag()
+            answered = fleet.ask(f"/feeds/{feed}")
+            if not answered:
+                continue
+            which, text = answered
+            last, is_one = self.publisher.check_posts(feed, text)
+            if not is_one:
+                fleet.fault(f"{which}/feeds/{feed} is none of the publisher's: {text[:300]}")
+            before, by = newest.get(feed, (0, ""))
+            if last < before and which not in fleet.away:
+                is_there = lambda text: self.publisher.check_posts(feed, text)[0] >= before
+                if not (may_lag and self.catches_up(which, f"/feeds/{feed}", is_there)):
+                    fleet.fault(f"{which}/feeds/{feed} shows post {last} after post {before}, which {by} showed")
+            newest[feed] = max((last, f"{which} at {time.strftime('%H:%M:%S')}"), (before, by))
+            self.shown[feed] = max(last, self.shown.get(feed, 0))
+
+    def consume(self):
+        """A consumer of the change log that goes from gateway to gateway, and asks another for what it is told of."""
+        fleet, place = self.fleet, "0"
+        while not self.ends.is_set():
+            answered = fleet.ask(f"/changes?after={place}&wait=1")
+            if not answered:
+                continue
+            for line in map(json.loads, answered[1].splitlines()):
+                if line["epoch"] != len(self.told) + 1:
+                    fleet.fault(f"epoch {line['epoch']} was told after {len(self.told)}")
+                place, self.told[line["epoch"]] = line["id"], digest(line["changes"])
+                for change in line["changes"]:
+                    feed = change["feed"]
+                    if change["tick"] <= self.ticks.get(feed, ""):
+                        fleet.fault(f"{feed} has the tick {change['tick']} after {self.ticks[feed]}")
+                    self.ticks[feed] = change["tick"]
+                    if feed in self.publisher.newest:
+                        self.changed.append(feed)
+                change, may_lag = random.choice(line["changes"]), fleet.may_lag()
+                shown = fleet.ask(path := f"/feeds/{change['feed']}/sync")
+                if shown and not shows(shown[1], change):
+                    is_there = lambda text: shows(text, change)
+                    if not (may_lag and self.catches_up(shown[0], path, is_there)):
+                        fleet.fault(f"{shown[0]} shows {change['feed']} as before {change['tick']}, which was told")
+
+    def catches_up(self, which, path, is_there):
+        """Whether a gateway that shows what is older may do so while answers of the database are lost: it writes, and
+        soon after the database answers it shows what others show."""
+        fleet, begun = self.fleet, time.monotonic()
+        if fleet.get(which, "/readyz")[1].startswith("standby"):
+            return False
+        until = begun + SETTLED_WITHIN
+        while time.monotonic() < until:
+            until = time.monotonic() + SETTLED_WITHIN if fleet.is_shaken else until
+            status, text, _ = fleet.get(which, path)
+            if status == 200 and is_there(text):
+                self.lags.append(time.monotonic() - begun)
+                return True
+            time.sleep(0.01)
+        return False
+
+    def listen(self):
+        """A consumer of SUP documents."""
+        while not self.ends.is_set():
+            answered = self.fleet.ask("/sup.json?seconds=60")
+            for name, update in json.loads(answered[1])["updates"] if answered else []:
+                self.updates[name] = max(update, self.updates.get(name, ""))
+            time.sleep(0.3)
+
+    def stream(self):
+        """A consumer of events, which goes on at another gateway where it was at the last one."""
+        fleet, place = self.fleet, "0"
+        while not self.ends.is_set():
+            which = fleet.near()
+            address = f"http://127.0.0.1:{fleet.ports[which]}/events"
+            request = urllib.request.Request(address, headers={"last-event-id": place})
+            try:
+                with urllib.request.urlopen(request, timeout=3) as answer:
+                    until, at = time.monotonic() + STREAMED, place
+                    while time.monotonic() < until and (line := answer.readline().decode()):
+                        kind, _, said = line.rstrip("\n").partition(": ")
+                        if (kind, said) == ("event", "reset"):
+                            fleet.fault(f"{which}/events does not know {place}")
+                        at = said if kind == "id" else at
+                        if kind == "data":
+                            epoch, place = json.loads(said)["epoch"], at
+                            if epoch not in (self.streamed, self.streamed + 1):
+                                fleet.fault(f"{which}/events told epoch {epoch} after {self.streamed}")
+                            self.streamed = epoch
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.05)
+
+    def operate(self):
+        """An operator who asks any gateway about a feed, to make one, and to remove it again."""
+        fleet, number = self.fleet, 0
+        while not self.ends.is_set():
+            number += 1
+            name = f"own-{number}"
+            if fleet.ask(f"/api/v1/feeds/feed-{number % len(self.publisher.newest)}", True):
+                self.seen["shown"] += 1
+            if not fleet.is_shaken and not fleet.away & {0, 1, 2}:
+                made = fleet.get(fleet.near(), f"/api/v1/feeds/{name}", MADE_WITHIN, "PUT", {"local": True})
+                self.seen[f"made {made[0]}"] += 1
+                if made[0] == 201:
+                    removed = fleet.get(fleet.near(), f"/api/v1/feeds/{name}", MADE_WITHIN, "DELETE")
+                    self.seen[f"removed {removed[0]}"] += 1
+            time.sleep(1)
+
+    def goes_on(self, seconds, within):
+        """What is published is told, at once or soon."""
+        before = len(self.told)
+        time.sleep(seconds)
+        self.fleet.until("something was told", within, lambda: len(self.told) > before)
+
+
+class CutOffReader:
+    """Reads from a gateway that is cut off, which must not answer what others have left behind."""
+
+    def __init__(self, clients, which):
+        self.clients, self.which, self.answers, self.stale = clients, which, collections.Counter(), []
+        self.ends, self.begun, self.last = threading.Event(), time.monotonic(), 0
+        for _ in range(CUT_OFF_READERS):
+            clients.start(self.read)
+
+    def read(self):
+        while not self.ends.is_set():
+            # What it has in memory, and what it would have to read.
+            feeds = random.choice((list(self.clients.changed), list(self.clients.shown))) or ["feed-0"]
+            feed = random.choice(feeds)
+            others = self.clients.shown.get(feed, 0)
+            status, text, _ = self.clients.fleet.get(self.which, f"/feeds/{feed}", CUT_OFF_PATIENCE)
+            if self.ends.is_set():
+                return
+            seconds = time.monotonic() - self.begun
+            self.answers[status or "none"] += 1
+            if status == 200:
+                self.last = max(self.last, seconds)
+                post = self.clients.publisher.check_posts(feed, text)[0]
+                if post < others:
+                    self.stale.append(f"after {seconds:.1f} s {feed} with post {post} after post {others}")
+            time.sleep(0.05)
+
+    def end(self):
+        """The answers by status, when the last document came, and which were stale."""
+        self.ends.set()
+        return dict(self.answers), self.last, self.stale
