@@ -186,12 +186,14 @@ class Fleet:
         self.is_shaken, self.is_headless = False, False
         # Until then connections to the database are cut at commits, or what became of some of these is not known yet.
         self.cut_until = 0
+        # What is configured beside polling.
+        self.on_postgres = ON_POSTGRES
         for folder in self.folders:
             folder.mkdir()
         self.addresses = [database.address(which, work) for which in range(count)]
 
     def start(self, which):
-        configuration = ON_POSTGRES.format(self.addresses[which]) + POLLING.format(self.publisher.every, which)
+        configuration = self.on_postgres.format(self.addresses[which]) + POLLING.format(self.publisher.every, which)
         listen = f"127.0.0.1:{self.ports[which]}"
         self.gateways[which] = stage.Gateway(self.program, self.folders[which], configuration, listen=listen)
         self.away.discard(which)
