@@ -67,7 +67,7 @@ impl SiteControl {
         let before = self.0.settings.load_full();
         let token = admin_token.unwrap_or_else(|| before.admin_token.clone());
         if token != before.admin_token {
-            self.0.sessions.end_all();
+            self.0.sessions.end_all(&token);
         }
         let (proxies, admin_token) = (Proxies::new(trusted_proxies), token);
         self.0.settings.store(Arc::new(SiteSettings { proxies, admin_token, keeping }));

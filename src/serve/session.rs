@@ -1,12 +1,15 @@
 //! `/session`: where a person signs in with the admin token, so that pages let them act.
 //!
-//! A session is a random id in a cookie that scripts cannot read and other sites cannot send. What is kept
-//! of it here is its hash, in memory: a restart ends all sessions.
+//! A session is an id in a cookie that scripts cannot read and other sites cannot send. Whoever has the admin token can
+//! check it; what is kept of it here is its hash, in memory.
 
+use super::auth::AdminToken;
 use super::forms::{self, SentForm, wrong_token};
 use super::problem::Problem;
 use super::query::Query;
 use super::{AppState, REQUEST_BODY_LIMIT, SharedState};
+use crate::clock::Clock;
+use crate::model::Time;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, State};
@@ -14,11 +17,11 @@ use axum::response::Response;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use maud::{Markup, html};
+use ring::hmac;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 use url::Url;
 
 /// The name of the cookie.
@@ -27,71 +30,138 @@ pub(super) const COOKIE: &str = "tidegate-session";
 const PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 /// How long a session lasts.
 const LASTS: Duration = Duration::from_secs(12 * 3600);
-/// The most sessions at a time; the one that ends first gives way.
+/// The most sessions that are remembered; the one that ends first gives way, and is known again by its id.
 const SESSIONS: usize = 256;
-/// Random bytes of an id.
-const ID_BYTES: usize = 32;
+/// The most sessions that were ended and are remembered.
+const ENDED: usize = 4096;
+/// Random bytes of an id, those of the time until which it is good, and those of its signature.
+const RANDOM_BYTES: usize = 16;
+const UNTIL_BYTES: usize = 8;
+const TAG_BYTES: usize = 32;
+const ID_BYTES: usize = RANDOM_BYTES + UNTIL_BYTES + TAG_BYTES;
 /// The longest address that somebody is sent back to, in bytes.
 const WAY_BACK: usize = 2_000;
 
 /// Who is signed in.
-#[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<HashMap<[u8; 32], OpenSession>>);
+///
+/// An id says by itself until when it is good, and is signed with the admin token: a restart, or another gateway that
+/// becomes the one that writes, ends no session. One that was ended is remembered here, so that it stays so.
+pub(super) struct Sessions {
+    clock: Arc<dyn Clock>,
+    table: Mutex<SessionTable>,
+}
 
-#[derive(Debug)]
+struct SessionTable {
+    key: hmac::Key,
+    /// Those that were seen, by the hash of the id.
+    open: HashMap<[u8; 32], OpenSession>,
+    /// Those that were ended before their time, and when that is.
+    ended: HashMap<[u8; 32], Time>,
+}
+
 struct OpenSession {
-    until: Instant,
+    until: Time,
     /// What came of the last form, to be shown once.
     notice: Option<String>,
 }
 
+impl SessionTable {
+    /// None yet.
+    fn of(token: &AdminToken) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, token.hash());
+        Self { key, open: HashMap::new(), ended: HashMap::new() }
+    }
+
+    /// The session of an id, where it is open.
+    fn find(&mut self, id: &str, now: Time) -> Option<&mut OpenSession> {
+        let hash = hash(id);
+        if !self.open.contains_key(&hash) {
+            let until = self.read(id).filter(|_| !self.ended.contains_key(&hash))?;
+            self.remember(hash, until, now);
+        }
+        self.open.get_mut(&hash).filter(|session| session.until > now)
+    }
+
+    /// Until when an id is good that was signed with the token.
+    fn read(&self, id: &str) -> Option<Time> {
+        let bytes = HEXLOWER.decode(id.as_bytes()).ok()?;
+        let (said, tag) = bytes.split_at_checked(RANDOM_BYTES + UNTIL_BYTES)?;
+        hmac::verify(&self.key, said, tag).ok()?;
+        let until = said.get(RANDOM_BYTES..)?.try_into().ok()?;
+        Some(Time::from_unix(i64::from_be_bytes(until)))
+    }
+
+    fn remember(&mut self, hash: [u8; 32], until: Time, now: Time) {
+        self.open.retain(|_, session| session.until > now);
+        if self.open.len() >= SESSIONS
+            && let Some(first) = self.open.iter().min_by_key(|(_, session)| session.until)
+        {
+            let first = *first.0;
+            self.open.remove(&first);
+        }
+        self.open.insert(hash, OpenSession { until, notice: None });
+    }
+
+    fn end(&mut self, id: &str, now: Time) {
+        let Some(until) = self.read(id) else { return };
+        self.open.remove(&hash(id));
+        self.ended.retain(|_, until| *until > now);
+        if self.ended.len() >= ENDED
+            && let Some(first) = self.ended.iter().min_by_key(|(_, until)| **until)
+        {
+            let first = *first.0;
+            self.ended.remove(&first);
+        }
+        self.ended.insert(hash(id), until);
+    }
+}
+
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, HashMap<[u8; 32], OpenSession>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// None yet, of an administration token.
+    pub(super) fn new(clock: Arc<dyn Clock>, token: &AdminToken) -> Self {
+        Self { clock, table: Mutex::new(SessionTable::of(token)) }
+    }
+
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a session; answers its id.
     fn open(&self) -> Result<String, getrandom::Error> {
-        let mut random = [0_u8; ID_BYTES];
-        getrandom::fill(&mut random)?;
-        let id = HEXLOWER.encode(&random);
-        let now = Instant::now();
-        let mut all = self.all();
-        all.retain(|_, session| session.until > now);
-        if all.len() >= SESSIONS
-            && let Some(first) = all.iter().min_by_key(|(_, session)| session.until)
-        {
-            let first = *first.0;
-            all.remove(&first);
-        }
-        all.insert(hash(&id), OpenSession { until: now + LASTS, notice: None });
+        let mut said = [0_u8; RANDOM_BYTES + UNTIL_BYTES];
+        let (random, end) = said.split_at_mut(RANDOM_BYTES);
+        getrandom::fill(random)?;
+        let now = self.clock.now();
+        let until = now.plus(LASTS);
+        end.copy_from_slice(&until.unix().to_be_bytes());
+        let mut table = self.table();
+        let tag = hmac::sign(&table.key, &said);
+        let id = HEXLOWER.encode(&[&said, tag.as_ref()].concat());
+        table.remember(hash(&id), until, now);
         Ok(id)
     }
 
     /// Whether the client of a request is signed in.
     pub(super) fn is_open(&self, headers: &HeaderMap) -> bool {
-        let now = Instant::now();
-        let all = self.all();
-        cookies(headers).any(|id| all.get(&hash(id)).is_some_and(|session| session.until > now))
+        let (now, mut table) = (self.clock.now(), self.table());
+        cookies(headers).any(|id| table.find(id, now).is_some())
     }
 
-    /// Ends all of them.
-    pub(super) fn end_all(&self) {
-        self.all().clear();
+    /// Ends all of them: the token is another one.
+    pub(super) fn end_all(&self, token: &AdminToken) {
+        *self.table() = SessionTable::of(token);
     }
 
     fn end(&self, headers: &HeaderMap) {
-        let mut all = self.all();
-        for id in cookies(headers) {
-            all.remove(&hash(id));
-        }
+        let (now, mut table) = (self.clock.now(), self.table());
+        cookies(headers).for_each(|id| table.end(id, now));
     }
 
     /// Notes what is shown to this client with the next page.
     pub(super) fn leave_notice(&self, headers: &HeaderMap, notice: impl Into<String>) {
-        let mut all = self.all();
-        let id = cookies(headers).map(hash).find(|id| all.contains_key(id));
-        if let Some(session) = id.and_then(|id| all.get_mut(&id)) {
+        let (now, mut table) = (self.clock.now(), self.table());
+        let id = cookies(headers).find(|id| table.find(id, now).is_some());
+        if let Some(session) = id.and_then(|id| table.find(id, now)) {
             session.notice = Some(notice.into());
         }
     }
@@ -102,8 +172,8 @@ impl Sessions {
         if method != Method::GET || headers.contains_key(PURPOSE) {
             return None;
         }
-        let mut all = self.all();
-        cookies(headers).find_map(|id| all.get_mut(&hash(id))?.notice.take())
+        let (now, mut table) = (self.clock.now(), self.table());
+        cookies(headers).find_map(|id| table.find(id, now)?.notice.take())
     }
 }
 
@@ -182,7 +252,7 @@ pub(super) async fn show(
 fn signed_in() -> Markup {
     html! {
         p { "Pages now have buttons to poll, pause and decide. The session ends by itself after "
-            (LASTS.as_secs() / 3600) " hours, and with a restart of the gateway." }
+            (LASTS.as_secs() / 3600) " hours, and with another admin token." }
         form.choices action="/session/end" method="post" {
             div.buttons { button type="submit" { "Sign out" } }
         }
@@ -249,6 +319,7 @@ pub(super) async fn end(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ManualClock;
 
     fn with(cookie: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -256,13 +327,24 @@ mod tests {
         headers
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_session_lasts_until_it_ends() {
-        let sessions = Sessions::default();
+    const TOKEN: &str = "a-token-of-sessions";
+
+    fn sessions(clock: &Arc<ManualClock>, token: &str) -> Sessions {
+        Sessions::new(Arc::clone(clock) as Arc<dyn Clock>, &AdminToken::new(token).unwrap())
+    }
+
+    fn clock() -> Arc<ManualClock> {
+        Arc::new(ManualClock::at(Time::from_unix(1_795_000_000)))
+    }
+
+    #[test]
+    fn a_session_lasts_until_it_ends() {
+        let clock = clock();
+        let sessions = sessions(&clock, TOKEN);
         let id = sessions.open().unwrap();
         let other = with(&format!("a=b; {COOKIE}={}", "0".repeat(2 * ID_BYTES)));
         let own = with(&format!("a=b; {COOKIE}={id}"));
-        assert!(sessions.is_open(&own));
+        assert!(sessions.is_open(&own) && has_cookie(&own));
         for none in [other, with("a=b"), with(&format!("x{COOKIE}={id}")), HeaderMap::new()] {
             assert!(!sessions.is_open(&none), "{none:?}");
         }
@@ -270,24 +352,56 @@ mod tests {
         assert_eq!(sessions.take_notice(&Method::HEAD, &own), None);
         assert_eq!(sessions.take_notice(&Method::GET, &own).as_deref(), Some("done"));
         assert_eq!(sessions.take_notice(&Method::GET, &own), None);
-        tokio::time::advance(LASTS).await;
+        clock.set(clock.now().plus(LASTS));
         assert!(!sessions.is_open(&own));
         let again = sessions.open().unwrap();
-        assert_eq!(sessions.all().len(), 1, "what is over is forgotten");
+        assert_eq!(sessions.table().open.len(), 1, "what is over is forgotten");
         let own = with(&format!("{COOKIE}={again}"));
         sessions.end(&own);
         assert!(!sessions.is_open(&own));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn there_are_only_so_many_sessions_and_the_oldest_gives_way() {
-        let sessions = Sessions::default();
-        let first = with(&format!("{COOKIE}={}", sessions.open().unwrap()));
-        tokio::time::advance(Duration::from_secs(1)).await;
+    /// After a restart, and at a gateway that takes the place of another.
+    #[test]
+    fn who_has_the_same_token_knows_a_session() {
+        let clock = clock();
+        let id = sessions(&clock, TOKEN).open().unwrap();
+        let own = with(&format!("{COOKIE}={id}"));
+        let next = sessions(&clock, TOKEN);
+        assert!(next.is_open(&own));
+        // Not another time, and nothing that was made up.
+        let longer = id.replacen(&id[32..48], "00000000ffffffff", 1);
+        for forged in [longer, id[..id.len() - 2].to_owned(), id.to_uppercase(), String::new()] {
+            let forged = with(&format!("{COOKIE}={forged}"));
+            assert!(!next.is_open(&forged), "{forged:?}");
+        }
+        assert!(!sessions(&clock, "another-token").is_open(&own));
+        next.end_all(&AdminToken::new("another-token").unwrap());
+        assert!(!next.is_open(&own));
+        let next = sessions(&clock, TOKEN);
+        clock.set(clock.now().plus(LASTS));
+        assert!(!next.is_open(&own), "it ends when it was to");
+    }
+
+    #[test]
+    fn only_so_many_sessions_are_remembered_and_those_that_were_ended_stay_so() {
+        let clock = clock();
+        let sessions = sessions(&clock, TOKEN);
+        let cookie = |id: String| with(&format!("{COOKIE}={id}"));
+        let first = cookie(sessions.open().unwrap());
+        clock.set(clock.now().plus(Duration::from_secs(1)));
         let last = (0..SESSIONS).map(|_| sessions.open().unwrap()).last().unwrap();
-        assert_eq!(sessions.all().len(), SESSIONS);
+        assert_eq!(sessions.table().open.len(), SESSIONS);
+        assert!(sessions.is_open(&first) && sessions.is_open(&cookie(last.clone())));
+        assert_eq!(sessions.table().open.len(), SESSIONS);
+        sessions.end(&first);
         assert!(!sessions.is_open(&first));
-        assert!(sessions.is_open(&with(&format!("{COOKIE}={last}"))));
+        for _ in 0..SESSIONS {
+            sessions.open().unwrap();
+        }
+        assert!(!sessions.is_open(&first));
+        sessions.end(&cookie("no id".to_owned()));
+        assert_eq!(sessions.table().ended.len(), 1);
     }
 
     #[test]
