@@ -3,7 +3,9 @@
 use crate::store::{ClosedEpoch, Epoch, Store, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The most epochs kept in memory; fewer than the store keeps whatever their age.
 const RECENT: usize = 512;
@@ -11,6 +13,10 @@ const RECENT: usize = 512;
 const BATCH: usize = 256;
 /// How far back what is kept in memory begins.
 const BEGIN: u64 = 64;
+
+/// How many epochs another gateway may have told of that this one does not know, and how long that may last.
+const TOLD_AHEAD: u64 = 64;
+const TOLD_WAIT: Duration = Duration::from_secs(5);
 
 /// What there is after an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +73,19 @@ impl ChangeLog {
     /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
         *self.newest.borrow()
+    }
+
+    /// Waits for a moment for an epoch that is to come next. Another gateway over the same store may have told of it before
+    /// this one, which wrote it, learned that it is durable.
+    pub(super) async fn until_reached(&self, epoch: Epoch) {
+        let ahead = epoch.0.saturating_sub(self.newest().0);
+        if ahead == 0 || ahead > TOLD_AHEAD || self.store.condition().gateways.is_empty() {
+            return;
+        }
+        let mut newest = self.store.watch_epochs();
+        let reached = newest.wait_for(|newest| *newest >= epoch);
+        // Otherwise there never was such an epoch.
+        let _ = timeout(TOLD_WAIT, reached).await;
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).

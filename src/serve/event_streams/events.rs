@@ -140,6 +140,7 @@ impl EventWriter {
         }
         let mut sealed = self.room.log.watch();
         let mut revoked = std::pin::pin!(self.asked.audience.ended());
+        self.room.log.until_reached(self.at.begun()).await;
         if !self.at.is_of(&self.room.log) && self.reset("this log has never had it").await.is_err()
         {
             return;

@@ -41,6 +41,7 @@ pub(in crate::serve) async fn changes(
         EpochLine::place(newest).push(&mut body);
         return Ok(answer(newest, body));
     };
+    room.log.until_reached(after.begun()).await;
     if !after.is_of(&room.log) {
         return Err(never_had(&room, after));
     }

@@ -29,6 +29,11 @@ impl Position {
         Self { part: Some(part), ..self }
     }
 
+    /// The last epoch of which something was given out.
+    pub(super) const fn begun(self) -> Epoch {
+        self.epoch
+    }
+
     /// Whether this log gave it out, or would have.
     pub(super) fn is_of(self, log: &ChangeLog) -> bool {
         log.knows(self.mark, self.epoch)

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::{Lineage, Stretch};
 use crate::serve::client::Client;
 use crate::serve::event_streams::STREAMS_AT_ONCE;
+use crate::store::KnownGateway;
 use serde_json::Value;
 
 /// A site with the feeds `news` and `other`, and three epochs.
@@ -99,6 +100,29 @@ async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
     assert_eq!(spelled(&lines(site.get("/changes?after=2").await).await), ["3 other"]);
     let ahead = problem(site.get("/changes?after=4").await, 410).await;
     assert_eq!(ahead["newest"], "3");
+}
+
+/// Another gateway of the same database may tell of an epoch before the one that wrote it knows that it is durable.
+#[tokio::test(start_paused = true)]
+async fn a_place_that_another_gateway_gave_out_is_waited_for() {
+    let site = site();
+    site.store.condition.lock().unwrap().gateways = vec![KnownGateway::default(); 2].into();
+    for place in ["4", "5"] {
+        let address = format!("/changes?after={place}&wait=0");
+        let asked = site.get(&address);
+        let closing = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            site.store.log.close(0, &["news"]);
+        };
+        let (answer, ()) = tokio::join!(asked, closing);
+        assert_eq!(spelled(&lines(answer).await), [""; 0], "{place}");
+    }
+    // For a moment alone, and only for what may come next.
+    for (place, seconds) in [("6", 5), ("99", 0)] {
+        let begun = tokio::time::Instant::now();
+        problem(site.get(&format!("/changes?after={place}")).await, 410).await;
+        assert_eq!(begun.elapsed().as_secs(), seconds, "{place}");
+    }
 }
 
 #[tokio::test]
