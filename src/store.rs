@@ -50,7 +50,7 @@ pub use self::limits::{
 };
 pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
-pub use self::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
+pub use self::poll_shards::{HeldShard, PollShards, PublisherReach, SHARDS, Shard, ShardRequests};
 pub use self::postgres::PostgresRequest;
 pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;

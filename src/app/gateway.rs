@@ -160,7 +160,7 @@ impl Gateway {
         let (poller, poll_task) = Poller::start(parts)
             .await
             .map_err(|error| AppError::run("polling could not be started", error))?;
-        settings::tell(store.as_ref(), config, &public_url).await?;
+        settings::publish(store.as_ref(), config, &public_url).await?;
         let desk = Arc::new(AdminService::new(
             Arc::clone(&store),
             Arc::clone(&clock),

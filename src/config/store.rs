@@ -79,7 +79,7 @@ section! {
         /// Without one, a database that fails over may take back what readers and aggregators have seen. A gateway
         /// does not start without one: true: never; false: it does; no such key: where another gateway uses the
         /// database already. false is right for storage that has copies which PostgreSQL does not show.
-        require_standby: Option<bool> = Maybe(Flag), Words("true beside another gateway", "false"), at restart;
+        require_standby: Option<bool> = Maybe(Flag), Words("true where another gateway uses the database", "false"), at restart;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
 use super::clients::{ClientMaker, Clients, MAX_HEADER_BYTES};
-use super::error::FetchError;
+use super::error::{ANSWERING, FetchError};
 use super::guard::{self, AllowPrivate, Openness};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
@@ -58,7 +58,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         async move { core.page(request).await }
     });
     let ask = ServiceBuilder::new()
-        .map_err(move |error| into_fetch_error(error, "answer", limits.page))
+        .map_err(move |error| into_fetch_error(error, ANSWERING, limits.page))
         .concurrency_limit(limits.pages_at_once.max(1))
         .timeout(limits.page)
         .service(ask);
@@ -67,7 +67,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         async move { core.call(request).await }
     });
     let call = ServiceBuilder::new()
-        .map_err(move |error| into_fetch_error(error, "answer", limits.call))
+        .map_err(move |error| into_fetch_error(error, ANSWERING, limits.call))
         .concurrency_limit(limits.calls_at_once.max(1))
         .timeout(limits.call)
         .service(call);

@@ -7,6 +7,10 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+/// What a publisher did not do in time, where nothing of an answer came.
+pub(super) const ACCEPTING: &str = "accept a connection";
+pub(super) const ANSWERING: &str = "answer";
+
 /// Who is to blame for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -260,10 +264,13 @@ impl FetchError {
         }
     }
 
-    /// Whether nothing answered, so that the cause may be on this side.
-    pub const fn is_unreached(&self) -> bool {
-        let is_gone = matches!(self, Self::Connect { .. } | Self::Name { .. });
-        is_gone || matches!(self, Self::Proxy { .. } | Self::Timeout { .. })
+    /// Whether no answer began, so that the cause may be on this side.
+    pub fn is_unreached(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Name { .. } | Self::Proxy { .. } => true,
+            Self::Timeout { what, .. } => [ACCEPTING, ANSWERING].contains(what),
+            _ => false,
+        }
     }
 
     /// When to ask again.

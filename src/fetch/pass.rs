@@ -4,7 +4,7 @@
 //! The same guard as for feeds, and clients of their own ([`super::passers`]).
 
 use super::client::Core;
-use super::error::FetchError;
+use super::error::{ANSWERING, FetchError};
 use super::unreached::{is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ impl Core {
         let limit = self.limits.pass_idle;
         let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
         let head = PassedHead { method, url, target, headers };
-        let late = FetchError::Timeout { what: "answer", limit };
+        let late = FetchError::Timeout { what: ANSWERING, limit };
         let answer = match body {
             None => {
                 let sending = self.send(head, no_body(), may_repeat);

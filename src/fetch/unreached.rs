@@ -2,7 +2,7 @@
 
 use super::FetchLimits;
 use super::clients::MAX_HEADERS;
-use super::error::{FetchError, root_cause};
+use super::error::{ACCEPTING, FetchError, root_cause};
 use super::guard::{Refusal, shown};
 use super::resolver::Unresolved;
 use hyper_util::client::legacy;
@@ -46,7 +46,7 @@ pub(super) fn is_cut_off(error: &legacy::Error) -> bool {
 }
 
 fn not_accepted(limits: &FetchLimits) -> FetchError {
-    FetchError::Timeout { what: "accept a connection", limit: limits.connect }
+    FetchError::Timeout { what: ACCEPTING, limit: limits.connect }
 }
 
 fn not_connected(url: &Url, error: &(dyn Error + 'static)) -> FetchError {

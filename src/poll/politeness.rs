@@ -35,6 +35,8 @@ struct PolitePace {
     is_said: bool,
     /// Requests at the same time.
     parallel: u32,
+    /// The shard of feeds of its domain.
+    shard: Shard,
 }
 
 /// The pause between two requests for what an announcement lists, where the operator says nothing of
@@ -54,24 +56,25 @@ impl PoliteHost {
     /// The host of a URL. The operator's own ones are told apart by port too, and owed no pause. A
     /// URL that cannot be read has a host of its own, since nobody will be asked.
     pub fn from_url(url: &str, allow: &AllowPrivate, spacing: Duration) -> Self {
-        let of = |name: &str, full: &str, spacing: Duration| {
+        let of = |name: &str, full: &str, spacing: Duration, shard: Shard| {
             let name: Arc<str> = name.into();
             let full = if *full == *name { Arc::clone(&name) } else { full.into() };
             let domain_at = full.len().saturating_sub(name.len());
             let domain_at = u32::try_from(domain_at).unwrap_or_default();
             let (is_said, parallel) = (false, 1);
-            Self(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
+            Self(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel, shard }))
         };
         let Ok(read) = read_url(url) else {
-            return of(url, url, Duration::ZERO);
+            return of(url, url, Duration::ZERO, Shard::of_domain(url));
         };
+        let shard = Shard::of_domain(registrable_domain(&read));
         let host = read.host_str().unwrap_or_default();
         if allow.is_own_host(&read) {
             let port = read.port_or_known_default().unwrap_or_default();
             let name = format!("{host}:{port}");
-            of(&name, &name, Duration::ZERO)
+            of(&name, &name, Duration::ZERO, shard)
         } else {
-            of(registrable_domain(&read), whole_host(&read), spacing)
+            of(registrable_domain(&read), whole_host(&read), spacing, shard)
         }
     }
 
@@ -109,6 +112,7 @@ impl PoliteHost {
             spacing: pace.spacing,
             is_said: true,
             parallel: u32::try_from(pace.parallel.max(1)).unwrap_or(u32::MAX),
+            shard: before.shard,
         }))
     }
 
@@ -271,7 +275,7 @@ impl Politeness {
     /// How many gateways may ask a host.
     fn stretch(&self, line: &DomainQueue) -> u32 {
         let (Some(shards), Some(pace)) = (&self.shards, &line.pace) else { return 1 };
-        match shards.polls(Shard::of_domain(pace.domain())) {
+        match shards.polls(pace.0.shard) {
             true => 1,
             false => u32::try_from(shards.gateways()).unwrap_or(u32::MAX),
         }

@@ -307,7 +307,12 @@ impl Poller {
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        let shards = self.shards.as_ref().map_or(usize::from(SHARDS), |it| it.polled().len());
+        // Without a word of the store nothing is polled.
+        let polled = |shards: &Arc<PollShards>| match shards.may_begin() {
+            true => shards.polled().len(),
+            false => 0,
+        };
+        let shards = self.shards.as_ref().map_or(usize::from(SHARDS), polled);
         PollTotals { shards: u64::try_from(shards).unwrap_or(u64::MAX), ..self.board.totals() }
     }
 

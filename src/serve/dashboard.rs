@@ -91,10 +91,12 @@ pub(super) async fn page(
             (Some(owner), Ok(())) => p { "The gateway " (owner.name) " writes; this one polls its part of the feeds." },
             (None, Ok(())) => {}
         }
-        @for difference in condition.differences() {
-            p.bad { "Settings differ: " (difference) "." }
+        @if audience.is_operator() {
+            @for difference in condition.differences() {
+                p.bad { "Settings differ: " (difference) "." }
+            }
+            (gateways(&condition.gateways))
         }
-        (gateways(&condition.gateways))
         (PreEscaped(page.as_str()))
     };
     Ok(html::page("Overview", &content))
@@ -114,8 +116,8 @@ fn gateways(known: &[KnownGateway]) -> Markup {
                     td { @if gateway.writes { "writes" } @else { "follows" } }
                     td {
                         (gateway.shards) " of " (SHARDS) " shards of feeds"
-                        @if !gateway.reaches { "; most publishers are out of its reach" }
-                        @else if !gateway.polls { "; takes no part" }
+                        @if !gateway.reaches { "; it reaches few publishers" }
+                        @else if !gateway.polls { "; it takes no part" }
                     }
                 } } }
             } }

@@ -48,6 +48,18 @@ impl Shard {
     }
 }
 
+/// Whether a gateway reaches publishers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PublisherReach {
+    /// It does, as far as is known.
+    #[default]
+    Reached,
+    /// It did not, and tries again.
+    Tried,
+    /// It does not. Where others do, they are to have its shards.
+    CutOff,
+}
+
 /// A shard that this gateway has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldShard {
@@ -78,9 +90,9 @@ struct ShardTable {
     needed: BTreeMap<Shard, Duration>,
     /// Whether this gateway can poll nothing for now.
     abstains: bool,
-    /// Whether this gateway reaches few publishers of late.
-    is_cut_off: bool,
-    /// What this gateway tells the others of its settings.
+    /// Whether this gateway reaches publishers.
+    reach: PublisherReach,
+    /// What the others are let know of this gateway's settings.
     settings: Option<SharedSettings>,
     /// The gateways that live, as they were seen last.
     gateways: Arc<[KnownGateway]>,
@@ -189,29 +201,34 @@ impl PollShards {
         self.table().abstains
     }
 
-    /// Says whether this gateway reaches publishers. Where it does not and others do, they are to have its shards.
-    pub fn note_reach(&self, reaches: bool) {
-        self.table().is_cut_off = !reaches;
+    /// Notes whether this gateway reaches publishers.
+    pub fn note_reach(&self, reach: PublisherReach) {
+        self.table().reach = reach;
     }
 
-    /// Whether it does.
+    /// Whether it is known to.
     pub(in crate::store) fn reaches(&self) -> bool {
-        !self.table().is_cut_off
+        self.table().reach == PublisherReach::Reached
     }
 
-    /// Says which settings this gateway has, for the others to compare.
-    pub fn tell_settings(&self, settings: SharedSettings) {
+    /// Whether others are to have its shards, where they reach publishers.
+    pub(in crate::store) fn is_cut_off(&self) -> bool {
+        self.table().reach == PublisherReach::CutOff
+    }
+
+    /// Lets the other gateways know which settings this one has.
+    pub fn publish_settings(&self, settings: SharedSettings) {
         self.table().settings = Some(settings);
     }
 
-    /// What is told of them.
-    pub(in crate::store) fn told_settings(&self) -> String {
+    /// What they are let know.
+    pub(in crate::store) fn published_settings(&self) -> String {
         self.table().settings.as_ref().map(SharedSettings::text).unwrap_or_default()
     }
 
-    /// Which settings of another gateway differ from this one's, by what that one tells of them.
-    pub(in crate::store) fn differing(&self, told: &str) -> Vec<String> {
-        self.table().settings.as_ref().map(|own| own.differing(told)).unwrap_or_default()
+    /// Which settings of another gateway differ from this one's, by what that one published.
+    pub(in crate::store) fn differing(&self, published: &str) -> Vec<String> {
+        self.table().settings.as_ref().map(|own| own.differing(published)).unwrap_or_default()
     }
 
     /// Notes the gateways that live; answers those before.

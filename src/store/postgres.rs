@@ -37,7 +37,7 @@
 //!
 //! Tables of an earlier version are changed by the node that has the shard alone, where an older program that still
 //! has it would not fill what it does not know; nobody follows it. Changes that older programs do not notice are made by
-//! whoever starts first.
+//! the gateway that starts first.
 //!
 //! * **Several gateways share the polls** ([`poll_claims`]): 1,024 more shards of `tidegate_shard`, each with its owner
 //!   and fence. What a gateway that follows found goes to the one that writes as a row of `tidegate_request`
@@ -45,6 +45,7 @@
 
 mod connect;
 mod engine;
+mod hosts;
 mod lease;
 mod look;
 mod poll_claims;

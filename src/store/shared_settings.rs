@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::Xxh3;
 /// The key of the program's version.
 const VERSION: &str = "version";
 
-/// Settings that are to be the same at all gateways over one store, each with a print of its value. Sixteen bits tell
-/// nearly always that two values differ, and never what a secret is.
+/// Settings that are to be the same at all gateways over one store, each with a hash of its value. Sixteen bits show
+/// nearly every difference, and do not give a random secret away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedSettings(BTreeMap<String, u16>);
 
@@ -23,38 +23,39 @@ impl SharedSettings {
 
     /// Adds the value of a key, which has no blanks.
     pub fn add(&mut self, key: &str, value: impl fmt::Debug) {
-        let mut printer = Printer(Xxh3::new());
+        let mut hasher = ValueHasher(Xxh3::new());
         // It takes whatever it is given.
-        let _ = write!(printer, "{value:?}");
-        let print = u16::try_from(printer.0.digest() & 0xffff).unwrap_or_default();
-        self.0.insert(key.to_owned(), print);
+        let _ = write!(hasher, "{value:?}");
+        let hash = u16::try_from(hasher.0.digest() & 0xffff).unwrap_or_default();
+        self.0.insert(key.to_owned(), hash);
     }
 
-    /// What others are told.
+    /// As others read it.
     pub(super) fn text(&self) -> String {
-        let words = self.0.iter().map(|(key, print)| format!("{key}={print:04x}"));
+        let words = self.0.iter().map(|(key, hash)| format!("{key}={hash:04x}"));
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The keys whose values are others in what another gateway told; none where its program is of another version.
-    pub(super) fn differing(&self, told: &str) -> Vec<String> {
+    /// The keys whose values are others in what another gateway published; none where its program is of another
+    /// version.
+    pub(super) fn differing(&self, published: &str) -> Vec<String> {
         let read = |word: &str| {
-            let (key, print) = word.split_once('=')?;
-            Some((key.to_owned(), u16::from_str_radix(print, 16).ok()?))
+            let (key, hash) = word.split_once('=')?;
+            Some((key.to_owned(), u16::from_str_radix(hash, 16).ok()?))
         };
-        let others: BTreeMap<String, u16> = told.split(' ').filter_map(read).collect();
+        let others: BTreeMap<String, u16> = published.split(' ').filter_map(read).collect();
         if others.get(VERSION) != self.0.get(VERSION) {
             return Vec::new();
         }
-        let differs = |(key, print): &(&String, &u16)| others.get(*key) != Some(*print);
+        let differs = |(key, hash): &(&String, &u16)| others.get(*key) != Some(*hash);
         self.0.iter().filter(differs).map(|(key, _)| key.clone()).collect()
     }
 }
 
-/// Takes the print of a value that may be long.
-struct Printer(Xxh3);
+/// Takes the hash of a value that may be long.
+struct ValueHasher(Xxh3);
 
-impl fmt::Write for Printer {
+impl fmt::Write for ValueHasher {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.update(text.as_bytes());
         Ok(())
@@ -85,10 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_told() {
-        let told = settings("1", "https://a.example").text();
-        assert!(!told.contains("example"), "{told}");
-        for word in told.split(' ') {
+    fn no_value_is_published() {
+        let published = settings("1", "https://a.example").text();
+        assert!(!published.contains("example"), "{published}");
+        for word in published.split(' ') {
             assert_eq!(word.split_once('=').unwrap().1.len(), 4, "{word}");
         }
     }

@@ -128,6 +128,10 @@ impl Gateway {
         if self.next_try.is_some_and(|(at, _)| Instant::now() < at) {
             return false;
         }
+        // It saw that the database went back behind what it has shown, or is of an older program than the tables.
+        if self.is_standby && self.store.condition().stop.is_some() {
+            return false;
+        }
         if !self.is_standby && !self.store.answers_from_memory() {
             // A gateway that was paused learns whether it still has the feeds.
             let _ = self.store.catch_up().await;

@@ -1,21 +1,21 @@
 //! Which settings are to be the same at all gateways over one store.
 
 use crate::app::{AppError, token};
-use crate::config::{Config, Polling};
+use crate::config::{Config, Polling, ReaderToken};
 use crate::fetch;
 use crate::store::{SharedSettings, Store, StoreError};
 
-/// Tells the other gateways over a store which settings this one has.
-pub(in crate::app) async fn tell(
+/// Lets the other gateways over a store know which settings this one has.
+pub(in crate::app) async fn publish(
     store: &dyn Store,
     config: &Config,
     public_url: &str,
 ) -> Result<(), AppError> {
-    let what = "other gateways were not told of the settings";
+    let what = "other gateways could not be let know of the settings";
     let shards =
         store.poll_shards().await.map_err(|error: StoreError| AppError::run(what, error))?;
     if let Some(shards) = shards {
-        shards.tell_settings(shared(config, public_url)?);
+        shards.publish_settings(shared(config, public_url)?);
     }
     Ok(())
 }
@@ -24,9 +24,11 @@ pub(in crate::app) async fn tell(
 fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError> {
     let Config { server, publish, sup, websub, hosts, feeds, aggregates, readers, .. } = config;
     let admin_token = token::known_token(&server.admin_token, &config.store.path)?;
+    // One that was not chosen at random might be guessed by its hash.
+    let admin_token = admin_token.filter(|token| ReaderToken::new(token).is_ok());
     let mut tokens = Vec::with_capacity(readers.len());
-    for source in readers.iter().filter_map(|reader| reader.token.as_ref()) {
-        let found = fetch::find_secret(source);
+    for reader in readers {
+        let found = reader.token.as_ref().map(fetch::find_secret).transpose();
         tokens.push(found.map_err(|why| AppError::Input(format!("reader.token: {why}")))?);
     }
     let polling = Polling {
@@ -46,7 +48,9 @@ fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError>
     settings.add("websub", websub);
     settings.add("host", hosts);
     settings.add("feed", (feeds, aggregates));
-    settings.add("reader", (readers, tokens));
+    let readers: Vec<_> =
+        readers.iter().map(|it| (&it.name, &it.feeds, it.all_private)).zip(tokens).collect();
+    settings.add("reader", readers);
     settings.add("origin", &config.origins);
     settings.add("allow", &config.allow);
     Ok(settings)

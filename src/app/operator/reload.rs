@@ -100,7 +100,7 @@ impl AdminService {
             }
             self.open_all().await;
         }
-        settings::tell(self.store.as_ref(), &config, &self.public_url).await?;
+        settings::publish(self.store.as_ref(), &config, &self.public_url).await?;
         if let Some(hub) = &self.hub {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }

@@ -12,7 +12,8 @@ fn poll(text: &str) -> Errand {
 fn host(text: &str) -> PoliteHost {
     let (name, full, domain_at) = (text.into(), text.into(), 0);
     let (spacing, is_said, parallel) = (SECOND, false, 1);
-    PoliteHost(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel }))
+    let shard = Shard::of_domain(text);
+    PoliteHost(Arc::new(PolitePace { name, full, domain_at, spacing, is_said, parallel, shard }))
 }
 
 /// The same host at another pace, or in another line.

@@ -3,17 +3,17 @@
 
 use crate::poll::error::RoundError;
 use crate::poll::polling::PollResult;
-use crate::store::Shard;
+use crate::store::{PublisherReach, Shard};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// For how long most publishers must have been out of reach.
 const CUT_OFF_AFTER: Duration = Duration::from_secs(120);
-/// What is older says nothing any more.
-const REMEMBERED: Duration = Duration::from_secs(300);
-/// Fewer publishers out of reach say nothing of this gateway.
-const FEWEST: usize = 3;
+/// What is older says nothing any more; also how long all must have been well until that counts as over.
+const REMEMBERED: Duration = Duration::from_secs(600);
+/// Fewer publishers out of reach say nothing of this gateway, and fewer within reach nothing against it.
+const FEWEST: usize = 10;
 /// For how long polling is left to others, at first and at most.
 const AWAY: (Duration, Duration) = (Duration::from_secs(300), Duration::from_secs(3600));
 
@@ -21,22 +21,34 @@ const AWAY: (Duration, Duration) = (Duration::from_secs(300), Duration::from_sec
 pub(super) struct Reach {
     /// By shard: when its publisher was asked last, and whether that reached it.
     last: BTreeMap<Shard, (Instant, bool)>,
-    /// Since when most were out of reach.
-    cut_off_since: Option<Instant>,
-    /// Until when polling is left to others.
-    away_until: Option<Instant>,
-    /// For how long it is the next time.
+    state: ReachState,
+    /// For how long polling is left to others the next time.
     away_for: Duration,
 }
 
-impl Default for Reach {
-    fn default() -> Self {
-        let (last, cut_off_since, away_until) = (BTreeMap::new(), None, None);
-        Self { last, cut_off_since, away_until, away_for: AWAY.0 }
-    }
+/// Since when it is how.
+enum ReachState {
+    Well {
+        since: Instant,
+    },
+    /// Most publishers were out of reach lately; `is_tried`: after polling was left to others.
+    Doubtful {
+        since: Instant,
+        is_tried: bool,
+    },
+    /// It polls again, and has reached nothing yet.
+    Tried,
+    Away {
+        until: Instant,
+    },
 }
 
 impl Reach {
+    /// Nothing is known yet.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { last: BTreeMap::new(), state: ReachState::Well { since: now }, away_for: AWAY.0 }
+    }
+
     /// Takes in what came of a poll.
     pub(super) fn note(
         &mut self,
@@ -54,39 +66,63 @@ impl Reach {
     }
 
     /// Whether this gateway reaches publishers.
-    pub(super) fn reaches(&mut self, now: Instant) -> bool {
+    pub(super) fn decide(&mut self, now: Instant) -> PublisherReach {
         self.last.retain(|_, (at, _)| now.saturating_duration_since(*at) < REMEMBERED);
         let reached = self.last.values().filter(|(_, is_reached)| *is_reached).count();
         let unreached = self.last.len() - reached;
         let is_cut_off = unreached >= FEWEST && unreached > reached;
-        if let Some(until) = self.away_until {
-            // Who polls meanwhile since nobody else does may find that it works again.
-            if now < until && (is_cut_off || reached == 0) {
-                return false;
+        let elapsed = |since: Instant| now.saturating_duration_since(since);
+        match self.state {
+            ReachState::Well { since } if !is_cut_off => {
+                if elapsed(since) >= REMEMBERED {
+                    self.away_for = AWAY.0;
+                }
             }
-            *self = Self { away_for: self.away_for, ..Self::default() };
-            return true;
-        }
-        if !is_cut_off {
-            self.cut_off_since = None;
-            // All is well for a while.
-            if reached > unreached {
-                self.away_for = AWAY.0;
+            ReachState::Well { .. } => {
+                self.state = ReachState::Doubtful { since: now, is_tried: false };
             }
-            return true;
+            ReachState::Tried if is_cut_off => {
+                self.state = ReachState::Doubtful { since: now, is_tried: true };
+            }
+            ReachState::Tried if reached > unreached => {
+                self.state = ReachState::Well { since: now };
+            }
+            ReachState::Doubtful { is_tried, .. } if !is_cut_off => {
+                self.state = match is_tried && reached <= unreached {
+                    true => ReachState::Tried,
+                    false => ReachState::Well { since: now },
+                };
+            }
+            ReachState::Doubtful { since, .. } if elapsed(since) >= CUT_OFF_AFTER => {
+                tracing::warn!(
+                    publishers = unreached,
+                    seconds = self.away_for.as_secs(),
+                    "most publishers are out of reach; where other gateways reach them, they are to poll"
+                );
+                self.state = ReachState::Away { until: now + self.away_for };
+                self.away_for = self.away_for.saturating_mul(2).min(AWAY.1);
+                // What came of polls before says nothing of when it is over.
+                self.last.clear();
+            }
+            // It polls meanwhile, since nobody else does, and finds that it works again.
+            ReachState::Away { .. } if reached >= FEWEST && reached > unreached => {
+                self.state = ReachState::Well { since: now };
+            }
+            ReachState::Away { until } if now >= until => {
+                self.last.clear();
+                self.state = ReachState::Tried;
+            }
+            ReachState::Tried | ReachState::Doubtful { .. } | ReachState::Away { .. } => {}
         }
-        let since = *self.cut_off_since.get_or_insert(now);
-        if now.saturating_duration_since(since) < CUT_OFF_AFTER {
-            return true;
+        match self.state {
+            ReachState::Well { .. } | ReachState::Doubtful { is_tried: false, .. } => {
+                PublisherReach::Reached
+            }
+            ReachState::Tried | ReachState::Doubtful { is_tried: true, .. } => {
+                PublisherReach::Tried
+            }
+            ReachState::Away { .. } => PublisherReach::CutOff,
         }
-        self.away_until = Some(now + self.away_for);
-        self.away_for = self.away_for.saturating_mul(2).min(AWAY.1);
-        tracing::warn!(
-            publishers = unreached,
-            seconds = self.away_for.as_secs() / 2,
-            "most publishers are out of reach; where other gateways reach them, they are to poll"
-        );
-        false
     }
 }
 
@@ -113,58 +149,79 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    /// Polls of these shards.
+    fn note(
+        reach: &mut Reach,
+        shards: std::ops::RangeInclusive<i32>,
+        made: fn() -> Result<PollResult, RoundError>,
+        now: Instant,
+    ) {
+        for number in shards {
+            reach.note(shard(number), &made(), now);
+        }
+    }
+
     #[test]
-    fn who_reaches_few_publishers_for_two_minutes_leaves_them_to_others_for_a_while() {
-        let (mut reach, start) = (Reach::default(), Instant::now());
-        assert!(reach.reaches(start));
-        for number in 1..=4 {
-            reach.note(shard(number), &unreached(), start);
-        }
-        // As many that answer, if only with an error.
-        for number in 5..=8 {
-            reach.note(shard(number), &answered(), start);
-        }
-        assert!(reach.reaches(start + seconds(290)));
-        let mut now = start + seconds(290);
-        for number in 1..=4 {
-            reach.note(shard(number), &unreached(), now);
-        }
-        now += seconds(11);
-        assert!(reach.reaches(now) && reach.reaches(now + seconds(119)));
-        assert!(!reach.reaches(now + seconds(120)));
+    fn a_gateway_that_reaches_few_publishers_leaves_them_to_others_for_longer_each_time() {
+        let start = Instant::now();
+        let mut reach = Reach::new(start);
+        assert_eq!(reach.decide(start), PublisherReach::Reached);
+        note(&mut reach, 1..=12, unreached, start);
+        // As many answer, if only with an error.
+        note(&mut reach, 13..=24, answered, start);
+        assert_eq!(reach.decide(start + seconds(590)), PublisherReach::Reached);
+        let mut now = start + seconds(600);
+        note(&mut reach, 1..=12, unreached, now);
+        note(&mut reach, 13..=20, answered, now);
+        assert_eq!(reach.decide(now), PublisherReach::Reached);
+        assert_eq!(reach.decide(now + seconds(119)), PublisherReach::Reached);
         now += seconds(120);
-        assert!(!reach.reaches(now + seconds(299)));
-        // Then it is tried again, and left for longer.
+        assert_eq!(reach.decide(now), PublisherReach::CutOff);
+        // One that was in flight, and results that grow old, end nothing.
+        note(&mut reach, 30..=30, answered, now);
+        assert_eq!(reach.decide(now + seconds(299)), PublisherReach::CutOff);
         now += seconds(300);
-        assert!(reach.reaches(now));
-        for number in 1..=4 {
-            reach.note(shard(number), &unreached(), now);
-        }
-        assert!(reach.reaches(now) && !reach.reaches(now + seconds(120)));
-        assert!(!reach.reaches(now + seconds(719)) && reach.reaches(now + seconds(720)));
+        assert_eq!(reach.decide(now), PublisherReach::Tried);
+        assert_eq!(reach.decide(now + seconds(60)), PublisherReach::Tried);
+        note(&mut reach, 1..=12, unreached, now);
+        assert_eq!(reach.decide(now), PublisherReach::Tried);
+        now += seconds(120);
+        assert_eq!(reach.decide(now), PublisherReach::CutOff);
+        assert_eq!(reach.decide(now + seconds(599)), PublisherReach::CutOff);
+        now += seconds(600);
+        assert_eq!(reach.decide(now), PublisherReach::Tried);
+        note(&mut reach, 1..=1, answered, now);
+        assert_eq!(reach.decide(now), PublisherReach::Reached);
+        // That it works was short: the next time is longer still.
+        note(&mut reach, 1..=12, unreached, now);
+        assert_eq!(reach.decide(now), PublisherReach::Reached);
+        now += seconds(120);
+        assert_eq!(reach.decide(now), PublisherReach::CutOff);
+        assert_eq!(reach.decide(now + seconds(1199)), PublisherReach::CutOff);
     }
 
     #[test]
     fn few_publishers_and_the_stores_trouble_say_nothing() {
-        let (mut reach, start) = (Reach::default(), Instant::now());
-        reach.note(shard(1), &unreached(), start);
-        reach.note(shard(2), &unreached(), start);
-        for number in 3..100 {
-            reach.note(shard(number), &Err(RoundError::Fenced), start);
+        let start = Instant::now();
+        let mut reach = Reach::new(start);
+        note(&mut reach, 1..=9, unreached, start);
+        note(&mut reach, 10..=100, || Err(RoundError::Fenced), start);
+        for later in [0, 200, 500] {
+            assert_eq!(reach.decide(start + seconds(later)), PublisherReach::Reached);
         }
-        assert!(reach.reaches(start) && reach.reaches(start + seconds(200)));
     }
 
     #[test]
-    fn who_reaches_them_again_meanwhile_polls_again() {
-        let (mut reach, start) = (Reach::default(), Instant::now());
-        for number in 1..=3 {
-            reach.note(shard(number), &unreached(), start);
-        }
-        assert!(reach.reaches(start) && !reach.reaches(start + seconds(121)));
-        for number in 1..=2 {
-            reach.note(shard(number), &answered(), start + seconds(130));
-        }
-        assert!(reach.reaches(start + seconds(131)));
+    fn a_gateway_that_reaches_them_again_meanwhile_polls_again() {
+        let start = Instant::now();
+        let mut reach = Reach::new(start);
+        note(&mut reach, 1..=10, unreached, start);
+        assert_eq!(reach.decide(start), PublisherReach::Reached);
+        let now = start + seconds(121);
+        assert_eq!(reach.decide(now), PublisherReach::CutOff);
+        note(&mut reach, 1..=9, answered, now);
+        assert_eq!(reach.decide(now), PublisherReach::CutOff);
+        note(&mut reach, 10..=10, answered, now);
+        assert_eq!(reach.decide(now), PublisherReach::Reached);
     }
 }

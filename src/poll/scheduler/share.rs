@@ -93,7 +93,7 @@ impl PolledShare {
             kept: BTreeSet::new(),
             tell_at: now,
             rounds,
-            reach: Reach::default(),
+            reach: Reach::new(now),
             guards: JoinSet::new(),
         }
     }
@@ -224,7 +224,7 @@ impl PollScheduler {
         share.shards.abstain(self.bench.store.condition().stop.is_some());
         share.renew_rounds(&self.cancel);
         let now = Instant::now();
-        share.shards.note_reach(share.reach.reaches(now));
+        share.shards.note_reach(share.reach.decide(now));
         let is_changed = share.changes.has_changed().unwrap_or(false);
         if is_changed || share.compare_at <= now {
             share.changes.mark_unchanged();

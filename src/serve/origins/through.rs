@@ -22,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tokio::time::timeout;
@@ -289,6 +289,16 @@ fn whole_no_feed(
     whole: WholeAnswer,
 ) -> (Response, PassOutcome) {
     let WholeAnswer { headers, body } = whole;
+    if asked.site.config().passes != PassMode::Through || method == Method::HEAD {
+        // Nothing of it goes to the client.
+        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+        return no_feed(
+            room,
+            asked,
+            (method, PassAnswer { status: StatusCode::OK, headers, body }),
+            None,
+        );
+    }
     let body = match room.bodies.send(recipient.client, recipient.connection, body) {
         Ok(body) => body.map_err(BodyError::from).boxed_unsync(),
         Err(refused) => return failed(Problem::later(refused.to_string(), RETRY_SOON)),

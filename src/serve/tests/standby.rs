@@ -63,7 +63,7 @@ async fn the_overview_lists_the_gateways_of_a_database() {
         "process 8 (this one)",
         "600 of 1024 shards",
         "&lt;process&gt; 7</th><td>writes",
-        "424 of 1024 shards of feeds; most publishers are out of its reach",
+        "424 of 1024 shards of feeds; it reaches few publishers",
         "Settings differ: the gateway &lt;process&gt; 7 has another publish.",
     ] {
         assert!(page.contains(said), "{said}: {page}");

@@ -1,5 +1,6 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
+use super::hosts::EachHost;
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
 use crate::store::{StoreError, in_words};
 use deadpool_postgres::{
@@ -76,8 +77,8 @@ impl DatabaseAddress {
             .map_err(|error| failed(error.into()))?
             .with_no_client_auth();
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager =
-            Manager::from_config(self.config.clone(), MakeRustlsConnect::new(tls), recycling);
+        let hosts = EachHost::new(&self.config, MakeRustlsConnect::new(tls));
+        let manager = Manager::from_connect(self.config.clone(), hosts, recycling);
         let settle = Hook::async_fn(|client, _| Box::pin(async move { prepare(client).await }));
         Pool::builder(manager)
             .max_size(CONNECTIONS)

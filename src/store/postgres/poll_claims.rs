@@ -9,8 +9,8 @@ use super::connect::SqlError;
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::session::{Session, SessionShared, get};
 use super::statements::{
-    CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, RELEASE_ALL_POLLS,
-    RELEASE_POLLS, SAY, WANT_POLLS,
+    CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, PUBLISH_STATUS,
+    RELEASE_ALL_POLLS, RELEASE_POLLS, WANT_POLLS,
 };
 use crate::store::embedded::since_boot;
 use crate::store::poll_shards::{HeldShard, PollShards, SHARDS, Shard, ShardRequests};
@@ -28,12 +28,12 @@ const MOST_OF_WRITER: usize = SHARDS as usize / 2;
 /// For how long only the node that writes polls a shard once a node has found that it must, in milliseconds.
 const WRITER_TIME: i64 = 86_400_000;
 
-/// What a node says of itself.
+/// What a node lets the others know of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NodeSays {
+pub(super) struct NodeStatus {
     pub(super) polls: bool,
     pub(super) reaches: bool,
-    /// Prints of its settings.
+    /// Hashes of its settings.
     pub(super) settings: String,
 }
 
@@ -173,7 +173,8 @@ impl Session {
         let shards = Arc::new(PollShards::new(self.shared().lease, is_writer));
         let first = Arc::clone(&shards);
         let watches = self.run("share the polls", |shared| async move {
-            shared.say(true, &first).await?;
+            shared.takes_part.store(true, Ordering::Release);
+            shared.publish_status(true, &first).await?;
             let mut watches = HashMap::new();
             shared.claim_polls(&first, &mut watches).await?;
             Ok(watches)
@@ -210,14 +211,16 @@ impl SessionShared {
     ) -> Result<(), SqlError> {
         if shards.abstains() {
             // The store has stopped: nothing can be taken in.
-            self.say(false, shards).await?;
+            self.publish_status(false, shards).await?;
             self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
             shards.confirm(since_boot(), BTreeMap::new());
             return Ok(());
         }
         self.send_requests(shards.take_requests(), shards).await?;
         let (mut nodes, now) = self.nodes(watches).await?;
-        for dead in nodes.iter_mut().filter(|node| !node.is_live && node.polls) {
+        self.check_published(&nodes);
+        // Also one that took no part any more: it may still have shards.
+        for dead in nodes.iter_mut().filter(|node| !node.is_live) {
             match self.execute(FORGET_NODE, &[&dead.node, &dead.beat]).await? {
                 1 => {
                     tracing::warn!(gateway = %dead.name, "a gateway is gone; the others poll its feeds")
@@ -236,8 +239,8 @@ impl SessionShared {
         let (held, kept) = (shards.held(), shards.kept());
         let own = OwnShards { node: self.node, held: &held, kept: &kept };
         // What is in flight may still end well: shards are given over one by one.
-        let is_cut_off = !shards.reaches() && is_reached_by_others(self.node, &nodes);
-        self.say(!is_cut_off, shards).await?;
+        let is_cut_off = shards.is_cut_off() && is_reached_by_others(self.node, &nodes);
+        self.publish_status(!is_cut_off, shards).await?;
         let ClaimPlan { take, give_back } = match is_cut_off {
             true => ClaimPlan { take: Vec::new(), give_back: held.keys().copied().collect() },
             false => plan_claims(&own, &nodes, &seen, now),
@@ -251,23 +254,35 @@ impl SessionShared {
         Ok(())
     }
 
-    /// Says what this node is, where that is something else than it said last.
-    async fn say(&self, polls: bool, shards: &PollShards) -> Result<(), SqlError> {
-        let says = NodeSays { polls, reaches: shards.reaches(), settings: shards.told_settings() };
-        if self.said().as_ref() != Some(&says) {
-            // Before it is said: whoever joins anew meanwhile says it as well.
-            *self.said() = Some(says.clone());
-            let NodeSays { polls, reaches, settings } = says;
-            let said = self.execute(SAY, &[&self.node, &polls, &reaches, &settings]).await;
-            if said.is_err() {
-                *self.said() = None;
+    /// Publishes the status of this node, where that is another than it published last.
+    async fn publish_status(&self, polls: bool, shards: &PollShards) -> Result<(), SqlError> {
+        let (reaches, settings) = (shards.reaches(), shards.published_settings());
+        let status = NodeStatus { polls, reaches, settings };
+        if self.published().as_ref() != Some(&status) {
+            // Before it is written: a node that joins anew meanwhile writes it as well.
+            *self.published() = Some(status.clone());
+            let NodeStatus { polls, reaches, settings } = status;
+            let written =
+                self.execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings]).await;
+            if written.is_err() {
+                *self.published() = None;
             }
-            said?;
+            written?;
         }
         Ok(())
     }
 
-    /// Notes which gateways live and what each says of itself, and tells of settings that differ and did not before.
+    /// Has the status published anew where the node's row has another one: it joined anew in between.
+    fn check_published(&self, nodes: &[SeenNode]) {
+        let Some(own) = nodes.iter().find(|seen| seen.node == self.node) else { return };
+        let (polls, reaches, settings) = (own.polls, own.reaches, own.settings.clone());
+        let mut published = self.published();
+        if *published != Some(NodeStatus { polls, reaches, settings }) {
+            *published = None;
+        }
+    }
+
+    /// Notes which gateways live and the status of each, and reports settings that differ and did not before.
     fn note_gateways(&self, nodes: &[SeenNode], seen: &[SeenShard], shards: &PollShards) {
         let known = nodes.iter().filter(|node| node.is_live).map(|node| KnownGateway {
             name: node.name.to_string(),
@@ -276,13 +291,17 @@ impl SessionShared {
             polls: node.polls,
             reaches: node.reaches,
             shards: seen.iter().filter(|seen| seen.owner == Some(node.node)).count(),
-            differing: shards.differing(&node.settings),
+            differing: match node.node == self.node {
+                true => Vec::new(),
+                false => shards.differing(&node.settings),
+            },
         });
         let known: Arc<[KnownGateway]> = known.collect();
         let before = shards.note_gateways(Arc::clone(&known));
-        let told: Vec<String> = before.iter().filter_map(KnownGateway::difference).collect();
-        let now = known.iter().filter(|it| !it.is_this).filter_map(KnownGateway::difference);
-        for difference in now.filter(|difference| !told.contains(difference)) {
+        let known_before: Vec<String> =
+            before.iter().filter_map(KnownGateway::difference).collect();
+        let now = known.iter().filter_map(KnownGateway::difference);
+        for difference in now.filter(|difference| !known_before.contains(difference)) {
             tracing::warn!(difference, "gateways over one database are to have the same settings");
         }
     }

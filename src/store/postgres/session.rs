@@ -6,10 +6,10 @@
 
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
-use super::poll_claims::NodeSays;
+use super::poll_claims::NodeStatus;
 use super::statements::{
-    BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATIONS, NOTE_VERSION, NOW, OWNER, RELEASE,
-    RELEASE_ALL_POLLS, SAY,
+    BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION, NOW, OWNER,
+    PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 /// How long a node that says nothing keeps its shards.
@@ -52,6 +53,10 @@ const THREADS: usize = 2;
 /// The shard of all feeds, as long as one gateway has them all.
 pub(super) const SHARD: i32 = 0;
 
+/// Why tables were not changed.
+const TABLES_IN_USE: &str = "its tables are to be changed for this program and are in use, by a backup (pg_dump) for \
+    example; start again once that is over";
+
 /// What is passed to a statement.
 pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -75,10 +80,30 @@ pub(super) struct SessionShared {
     fence: Mutex<Option<i64>>,
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
-    /// What this node said last of itself; `None`: it takes no part in polling.
-    said: Mutex<Option<NodeSays>>,
+    /// The status that this node published last; `None`: it is to publish it anew.
+    published: Mutex<Option<NodeStatus>>,
+    /// Whether this node takes part in polling.
+    pub(super) takes_part: AtomicBool,
     /// Whether others took this node for dead since it decided last what it polls.
     pub(super) is_forgotten: AtomicBool,
+}
+
+/// A connection that is being used. Unless it is given back it is closed: also where nobody waits any more for what was
+/// asked on it.
+struct UsedConnection(Option<Object>);
+
+impl UsedConnection {
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for UsedConnection {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
 }
 
 impl Session {
@@ -101,7 +126,8 @@ impl Session {
             lease,
             fence: Mutex::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
-            said: Mutex::default(),
+            published: Mutex::default(),
+            takes_part: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(false),
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared, shards: Mutex::default() });
@@ -183,7 +209,13 @@ impl Session {
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
         let position =
             self.run("take its shard", |shared| async move { shared.claim().await })??;
-        self.run("change its tables", |shared| async move { shared.migrate(true).await })??;
+        let migrated =
+            self.run("change its tables", |shared| async move { shared.migrate(true).await });
+        if let Err(error) = migrated.and_then(|migrated| migrated) {
+            // The tables may be a newer program's, and one of those is to have the shard.
+            self.run("give its shard back", |shared| async move { shared.release().await })?;
+            return Err(error);
+        }
         Ok(position)
     }
 
@@ -224,9 +256,9 @@ impl SessionShared {
         self.fence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What this node said last of itself.
-    pub(super) fn said(&self) -> MutexGuard<'_, Option<NodeSays>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The status that this node published last.
+    pub(super) fn published(&self) -> MutexGuard<'_, Option<NodeStatus>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fence of the claim, where this node has the shard of all writes.
@@ -252,9 +284,19 @@ impl SessionShared {
         let until = Instant::now() + limit;
         let connecting = timeout_at(until, connection(&self.pool)).await;
         let client = connecting.unwrap_or(Err(SqlError::Late))?;
-        let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
-        if done.is_err() {
-            drop(Object::take(client));
+        let client = UsedConnection(Some(client));
+        let working = async {
+            match &client.0 {
+                Some(client) => work(client).await,
+                None => Err(SqlError::Late),
+            }
+        };
+        let done = timeout_at(until, working).await.unwrap_or(Err(SqlError::Late));
+        match &done {
+            Ok(_) => client.give_back(),
+            // The others may lead to the same machine that hangs.
+            Err(SqlError::Late) => drop(self.pool.retain(|_, _| false)),
+            Err(_) => {}
         }
         done
     }
@@ -317,6 +359,11 @@ impl SessionShared {
             match self.migrate_once(is_owner).await {
                 // Another node did it at the same time, or its answer was lost.
                 Err(SqlError::Database(_)) if tries < READ_TRIES => sleep(READ_PAUSE).await,
+                Err(SqlError::Database(error))
+                    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
+                {
+                    return Err(SqlError::Refused(TABLES_IN_USE.to_owned()));
+                }
                 done => return done,
             }
         }
@@ -351,6 +398,7 @@ impl SessionShared {
                 break;
             }
             let transaction = client.transaction().await?;
+            transaction.batch_execute(MIGRATION_LOCK).await?;
             transaction.batch_execute(migration.text).await?;
             transaction.execute(NOTE_VERSION, &[&number]).await?;
             transaction.commit().await?;
@@ -374,13 +422,15 @@ impl SessionShared {
         let name = format!("process {process} (node {node:06x})");
         tracing::info!(name, place, "this gateway is one of those of the database");
         // A node that others took for dead has lost its shards.
-        if self.said().is_some() && self.execute(BEAT, &[&self.node, &now]).await? == 0 {
+        if self.takes_part.load(AtomicOrdering::Acquire)
+            && self.execute(BEAT, &[&self.node, &now]).await? == 0
+        {
             self.is_forgotten.store(true, AtomicOrdering::Release);
         }
         self.execute(JOIN, &[&self.node, &name, &now]).await?;
-        let said = self.said().clone();
-        if let Some(said) = said {
-            self.execute(SAY, &[&self.node, &said.polls, &said.reaches, &said.settings]).await?;
+        let published = self.published().clone();
+        if let Some(NodeStatus { polls, reaches, settings }) = published {
+            self.execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings]).await?;
         }
         self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
         self.sign.answered(began);
@@ -467,12 +517,18 @@ impl SessionShared {
     }
 
     /// Gives the shard back.
-    async fn leave(&self) {
-        let held = *self.fence();
+    async fn release(&self) -> Result<(), SqlError> {
+        let held = self.fence().take();
         if let Some(fence) = held {
-            let _ = self.execute(RELEASE, &[&SHARD, &fence]).await;
+            self.execute(RELEASE, &[&SHARD, &fence]).await?;
         }
-        if self.said().is_some() {
+        Ok(())
+    }
+
+    /// Gives everything back, and is no node any more.
+    async fn leave(&self) {
+        let _ = self.release().await;
+        if self.takes_part.load(AtomicOrdering::Acquire) {
             let _ = self.execute(RELEASE_ALL_POLLS, &[&self.node]).await;
         }
         let _ = self.execute(LEAVE, &[&self.node]).await;

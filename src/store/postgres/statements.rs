@@ -66,6 +66,8 @@ statements! {
     HAS_VERSIONS = "SELECT to_regclass('tidegate_schema') IS NOT NULL";
     /// The version of the tables.
     VERSION = "SELECT coalesce(max(version), 0) FROM tidegate_schema";
+    /// A change of tables waits only for a moment: what waits for the table meanwhile would wait with it.
+    MIGRATION_LOCK = "SET LOCAL lock_timeout TO '500ms'";
     /// Notes a version of the tables.
     NOTE_VERSION = "INSERT INTO tidegate_schema (version) VALUES ($1)";
 
@@ -77,8 +79,8 @@ statements! {
     /// A node says so for the first time.
     JOIN = "INSERT INTO tidegate_node (node, name, beat_at) VALUES ($1, $2, $3) \
         ON CONFLICT (node) DO UPDATE SET name = EXCLUDED.name, beat_at = EXCLUDED.beat_at";
-    /// A node says whether it polls, whether it reaches publishers, and prints of its settings.
-    SAY = "UPDATE tidegate_node SET polls = $2, reaches = $3, settings = $4 WHERE node = $1";
+    /// A node publishes whether it polls, whether it reaches publishers, and hashes of its settings.
+    PUBLISH_STATUS = "UPDATE tidegate_node SET polls = $2, reaches = $3, settings = $4 WHERE node = $1";
     /// A node ends.
     LEAVE = "DELETE FROM tidegate_node WHERE node = $1";
     /// A node that has not said for a whole lease that it lives is forgotten: it asks for nothing more under this row.
@@ -94,7 +96,7 @@ statements! {
     /// Gives it back.
     RELEASE = "UPDATE tidegate_shard SET owner = NULL WHERE shard = $1 AND fence = $2";
 
-    /// The nodes: when each lived last, what it says of itself, whether it writes; and the time.
+    /// The nodes: when each lived last, its status, whether it writes; and the time.
     NODES = "SELECT n.node, n.name, n.beat_at, n.polls, n.reaches, n.settings, \
         EXISTS (SELECT 1 FROM tidegate_shard s WHERE s.shard = 0 AND s.owner = n.node), \
         (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM tidegate_node n";

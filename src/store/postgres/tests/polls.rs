@@ -1,13 +1,13 @@
 //! Several gateways that poll the feeds of one store, of which one writes.
 
 use super::follow::{follow, listed, named, shown, wide};
-use super::{SHORT_LEASE, TestSchema, commit, open};
+use super::{SHORT_LEASE, TestSchema, commit, open, sql};
 use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revision, Time};
 use crate::store::conformance::make::poll_state;
 use crate::store::disk::faults::{change, claim, news};
 use crate::store::{
-    AnswerQuestions, CommitError, EmbeddedStore, Epoch, PollShards, SHARDS, Shard, SharedSettings,
-    Store,
+    AnswerQuestions, CommitError, EmbeddedStore, Epoch, PollShards, PublisherReach, SHARDS, Shard,
+    SharedSettings, Store,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -311,21 +311,25 @@ async fn a_gateway_that_reaches_no_publishers_leaves_them_to_one_that_does() {
     let second = follower.poll_shards().await.unwrap().unwrap();
     until_held(&[&first, &second], &[half(), half()]).await;
     let all = usize::from(SHARDS);
-    first.note_reach(false);
+    first.note_reach(PublisherReach::CutOff);
     until_held(&[&first, &second], &[0, all]).await;
     // It has them again once it tries anew.
-    first.note_reach(true);
+    first.note_reach(PublisherReach::Reached);
     until_held(&[&first, &second], &[half(), half()]).await;
-    second.note_reach(false);
+    second.note_reach(PublisherReach::CutOff);
     until_held(&[&first, &second], &[all, 0]).await;
-    first.note_reach(false);
+    first.note_reach(PublisherReach::CutOff);
+    until_held(&[&first, &second], &[half(), half()]).await;
+    // One that only tries again takes nothing from the other.
+    first.note_reach(PublisherReach::Tried);
+    sleep(Duration::from_millis(2500)).await;
     until_held(&[&first, &second], &[half(), half()]).await;
     follower.close().await.unwrap();
     writer.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn gateways_tell_each_other_of_their_settings() {
+async fn gateways_know_of_each_others_settings() {
     let Some(schema) = TestSchema::new() else { return };
     let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
     let first = writer.poll_shards().await.unwrap().unwrap();
@@ -348,8 +352,8 @@ async fn gateways_tell_each_other_of_their_settings() {
         }
     };
     until_held(&[&first, &second], &[half(), half()]).await;
-    first.tell_settings(settings("https://a.example"));
-    second.tell_settings(settings("https://b.example"));
+    first.publish_settings(settings("https://a.example"));
+    second.publish_settings(settings("https://b.example"));
     until(&["server.public_url"]).await;
     let said: Vec<String> = writer.condition().differences().collect();
     assert!(said[0].starts_with("the gateway process "), "{said:?}");
@@ -359,8 +363,42 @@ async fn gateways_tell_each_other_of_their_settings() {
         assert!(shares.contains(&expected), "{shares:?}");
     }
     // It was read again.
-    second.tell_settings(settings("https://a.example"));
+    second.publish_settings(settings("https://a.example"));
     until(&[]).await;
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
+/// A gateway that took no part any more, and ended before all its shards were given over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn shards_of_a_gateway_that_ended_as_it_gave_them_over_are_taken() {
+    let Some(schema) = TestSchema::new() else { return };
+    open(&schema).unwrap().close().await.unwrap();
+    schema.sql(
+        "INSERT INTO tidegate_node (node, name, beat_at) VALUES (7, 'process 7 elsewhere', 0); \
+        UPDATE tidegate_shard SET owner = 7, fence = fence + 1 WHERE shard > 1000",
+    );
+    let writer = open(&schema).unwrap();
+    let shards = writer.poll_shards().await.unwrap().unwrap();
+    until_held(&[&shards], &[usize::from(SHARDS)]).await;
+    writer.close().await.unwrap();
+}
+
+/// A status that was lost, as when a node joins anew, is published again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_status_that_was_lost_is_published_again() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
+    let first = writer.poll_shards().await.unwrap().unwrap();
+    let second = follower.poll_shards().await.unwrap().unwrap();
+    until_held(&[&first, &second], &[half(), half()]).await;
+    schema.sql("UPDATE tidegate_node SET polls = false, settings = 'lost'");
+    let begun = Instant::now();
+    while sql(&schema.url, "SELECT 1 FROM tidegate_node WHERE polls AND settings <> 'lost'") < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        sleep(Duration::from_millis(50)).await;
+    }
+    until_held(&[&first, &second], &[half(), half()]).await;
     follower.close().await.unwrap();
     writer.close().await.unwrap();
 }

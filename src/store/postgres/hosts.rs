@@ -1,0 +1,152 @@
+//! Which of a database's hosts is connected to. A host that takes a connection and then says nothing, as a machine that
+//! hangs, must not keep the others from being tried.
+
+use deadpool_postgres::Connect;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::Host;
+use tokio_postgres::{Client, Config, Error};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long one host may take until it is ready for a question.
+const HOST_TIME: Duration = Duration::from_secs(5);
+
+/// A connection that is being made.
+type Connecting<'a> =
+    Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + 'a>>;
+
+/// Connects to the hosts of an address in turn, beginning with the one that was connected to last.
+pub(super) struct EachHost {
+    tls: MakeRustlsConnect,
+    hosts: Vec<Config>,
+    /// The host to begin with.
+    first: Arc<AtomicUsize>,
+}
+
+impl EachHost {
+    /// For the hosts of an address.
+    pub(super) fn new(address: &Config, tls: MakeRustlsConnect) -> Self {
+        Self { tls, hosts: each_host(address), first: Arc::default() }
+    }
+}
+
+impl Connect for EachHost {
+    fn connect(&self, _address: &Config) -> Connecting<'_> {
+        Box::pin(async move {
+            let begin = self.first.load(Ordering::Relaxed);
+            let mut refused = None;
+            for step in 0..self.hosts.len() {
+                let place = (begin + step) % self.hosts.len();
+                let Some(host) = self.hosts.get(place) else { continue };
+                // Where nobody waits any more for this one, the next attempt begins with another.
+                self.first.store(place + 1, Ordering::Relaxed);
+                match timeout(HOST_TIME, host.connect(self.tls.clone())).await {
+                    Ok(Ok((client, connection))) => {
+                        self.first.store(place, Ordering::Relaxed);
+                        let task = tokio::spawn(async move {
+                            if let Err(error) = connection.await {
+                                tracing::debug!(%error, "a connection to the database ended");
+                            }
+                        });
+                        return Ok((client, task));
+                    }
+                    Ok(Err(error)) => refused = Some(error),
+                    Err(_) => {}
+                }
+            }
+            match refused {
+                Some(error) => Err(error),
+                // The pool says that it took too long.
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// The same address for each of its hosts alone.
+fn each_host(address: &Config) -> Vec<Config> {
+    let hosts = address.get_hosts();
+    if hosts.len() < 2 || !address.get_hostaddrs().is_empty() {
+        return vec![address.clone()];
+    }
+    let ports = address.get_ports();
+    let port_of = |place: usize| ports.get(place).or(ports.first()).copied();
+    let alone = |(place, host): (usize, &Host)| {
+        let mut one = Config::new();
+        match host {
+            Host::Tcp(name) => one.host(name),
+            #[cfg(unix)]
+            Host::Unix(path) => one.host_path(path),
+        };
+        if let Some(port) = port_of(place) {
+            one.port(port);
+        }
+        copy_settings(address, &mut one);
+        one
+    };
+    hosts.iter().enumerate().map(alone).collect()
+}
+
+/// Copies all that an address says but for its hosts.
+fn copy_settings(from: &Config, to: &mut Config) {
+    if let Some(user) = from.get_user() {
+        to.user(user);
+    }
+    if let Some(password) = from.get_password() {
+        to.password(password);
+    }
+    if let Some(name) = from.get_dbname() {
+        to.dbname(name);
+    }
+    if let Some(options) = from.get_options() {
+        to.options(options);
+    }
+    if let Some(name) = from.get_application_name() {
+        to.application_name(name);
+    }
+    if let Some(time) = from.get_connect_timeout() {
+        to.connect_timeout(*time);
+    }
+    if let Some(time) = from.get_tcp_user_timeout() {
+        to.tcp_user_timeout(*time);
+    }
+    to.ssl_mode(from.get_ssl_mode())
+        .ssl_negotiation(from.get_ssl_negotiation())
+        .keepalives(from.get_keepalives())
+        .keepalives_idle(from.get_keepalives_idle())
+        .target_session_attrs(from.get_target_session_attrs())
+        .channel_binding(from.get_channel_binding());
+    if let Some(time) = from.get_keepalives_interval() {
+        to.keepalives_interval(time);
+    }
+    if let Some(count) = from.get_keepalives_retries() {
+        to.keepalives_retries(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::str::FromStr;
+
+    #[test]
+    fn each_host_has_all_that_the_address_says() {
+        let rest = "dbname=feeds user=gate password=secret options='-c a=b' application_name=x connect_timeout=7 \
+            tcp_user_timeout=3 sslmode=require target_session_attrs=read-write channel_binding=require \
+            keepalives=1 keepalives_idle=9 keepalives_interval=8 keepalives_retries=4";
+        let address = format!("host=one,two port=1,2 {rest}");
+        let hosts = each_host(&Config::from_str(&address).unwrap());
+        let expected = ["host=one port=1", "host=two port=2"]
+            .map(|host| Config::from_str(&format!("{host} {rest}")).unwrap());
+        assert_eq!(hosts, expected);
+        let both = each_host(&Config::from_str("host=one,two port=7 user=a").unwrap());
+        assert_eq!(both[1], Config::from_str("host=two port=7 user=a").unwrap());
+        let one = Config::from_str("host=one user=a").unwrap();
+        assert_eq!(each_host(&one), [one]);
+    }
+}
