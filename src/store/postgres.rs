@@ -43,6 +43,7 @@
 //!   and fence. What a gateway that follows found goes to the one that writes as a row of `tidegate_request`
 //!   ([`requests`]).
 
+mod ask;
 mod connect;
 mod engine;
 mod hosts;

@@ -1,7 +1,8 @@
 //! PostgreSQL as the store's database: one table of entries, by shard, class and key.
 
+use super::ask::get;
 use super::connect::SqlError;
-use super::session::{SHARD, Session, get};
+use super::session::{SHARD, Session};
 use super::statements::{
     CONTAINS, FIRST, FIRST_ALL, GET, GET_MANY, LAST, LAST_ALL, SIZES, SIZES_ALL,
 };

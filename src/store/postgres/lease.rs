@@ -1,7 +1,8 @@
 //! What is known of the node that has a shard: whether its lease has run out.
 
+use super::ask::get;
 use super::connect::SqlError;
-use super::session::{BEATS, get};
+use super::session::BEATS;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;

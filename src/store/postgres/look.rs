@@ -1,8 +1,9 @@
 //! Looks at what another gateway writes.
 
+use super::ask::get;
 use super::connect::SqlError;
 use super::lease::{LeaseState, LeaseWatch, Ownership};
-use super::session::{SHARD, Session, SessionShared, get};
+use super::session::{SHARD, Session, SessionShared};
 use super::statements::{LOOK, PASS_FOR_WRITER};
 use super::writer::{READ_ANEW, RECENT_ENTRIES, RECENT_WRITES};
 use crate::store::StoreError;

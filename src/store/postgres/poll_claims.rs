@@ -5,9 +5,10 @@
 //! asks the node that writes for nothing more. Each claim names the fence that was seen, so that of two nodes one has
 //! the shard.
 
+use super::ask::get;
 use super::connect::SqlError;
 use super::lease::{LeaseState, LeaseWatch, Ownership};
-use super::session::{Session, SessionShared, get};
+use super::session::{Session, SessionShared};
 use super::statements::{
     CLAIM_POLLS, FORGET_NODE, LEAVE_TO_WRITER, NODES, POLL_SHARDS, PUBLISH_STATUS,
     RELEASE_ALL_POLLS, RELEASE_POLLS, WANT_POLLS,

@@ -5,8 +5,9 @@
 //! carried out twice, and whoever carries it out checks that it still applies. A question is carried out once at most, and
 //! not after the time that somebody waits for it.
 
+use super::ask::get;
 use super::connect::SqlError;
-use super::session::{ANSWER_TIME, Session, SessionShared, get};
+use super::session::{ANSWER_TIME, Session, SessionShared};
 use super::statements::{
     ANSWER, ANSWERS, ASK, ASKED, END_REQUESTS, FORGET_REQUESTS, TAKE_REQUESTS,
 };
@@ -20,6 +21,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::Row;
 
 /// The largest request and the largest answer, in bytes.
 const REQUEST_LIMIT: usize = 128 << 20;
@@ -34,6 +36,8 @@ const LOOK_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::f
 const IDLE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 /// How often it is looked whether requests are still in the table.
 const LOST_EVERY: Duration = Duration::from_secs(1);
+/// How often it is tried to put an answer into the table.
+const ANSWER_TRIES: u32 = 3;
 /// How often the database is asked for the time.
 const CLOCK_EVERY: Duration = Duration::from_secs(10);
 /// After how long a request whose node is gone is forgotten, and how often that is looked at.
@@ -235,15 +239,79 @@ impl SessionShared {
         self.execute(END_REQUESTS, &[&self.node, &numbers]).await
     }
 
-    /// Takes up requests of other nodes: node, number and body of each. `now`: by the database's clock.
+    /// Takes up requests of other nodes, but for those that were begun. `now`: by the database's clock.
     async fn take_requests(
         &self,
         fence: i64,
         now: i64,
-    ) -> Result<Vec<(i64, i64, Vec<u8>)>, SqlError> {
+        begun: &BegunRequests,
+    ) -> Result<Vec<TakenRequest>, SqlError> {
         let limit = i64::try_from(TAKEN_AT_ONCE.0).unwrap_or(i64::MAX);
-        let rows = self.rows(TAKE_REQUESTS, &[&fence, &limit, &now]).await?;
-        rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?))).collect()
+        let (nodes, numbers) = begun.columns();
+        let rows = self.rows(TAKE_REQUESTS, &[&fence, &limit, &now, &nodes, &numbers]).await?;
+        let read = |row: &Row| {
+            let key = (get(row, 0)?, get(row, 1)?);
+            Ok(TakenRequest { key, body: get(row, 2)?, is_once: get(row, 3)? })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Puts an answer into the table; a few times where a connection breaks off.
+    async fn answer_request(
+        &self,
+        (node, number): (i64, i64),
+        answer: &[u8],
+        fence: i64,
+    ) -> Result<(), SqlError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.execute(ANSWER, &[&node, &number, &answer, &fence]).await {
+                Err(error) if error.is_passing() && tries < ANSWER_TRIES => {
+                    sleep(LOOK_PAUSES.1).await;
+                }
+                answered => return answered.map(drop),
+            }
+        }
+    }
+}
+
+/// A request of another node that was taken up.
+struct TakenRequest {
+    /// The node, and the request's number there.
+    key: (i64, i64),
+    body: Vec<u8>,
+    /// Whether it may be carried out once at most.
+    is_once: bool,
+}
+
+/// The requests that this node has begun to carry out, each until its answer is in the table. One that may be carried out
+/// once, and whose answer may not have arrived, stays for as long as it may be in the table.
+#[derive(Default)]
+struct BegunRequests(Mutex<HashMap<(i64, i64), Option<Instant>>>);
+
+impl BegunRequests {
+    fn all(&self) -> MutexGuard<'_, HashMap<(i64, i64), Option<Instant>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, key: (i64, i64)) {
+        self.all().insert(key, None);
+    }
+
+    fn end(&self, key: (i64, i64), stays: bool) {
+        let mut all = self.all();
+        match stays {
+            true => drop(all.insert(key, Some(Instant::now() + FORGET_AFTER + FORGET_EVERY))),
+            false => drop(all.remove(&key)),
+        }
+    }
+
+    /// As a statement takes them.
+    fn columns(&self) -> (Vec<i64>, Vec<i64>) {
+        let (now, mut all) = (Instant::now(), self.all());
+        all.retain(|_, until| until.is_none_or(|until| until > now));
+        all.keys().copied().unzip()
     }
 }
 
@@ -268,6 +336,7 @@ pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dy
     let mut last_taken = Instant::now();
     let mut clock = DatabaseClock::default();
     let mut running = JoinSet::new();
+    let begun = Arc::new(BegunRequests::default());
     loop {
         let Some(session) = shared.upgrade() else { return };
         while running.try_join_next().is_some() {}
@@ -280,7 +349,7 @@ pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dy
         }
         let fence = session.held_fence().unwrap_or_default();
         let taken = match (session.held_fence(), clock.now(&session).await) {
-            (Some(fence), Ok(now)) => session.take_requests(fence, now).await,
+            (Some(fence), Ok(now)) => session.take_requests(fence, now, &begun).await,
             (None, _) => Ok(Vec::new()),
             (_, Err(error)) => Err(error),
         };
@@ -296,15 +365,18 @@ pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dy
             true => pause.saturating_mul(2).clamp(LOOK_PAUSES.0, LOOK_PAUSES.1),
             false => Duration::ZERO,
         };
-        for (node, number, body) in taken {
+        for TakenRequest { key, body, is_once } in taken {
             let (of_store, session) = (Arc::clone(&answers), Arc::downgrade(&session));
+            let begun = Arc::clone(&begun);
+            begun.begin(key);
             running.spawn(async move {
                 let answer = of_store.answer(body).await;
                 let Some(session) = session.upgrade() else { return };
-                let answered = session.execute(ANSWER, &[&node, &number, &answer, &fence]).await;
-                if let Err(error) = answered {
+                let answered = session.answer_request(key, &answer, fence).await;
+                if let Err(error) = &answered {
                     tracing::debug!(?error, "another gateway could not be answered");
                 }
+                begun.end(key, is_once && answered.is_err());
             });
         }
         drop(session);

@@ -4,6 +4,7 @@
 //! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
+use super::ask::get;
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
@@ -15,7 +16,7 @@ use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::store::embedded::{LeaseSign, since_boot};
 use crate::store::{PollShards, StoreError};
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::Pool;
 use std::cmp::Ordering;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
@@ -23,10 +24,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tokio_postgres::Row;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
 
 /// How long a node that says nothing keeps its shards.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
@@ -57,9 +56,6 @@ pub(super) const SHARD: i32 = 0;
 const TABLES_IN_USE: &str = "its tables are to be changed for this program and are in use, by a backup (pg_dump) for \
     example; start again once that is over";
 
-/// What is passed to a statement.
-pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
-
 /// A gateway's session with its database.
 pub(super) struct Session {
     runtime: Option<Runtime>,
@@ -86,24 +82,6 @@ pub(super) struct SessionShared {
     pub(super) takes_part: AtomicBool,
     /// Whether others took this node for dead since it decided last what it polls.
     pub(super) is_forgotten: AtomicBool,
-}
-
-/// A connection that is being used. Unless it is given back it is closed: also where nobody waits any more for what was
-/// asked on it.
-struct UsedConnection(Option<Object>);
-
-impl UsedConnection {
-    fn give_back(mut self) {
-        drop(self.0.take());
-    }
-}
-
-impl Drop for UsedConnection {
-    fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
-            drop(Object::take(client));
-        }
-    }
 }
 
 impl Session {
@@ -272,82 +250,6 @@ impl SessionShared {
             None => Ok(()),
             Some(_) => Err(SqlError::Refused("the lease could not be renewed in time".to_owned())),
         }
-    }
-
-    /// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is
-    /// rolled back.
-    pub(super) async fn on_connection<T>(
-        &self,
-        limit: Duration,
-        work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
-    ) -> Result<T, SqlError> {
-        let until = Instant::now() + limit;
-        let connecting = timeout_at(until, connection(&self.pool)).await;
-        let client = connecting.unwrap_or(Err(SqlError::Late))?;
-        let client = UsedConnection(Some(client));
-        let working = async {
-            match &client.0 {
-                Some(client) => work(client).await,
-                None => Err(SqlError::Late),
-            }
-        };
-        let done = timeout_at(until, working).await.unwrap_or(Err(SqlError::Late));
-        match &done {
-            Ok(_) => client.give_back(),
-            // The others may lead to the same machine that hangs.
-            Err(SqlError::Late) => drop(self.pool.retain(|_, _| false)),
-            Err(_) => {}
-        }
-        done
-    }
-
-    /// Asks once for rows.
-    async fn ask(&self, text: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, SqlError> {
-        let asking = async |client: &Object| {
-            let statement = client.prepare_cached(text).await?;
-            Ok(client.query(&statement, parameters).await?)
-        };
-        self.on_connection(ANSWER_TIME, asking).await
-    }
-
-    /// Asks for rows; a few times where a connection breaks off.
-    pub(super) async fn rows(
-        &self,
-        text: &str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, SqlError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.ask(text, parameters).await {
-                Err(error) if error.is_passing() && tries < READ_TRIES => sleep(READ_PAUSE).await,
-                answered => return answered,
-            }
-        }
-    }
-
-    /// Asks for the row that there is.
-    pub(super) async fn row(
-        &self,
-        text: &str,
-        parameters: Parameters<'_>,
-    ) -> Result<Row, SqlError> {
-        let rows = self.rows(text, parameters).await?;
-        let missing = || SqlError::Refused("it has no row where there is one".to_owned());
-        rows.into_iter().next().ok_or_else(missing)
-    }
-
-    /// Executes a statement once; how many rows it met.
-    pub(super) async fn execute(
-        &self,
-        text: &str,
-        parameters: Parameters<'_>,
-    ) -> Result<u64, SqlError> {
-        let executing = async |client: &Object| {
-            let statement = client.prepare_cached(text).await?;
-            Ok(client.execute(&statement, parameters).await?)
-        };
-        self.on_connection(ANSWER_TIME, executing).await
     }
 
     /// Makes the tables where there are none, and brings them to this program's version: where older programs would
@@ -533,12 +435,4 @@ impl SessionShared {
         }
         let _ = self.execute(LEAVE, &[&self.node]).await;
     }
-}
-
-/// A column of a row.
-pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
-    row: &'a Row,
-    column: usize,
-) -> Result<T, SqlError> {
-    Ok(row.try_get(column)?)
 }

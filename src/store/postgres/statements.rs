@@ -52,9 +52,10 @@ macro_rules! clear {
 }
 
 statements! {
-    /// What each connection does first. A connection that waits must not hold others up.
+    /// What each connection does first. A connection that waits must not hold others up: a node that stands still within a
+    /// transaction has the row of its shard, which another is to take after a lease.
     SETTINGS = "SET default_transaction_isolation TO 'read committed'; SET statement_timeout TO '30s'; \
-        SET lock_timeout TO '10s'; SET idle_in_transaction_session_timeout TO '60s'";
+        SET lock_timeout TO '10s'; SET idle_in_transaction_session_timeout TO '5s'";
     /// Whether commits wait for the disk, and whether the disk is waited for at all.
     DURABILITY = "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
     /// Whether commits wait for a standby of the database, too.
@@ -128,14 +129,18 @@ statements! {
     ANSWERS = "SELECT number, answer FROM tidegate_request WHERE node = $1 AND answer IS NOT NULL LIMIT $2";
     /// Takes requests away.
     END_REQUESTS = "DELETE FROM tidegate_request WHERE node = $1 AND number = ANY($2)";
-    /// The node that writes takes up requests, as long as it has the fence of its claim. One that may be carried out once
-    /// is taken up by nobody else, and not when nobody waits for it any more.
+    /// The node that writes takes up requests, as long as it has the fence of its claim, but for those that it has begun:
+    /// its last answer from here may have been lost. One that may be carried out once is taken up by nobody else, and
+    /// not when nobody waits for it any more.
     TAKE_REQUESTS = "UPDATE tidegate_request r SET taken = $1 FROM \
-        (SELECT q.node, q.number FROM tidegate_request q WHERE q.taken < $1 AND q.answer IS NULL \
-        AND (q.once_until IS NULL OR (q.taken = 0 AND q.once_until > $3)) \
+        (SELECT q.node, q.number FROM tidegate_request q WHERE q.taken <= $1 AND q.answer IS NULL \
+        AND (q.once_until IS NULL OR (q.taken IN (0, $1) AND q.once_until > $3)) \
+        AND NOT EXISTS (SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS begun (node, number) \
+        WHERE begun.node = q.node AND begun.number = q.number) \
         AND EXISTS (SELECT 1 FROM tidegate_shard s WHERE s.shard = 0 AND s.fence = $1) \
         ORDER BY q.asked_at, q.node, q.number LIMIT $2) AS next \
-        WHERE r.node = next.node AND r.number = next.number RETURNING r.node, r.number, r.body";
+        WHERE r.node = next.node AND r.number = next.number \
+        RETURNING r.node, r.number, r.body, r.once_until IS NOT NULL";
     /// It answers one that it has taken up.
     ANSWER = "UPDATE tidegate_request SET answer = $3 WHERE node = $1 AND number = $2 AND taken = $4";
     /// Forgets requests of nodes that ended.

@@ -1,8 +1,9 @@
 //! Writes: each is one transaction that moves its shard on by one position, under the fence of this node. The
 //! position settles what became of a commit whose answer was lost.
 
+use super::ask::{Parameters, get};
 use super::connect::SqlError;
-use super::session::{Parameters, SHARD, SessionShared, get};
+use super::session::{SHARD, SessionShared};
 use super::statements::{
     ADVANCE, BEGIN, CLEAR, CLEAR_ALL, COMMIT, FORGET_RECENT, NOTE_RECENT, PASS, PUT, REACHED,
     REMOVE, ROLLBACK,

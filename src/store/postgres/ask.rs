@@ -1,0 +1,121 @@
+//! Statements on connections of the pool, each within a time.
+
+use super::connect::{SqlError, connection};
+use super::session::{ANSWER_TIME, SessionShared};
+use deadpool_postgres::Object;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+/// How often something that only reads is asked again.
+const READ_TRIES: u32 = 3;
+/// The pause before it is.
+const READ_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is passed to a statement.
+pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A connection that is being used. Unless it is given back it is closed: also where nobody waits any more for what was
+/// asked on it.
+struct UsedConnection(Option<Object>);
+
+impl UsedConnection {
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for UsedConnection {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+impl SessionShared {
+    /// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is
+    /// rolled back.
+    pub(super) async fn on_connection<T>(
+        &self,
+        limit: Duration,
+        work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let until = Instant::now() + limit;
+        let connecting = timeout_at(until, connection(&self.pool)).await;
+        let client = connecting.unwrap_or(Err(SqlError::Late))?;
+        let client = UsedConnection(Some(client));
+        let working = async {
+            match &client.0 {
+                Some(client) => work(client).await,
+                None => Err(SqlError::Late),
+            }
+        };
+        let done = timeout_at(until, working).await.unwrap_or(Err(SqlError::Late));
+        match &done {
+            Ok(_) => client.give_back(),
+            // The others may lead to the same machine that hangs.
+            Err(SqlError::Late) => drop(self.pool.retain(|_, _| false)),
+            Err(_) => {}
+        }
+        done
+    }
+
+    /// Asks once for rows.
+    async fn ask(&self, text: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, SqlError> {
+        let asking = async |client: &Object| {
+            let statement = client.prepare_cached(text).await?;
+            Ok(client.query(&statement, parameters).await?)
+        };
+        self.on_connection(ANSWER_TIME, asking).await
+    }
+
+    /// Asks for rows; a few times where a connection breaks off.
+    pub(super) async fn rows(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, SqlError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.ask(text, parameters).await {
+                Err(error) if error.is_passing() && tries < READ_TRIES => sleep(READ_PAUSE).await,
+                answered => return answered,
+            }
+        }
+    }
+
+    /// Asks for the row that there is.
+    pub(super) async fn row(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Row, SqlError> {
+        let rows = self.rows(text, parameters).await?;
+        let missing = || SqlError::Refused("it has no row where there is one".to_owned());
+        rows.into_iter().next().ok_or_else(missing)
+    }
+
+    /// Executes a statement once; how many rows it met.
+    pub(super) async fn execute(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<u64, SqlError> {
+        let executing = async |client: &Object| {
+            let statement = client.prepare_cached(text).await?;
+            Ok(client.execute(&statement, parameters).await?)
+        };
+        self.on_connection(ANSWER_TIME, executing).await
+    }
+}
+
+/// A column of a row.
+pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
+    row: &'a Row,
+    column: usize,
+) -> Result<T, SqlError> {
+    Ok(row.try_get(column)?)
+}
