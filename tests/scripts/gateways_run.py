@@ -266,7 +266,7 @@ def finish(stage):
         answers = [fleet.get(which, f"/feeds/{feed}") for which in there]
         texts, tags = {text for _, text, _ in answers}, {headers.get("etag") for _, _, headers in answers}
         check(len(texts) == 1 and len(tags) == 1, f"gateways serve {feed} in {len(texts)} ways, with the tags {tags}")
-        check(f"Post {newest}<" in texts.pop(), f"{feed} lacks post {newest}")
+        check(f"Post {newest}<" in texts.pop(), f"{feed} lacks post {newest}; {publisher.last_answer(feed)}")
     listed = [dict(json.loads(fleet.get(which, "/sup.json?seconds=3600")[1])["updates"]) for which in there]
     check(all(updates == listed[0] for updates in listed), "gateways list other updates in SUP documents")
     later = {name for name, update in clients.updates.items() if update > listed[0].get(name, "")}

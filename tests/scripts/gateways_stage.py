@@ -96,7 +96,7 @@ class Publisher:
     def __init__(self, feeds, every):
         self.newest = {f"feed-{number}": 1 for number in range(feeds)}
         self.every, self.faults, self.lock = every, [], threading.Lock()
-        self.in_flight, self.last, self.longest = {}, {}, {}
+        self.in_flight, self.last, self.longest, self.answered = {}, {}, {}, {}
         self.polls, self.since = collections.Counter(), time.monotonic()
         # The gateways that do not get through to it.
         self.cut_off = set()
@@ -113,7 +113,9 @@ class Publisher:
                     tag = '"%d"' % newest
                     if not self.gets_through(agent):
                         return
-                    if self.headers.get("if-none-match") == tag:
+                    is_known = self.headers.get("if-none-match") == tag
+                    publisher.answered[feed] = (time.monotonic(), agent, 304 if is_known else 200, newest)
+                    if is_known:
                         self.answer(304, headers=[("etag", tag)])
                     else:
                         of = [("etag", tag), ("content-type", "application/atom+xml")]
@@ -139,6 +141,11 @@ class Publisher:
             for feed in random.sample(feeds, random.choice((1, 1, 1, 3))):
                 self.newest[feed] += 1
             time.sleep(0.1)
+
+    def last_answer(self, feed):
+        """What it answered last for a feed, in words."""
+        at, agent, status, newest = self.answered[feed]
+        return f"{agent} got {status} for post {newest} {time.monotonic() - at:.1f} s ago"
 
     def check_posts(self, feed, text):
         """The newest post of a document, and whether it is one of the publisher's documents."""
