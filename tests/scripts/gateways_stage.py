@@ -186,6 +186,8 @@ class Fleet:
         self.folders = [work / f"gateway-{which}" for which in range(count)]
         self.ports, self.gateways = [stage.free_port() for _ in range(count)], [None] * count
         self.away, self.faults, self.answers = set(range(count)), [], collections.Counter()
+        # Who answers readers, and may poll nothing.
+        self.idle = set()
         # What only the gateway that writes answers, and was not answered while commits were cut.
         self.unanswered = 0
         # Whether there may be no database, and whether there may be no gateway that writes.
@@ -201,6 +203,7 @@ class Fleet:
         listen = f"127.0.0.1:{self.ports[which]}"
         self.gateways[which] = stage.Gateway(self.program, self.folders[which], configuration, listen=listen)
         self.away.discard(which)
+        self.idle.discard(which)
 
     def is_cut(self):
         """Whether answers to commits may be lost."""
@@ -276,7 +279,8 @@ class Fleet:
         """Waits until those that are there have all shards, each about as many."""
         def is_shared():
             there = self.there()
-            counts = [self.shards(which) for which in there]
+            shards = [(which, self.shards(which)) for which in there]
+            counts = [count for which, count in shards if count or which not in self.idle]
             return sum(counts) == SHARDS and max(counts) - min(counts) <= len(there)
         return self.until(what, SHARED_WITHIN + LEASE, is_shared)
 
