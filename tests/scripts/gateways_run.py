@@ -27,9 +27,11 @@ ADDED_AT_ONCE = 16
 # Within what time a feed is added, in seconds.
 ADDED_WITHIN = 300
 # One commit in so many is cut, for so many seconds.
-CUT_ONE_IN, CUT_SECONDS = 8, 12
+CUT_ONE_IN, CUT_SECONDS = 5, 12
+# How long the negative controls go on once all is delivered, in seconds.
+AFTERWARDS = 3
 # So many are cut at least behind a commit, and as many ahead of one.
-FEWEST_CUTS = 3
+FEWEST_CUTS = 2
 # How long a gateway may take to be there again after it was woken, or is no longer cut off, in seconds.
 BACK_WITHIN = 45
 # How long it may take until something is written again after the database was killed, in seconds.
@@ -263,12 +265,25 @@ class Stage:
         """Nothing is published any more, and everything that was arrives."""
         self.goes_on(5)
         self.clients.end()
-        time.sleep(3 * self.publisher.every + 2)
+        time.sleep(self.publisher.every)
+        lacking, begun = set(self.publisher.newest), time.monotonic()
+        while self.still_lack(lacking) and time.monotonic() < begun + self.publisher.every + 2 * LEASE + SOON:
+            time.sleep(1)
+        self.took["the last posts"] = time.monotonic() - begun
         self.fleet.until("all is delivered", 3 * SOON, lambda: not self.subscribers.lacking())
-        # They have had their time as well.
+        # The controls have had their time as well.
+        time.sleep(AFTERWARDS)
         self.rested.set()
         for control in self.controls:
             control.join(SOON)
+
+    def still_lack(self, feeds):
+        """Takes out the feeds that have the publisher's newest post; whether any are left."""
+        for feed in sorted(feeds):
+            text = self.fleet.get(self.fleet.near(), f"/feeds/{feed}")[1]
+            if self.publisher.check_posts(feed, text)[0] == self.publisher.newest[feed]:
+                feeds.discard(feed)
+        return bool(feeds)
 
     def end_all(self):
         self.clients.ends.set()
