@@ -188,7 +188,7 @@ class Proxy:
 
     def __init__(self, number):
         self.number, self.links, self.tasks = number, set(), set()
-        self.is_through, self.cuts, self.at_commit = asyncio.Event(), None, None
+        self.is_through, self.cuts, self.at_commit, self.next_way = asyncio.Event(), None, None, AHEAD
         self.counts = {"transaction": 0, "statement": 0, BEHIND: 0, AHEAD: 0}
         self.is_through.set()
 
@@ -204,7 +204,10 @@ class Proxy:
             way, self.at_commit = self.at_commit, None
             return f"off {way}"
         if self.cuts and time.monotonic() < self.cuts["until"] and random.randrange(self.cuts["one_in"]) == 0:
-            way = random.choice((BEHIND, AHEAD)) if is_transaction else BEHIND
+            # Now the one and now the other.
+            way = self.next_way if is_transaction else BEHIND
+            if is_transaction:
+                self.next_way = AHEAD if way == BEHIND else BEHIND
             self.counts[way] += 1
             return f"cut {way}"
         return None

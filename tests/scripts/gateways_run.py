@@ -20,17 +20,24 @@ from gateways_controls import ClockReader, PositionReader
 from gateways_database import AHEAD, BEHIND, Database
 from gateways_hub import Subscribers
 from gateways_stage import LEASE, SOON, Fleet, Publisher
+from stage import WAIT
 
 # How many feeds are added at once.
 ADDED_AT_ONCE = 16
+# Within what time a feed is added, in seconds.
+ADDED_WITHIN = 300
 # One commit in so many is cut, for so many seconds.
-CUT_ONE_IN, CUT_SECONDS = 8, 12
+CUT_ONE_IN, CUT_SECONDS = 5, 12
+# How long the negative controls go on once all is delivered, in seconds.
+AFTERWARDS = 3
 # So many are cut at least behind a commit, and as many ahead of one.
-FEWEST_CUTS = 3
+FEWEST_CUTS = 2
 # How long a gateway may take to be there again after it was woken, or is no longer cut off, in seconds.
 BACK_WITHIN = 45
 # How long it may take until something is written again after the database was killed, in seconds.
 REOPENED_WITHIN = 60
+# How long a gateway keeps shards whose publishers it does not reach, in seconds: polls time out, for two minutes.
+LEFT_WITHIN = 240
 # How often the database is killed at most until the reader by position was deceived.
 KILLS = 5
 # How long that reader may take to see a commit, in seconds.
@@ -55,11 +62,9 @@ class Stage:
     def begin(self):
         fleet, publisher = self.fleet, self.publisher
         fleet.start(0)
-        add = lambda named: fleet.gateways[0].ask(
-            f"/api/v1/feeds/{named[1]}", "PUT", {"url": publisher.address(named[0])})
         begun = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(ADDED_AT_ONCE) as pool:
-            list(pool.map(add, enumerate(publisher.newest)))
+            list(pool.map(self.add, range(len(publisher.newest))))
         self.notes.append(f"{len(publisher.newest)} feeds added in {time.monotonic() - begun:.1f} s")
         every_feed = set(publisher.newest)
         fleet.until("the first polls", 60 + publisher.every, lambda: set(publisher.last) == every_feed)
@@ -71,13 +76,25 @@ class Stage:
         standby = fleet.get(1, "/readyz")
         check(standby[1].startswith("standby: the gateway process "), f"/readyz: {standby}")
         for which, is_standby in ((0, 0), (1, 1), (2, 1)):
-            check(f"tidegate_standby {is_standby}\n" in fleet.get(which, "/metrics")[1], f"tidegate_standby of {which}")
+            metrics = fleet.get(which, "/metrics", WAIT)
+            check(f"tidegate_standby {is_standby}\n" in metrics[1], f"tidegate_standby of {which}: {metrics[:2]}")
         check("this one polls its part" in fleet.get(1, "/")[1], "the overview of a gateway that follows")
         self.took["shared"] = fleet.until_shared("three gateways")
         self.subscribers.subscribe()
         self.clients.begin()
         self.controls = [self.clients.start(control.read) for control in (self.by_time, self.by_position)]
         self.goes_on(6)
+
+    def add(self, number):
+        """Adds a feed; later, where the gateway is hard pressed by those before it."""
+        until = time.monotonic() + ADDED_WITHIN
+        body = {"url": self.publisher.address(number)}
+        while True:
+            status, said, _ = self.fleet.get(0, f"/api/v1/feeds/feed-{number}", WAIT, "PUT", body)
+            if status == 201:
+                return
+            check(status == 503 and time.monotonic() < until, f"feed-{number} was not added: {status} {said}")
+            time.sleep(1)
 
     def goes_on(self, seconds):
         """Changes are told, at once or soon."""
@@ -139,6 +156,24 @@ class Stage:
             self.fleet.fault(f"{what}: {len(stale)} of {sum(answers.values())} answers were stale, {said}")
         self.publisher.cut_off.discard(f"gateway-{which}")
         self.database.heal(which)
+
+    def leave_publisher(self):
+        """A gateway reaches the database and no publisher: after some minutes it leaves its shards to the others, and
+        goes on answering readers. The feeds that it polled have waited for as long."""
+        fleet, publisher = self.fleet, self.publisher
+        which, (before, out) = self.others()[0], (dict(publisher.longest), time.monotonic())
+        publisher.cut_off.add(f"gateway-{which}")
+        # It polls again when it likes to.
+        fleet.idle.add(which)
+        fleet.until("a gateway reaches no publisher", LEFT_WITHIN + publisher.every,
+                    lambda: fleet.shards(which) == 0)
+        fleet.until_shared("a gateway reaches no publisher, and its feeds are polled")
+        self.took["out of reach of the publisher"] = time.monotonic() - out
+        publisher.cut_off.discard(f"gateway-{which}")
+        time.sleep(publisher.every)
+        self.goes_on(3)
+        with publisher.lock:
+            publisher.longest = before
 
     def kill_database(self):
         """Kills the database right after a commit that is not durable yet: who goes by position has seen it."""
@@ -230,12 +265,25 @@ class Stage:
         """Nothing is published any more, and everything that was arrives."""
         self.goes_on(5)
         self.clients.end()
-        time.sleep(3 * self.publisher.every + 2)
+        time.sleep(self.publisher.every)
+        lacking, begun = set(self.publisher.newest), time.monotonic()
+        while self.still_lack(lacking) and time.monotonic() < begun + self.publisher.every + 2 * LEASE + SOON:
+            time.sleep(1)
+        self.took["the last posts"] = time.monotonic() - begun
         self.fleet.until("all is delivered", 3 * SOON, lambda: not self.subscribers.lacking())
-        # They have had their time as well.
+        # The controls have had their time as well.
+        time.sleep(AFTERWARDS)
         self.rested.set()
         for control in self.controls:
             control.join(SOON)
+
+    def still_lack(self, feeds):
+        """Takes out the feeds that have the publisher's newest post; whether any are left."""
+        for feed in sorted(feeds):
+            text = self.fleet.get(self.fleet.near(), f"/feeds/{feed}")[1]
+            if self.publisher.check_posts(feed, text)[0] == self.publisher.newest[feed]:
+                feeds.discard(feed)
+        return bool(feeds)
 
     def end_all(self):
         self.clients.ends.set()
@@ -253,6 +301,8 @@ def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=No
         stage.begin()
         for number in range(rounds):
             stage.disturb(number)
+            if rounds > 1 and number == 0:
+                stage.leave_publisher()
         stage.rest()
         finish(stage)
     finally:
@@ -266,7 +316,7 @@ def finish(stage, has_controls=True):
         answers = [fleet.get(which, f"/feeds/{feed}") for which in there]
         texts, tags = {text for _, text, _ in answers}, {headers.get("etag") for _, _, headers in answers}
         check(len(texts) == 1 and len(tags) == 1, f"gateways serve {feed} in {len(texts)} ways, with the tags {tags}")
-        check(f"Post {newest}<" in texts.pop(), f"{feed} lacks post {newest}")
+        check(f"Post {newest}<" in texts.pop(), f"{feed} lacks post {newest}; {publisher.last_answer(feed)}")
     listed = [dict(json.loads(fleet.get(which, "/sup.json?seconds=3600")[1])["updates"]) for which in there]
     check(all(updates == listed[0] for updates in listed), "gateways list other updates in SUP documents")
     later = {name for name, update in clients.updates.items() if update > listed[0].get(name, "")}

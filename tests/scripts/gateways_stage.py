@@ -97,7 +97,7 @@ class Publisher:
     def __init__(self, feeds, every):
         self.newest = {f"feed-{number}": 1 for number in range(feeds)}
         self.every, self.faults, self.lock = every, [], threading.Lock()
-        self.in_flight, self.last, self.longest = {}, {}, {}
+        self.in_flight, self.last, self.longest, self.answered = {}, {}, {}, {}
         self.polls, self.since = collections.Counter(), time.monotonic()
         # The gateways that do not get through to it.
         self.cut_off = set()
@@ -114,7 +114,9 @@ class Publisher:
                     tag = '"%d"' % newest
                     if not self.gets_through(agent):
                         return
-                    if self.headers.get("if-none-match") == tag:
+                    is_known = self.headers.get("if-none-match") == tag
+                    publisher.answered[feed] = (time.monotonic(), agent, 304 if is_known else 200, newest)
+                    if is_known:
                         self.answer(304, headers=[("etag", tag)])
                     else:
                         of = [("etag", tag), ("content-type", "application/atom+xml")]
@@ -140,6 +142,11 @@ class Publisher:
             for feed in random.sample(feeds, random.choice((1, 1, 1, 3))):
                 self.newest[feed] += 1
             time.sleep(0.1)
+
+    def last_answer(self, feed):
+        """What it answered last for a feed, in words."""
+        at, agent, status, newest = self.answered[feed]
+        return f"{agent} got {status} for post {newest} {time.monotonic() - at:.1f} s ago"
 
     def check_posts(self, feed, text):
         """The newest post of a document, and whether it is one of the publisher's documents."""
@@ -180,6 +187,8 @@ class Fleet:
         self.folders = [work / f"gateway-{which}" for which in range(count)]
         self.ports, self.gateways = [stage.free_port() for _ in range(count)], [None] * count
         self.away, self.faults, self.answers = set(range(count)), [], collections.Counter()
+        # Who answers readers, and may poll nothing.
+        self.idle = set()
         # What only the gateway that writes answers, and was not answered while commits were cut.
         self.unanswered = 0
         # Whether there may be no database, and whether there may be no gateway that writes.
@@ -197,6 +206,7 @@ class Fleet:
         listen = f"127.0.0.1:{self.ports[which]}"
         self.gateways[which] = stage.Gateway(self.program, self.folders[which], configuration, listen=listen)
         self.away.discard(which)
+        self.idle.discard(which)
 
     def is_cut(self):
         """Whether answers to commits may be lost."""
@@ -272,7 +282,8 @@ class Fleet:
         """Waits until those that are there have all shards, each about as many."""
         def is_shared():
             there = self.there()
-            counts = [self.shards(which) for which in there]
+            shards = [(which, self.shards(which)) for which in there]
+            counts = [count for which, count in shards if count or which not in self.idle]
             return sum(counts) == SHARDS and max(counts) - min(counts) <= len(there)
         return self.until(what, SHARED_WITHIN + LEASE, is_shared)
 
