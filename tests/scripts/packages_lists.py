@@ -1,5 +1,6 @@
-"""The compose files of deploy and deploy/kubernetes by their specifications, and what they say of the program: every setting
-of the environment and every key is one that it knows, and the files that they name are there.
+"""The compose files and the Kubernetes manifests of deploy by their specifications, and what they say of the program: every
+setting of the environment and every key is one that it knows, and the files that they name are there. The configurations
+of the manifests are written to FOLDER/kubernetes and FOLDER/cluster, for the program to check.
 
 Needs compose_spec, kubernetes_validate and yaml. Exit status 1 with what is wrong.
 """
@@ -74,19 +75,68 @@ def image(faults, known):
 
 
 def kubernetes(faults, known, folder):
-    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
+    for path in (*sorted((DEPLOY / "kubernetes").glob("*.yaml")), DEPLOY / "cluster/kubernetes.yaml"):
+        shown = path.relative_to(DEPLOY)
         validate = [pathlib.Path(sys.executable).with_name("kubernetes-validate"), "--strict", path]
         done = subprocess.run(validate, capture_output=True, text=True)
         if done.returncode != 0:
-            faults.append(f"{path.name}: {done.stdout}{done.stderr}")
-        for part in yaml.safe_load_all(path.read_text()):
+            faults.append(f"{shown}: {done.stdout}{done.stderr}")
+        parts, own = list(yaml.safe_load_all(path.read_text())), folder / path.parent.name
+        own.mkdir()
+        for part in parts:
             for name, text in (part.get("data") or {}).items() if part["kind"] == "ConfigMap" else []:
-                (folder / name).write_text(text)
+                (own / name).write_text(text)
             text = json.dumps(part)
             faults += [
-                f"{path.name}: {name} is no setting"
+                f"{shown}: {name} is no setting"
                 for name in set(re.findall(r"TIDEGATE_\w+", text)) - known
             ]
+        faults += [f"{shown}: {fault}" for fault in mismatches(parts)]
+
+
+def mismatches(parts):
+    """What the parts of a manifest say of each other and is not so."""
+    kinds = {}
+    for part in parts:
+        kinds.setdefault(part["kind"], []).append(part)
+    (config,), (stateful,) = kinds["ConfigMap"], kinds["StatefulSet"]
+    pod, wanted = stateful["spec"]["template"], stateful["spec"]
+    selectors = [wanted["selector"]["matchLabels"]]
+    selectors += [part["spec"]["selector"] for part in kinds["Service"]]
+    selectors += [part["spec"]["selector"]["matchLabels"] for part in kinds.get("PodDisruptionBudget", [])]
+    affinity = pod["spec"].get("affinity", {}).get("podAntiAffinity", {})
+    for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution", []):
+        selectors.append(term["podAffinityTerm"]["labelSelector"]["matchLabels"])
+    for selector in selectors:
+        if not selector.items() <= pod["metadata"]["labels"].items():
+            yield f"{selector} does not select the pods"
+    services = [part["metadata"]["name"] for part in kinds["Service"]]
+    if wanted["serviceName"] not in services:
+        yield f"there is no service {wanted['serviceName']}"
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    volumes |= {claim["metadata"]["name"]: claim for claim in wanted.get("volumeClaimTemplates", [])}
+    for volume in volumes.values():
+        if volume.get("configMap", {"name": config["metadata"]["name"]})["name"] != config["metadata"]["name"]:
+            yield f"there is no ConfigMap {volume['configMap']['name']}"
+    (container,) = pod["spec"]["containers"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    if set(mounts.values()) != set(volumes):
+        yield f"{sorted(mounts.values())} are mounted of {sorted(volumes)}"
+    ports = {port["name"] for port in container["ports"]}
+    asked = [container[probe]["httpGet"]["port"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
+    asked += [port["targetPort"] for part in kinds["Service"] for port in part["spec"]["ports"]]
+    if set(asked) - ports:
+        yield f"there is no port {set(asked) - ports}"
+    # What the configuration names is below a mount, and the configuration itself is.
+    text = "".join(config["data"].values())
+    named = re.findall(r'"(/(?:run|var|etc)/[^"]+)"', text)
+    named += [variable["value"] for variable in container["env"] if variable["name"] == "TIDEGATE_CONFIG"]
+    for file in named:
+        if not any(file.startswith(f"{mount}/") for mount in mounts):
+            yield f"{file} is not mounted"
+        place, _, name = file.rpartition("/")
+        if "configMap" in volumes.get(mounts.get(place), {}) and name not in config["data"]:
+            yield f"{file} is not in the ConfigMap"
 
 
 def main():
