@@ -138,7 +138,7 @@ class Fleet:
         # Whether there may be no gateway that writes.
         self.is_headless = False
         self.answers, self.told, self.ticks, self.streamed = collections.Counter(), {}, {}, 0
-        self.updates, self.seen, self.threads = {}, collections.Counter(), []
+        self.updates, self.seen, self.threads, self.failover = {}, collections.Counter(), [], 0
         for folder in self.folders:
             folder.mkdir()
 
@@ -316,10 +316,13 @@ class Fleet:
         self.until("something was told", SOON, lambda: len(self.told) > before)
 
 
-def gateways(program, work, file, restart, feeds=150, every=3, rounds=1):
-    """Three gateways, and for a while a fourth: killed, stopped and woken, ended, and their database killed."""
+def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, failover=0):
+    """Three gateways, and for a while a fourth: killed, stopped and woken, ended, and their database killed.
+    `restart` is a command that kills the database, or is called with the fleet; `failover` is how long the database
+    may take to be there again, in seconds."""
     publisher = Publisher(feeds, every)
     fleet = Fleet(program, work, file, publisher, 4)
+    fleet.failover = failover
     try:
         watched(fleet, publisher, restart, rounds)
     finally:
@@ -403,7 +406,10 @@ def disturb(fleet, publisher, restart, took):
     pause(fleet.writer(), "a stop of the writer")
     fleet.is_headless = False
     fleet.is_shaken = True
-    subprocess.run(restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
+    if callable(restart):
+        restart(fleet)
+    else:
+        subprocess.run(restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
     took["a killed database"] = fleet.until("after the database was killed", 60, lambda: fleet.writer() is not None)
     fleet.until_shared("after the database was killed")
     fleet.is_shaken = False
@@ -441,7 +447,7 @@ def finish(fleet, publisher, took):
             ticks[feed], revisions[feed] = change["tick"], change["revision"]
     faults = fleet.faults + publisher.faults
     check(not faults, f"{len(faults)} faults: {faults[:8]}")
-    bound = publisher.every + 2 * LEASE + SOON
+    bound = publisher.every + 2 * LEASE + SOON + fleet.failover
     longest = max(publisher.longest.values())
     check(longest < bound, f"a feed was not polled for {longest:.1f} s, the bound is {bound}")
     for which in there:
