@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
@@ -41,6 +42,14 @@ def missing():
     return lacks + ([] if newest_postgresql() else ["PostgreSQL's server (package postgresql)"])
 
 
+def version():
+    """The version of Patroni."""
+    asked = [shutil.which("patroni"), "--version"]
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    said = subprocess.run(asked, check=True, capture_output=True, text=True, env=environment).stdout
+    return tuple(int(part) for part in re.search(r"(\d+)\.(\d+)\.(\d+)", said).groups())
+
+
 class Node:
     """One node: a Patroni and its PostgreSQL."""
 
@@ -66,6 +75,7 @@ class Node:
             "/var/lib/postgresql/tidegate.pgpass": str(self.folder / "pgpass"),
             "/usr/lib/postgresql/15/bin": str(cluster.tools),
             "/var/run/postgresql": str(self.folder),
+            "  mode: required\n": "  mode: automatic\n",
             "SUPERUSER-PASSWORD": cluster.passwords["superuser"],
             "REPLICATION-PASSWORD": cluster.passwords["replication"],
             "REWIND-PASSWORD": cluster.passwords["rewind"],
@@ -152,8 +162,9 @@ class Cluster:
 
     def run(self, command, folder, log):
         self.logs.append((folder / log).open("ab"))
-        environment = {"PATH": f"{self.tools}:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
-        return subprocess.Popen(list(map(str, command)), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+        environment = {"PATH": f"{self.tools}:{os.environ['PATH']}", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+        command = [shutil.which(command[0]), *map(str, command[1:])]
+        return subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                 stdout=self.logs[-1], stderr=self.logs[-1], start_new_session=True, **self.user)
 
     def start(self):
