@@ -194,6 +194,15 @@ class Stage:
         self.goes_on(3)
         return took, is_deceived
 
+    def kill_databases(self):
+        """Kills the database until the reader by position was deceived."""
+        for kills in range(1, KILLS + 1):
+            took, is_deceived = self.kill_database()
+            self.took["a killed database"] = max(took, self.took.get("a killed database", 0))
+            if is_deceived:
+                break
+        self.notes.append(f"the database was killed {kills} times")
+
     def writes(self):
         """Whether a feed can be made and removed."""
         self.made += 1
@@ -247,12 +256,10 @@ class Stage:
         self.is_back(off)
         fleet.until_shared("a cut of the writer, and back")
         fleet.is_headless = False
-        for kills in range(1, KILLS + 1):
-            took, is_deceived = self.kill_database()
-            self.took["a killed database"] = max(took, self.took.get("a killed database", 0))
-            if is_deceived:
-                break
-        self.notes.append(f"the database was killed {kills} times")
+        if callable(self.restart):
+            self.restart(self)
+        else:
+            self.kill_databases()
         counts = [self.database.count(which) for which in range(len(fleet.ports))]
         behind, ahead = (sum(count[way] for count in counts) for way in (BEHIND, AHEAD))
         lags = self.clients.lags
@@ -293,8 +300,11 @@ class Stage:
         self.database.end()
 
 
-def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=None):
-    """Three gateways on the database whose address is in `file`, and for a while a fourth."""
+def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=None, failover=0):
+    """Three gateways on the database whose address is in `file`, and for a while a fourth.
+
+    `restart` is a command that kills the database and starts it again, or is called with the stage and does something
+    to the database; `failover` is how long that may be away then, in seconds."""
     psql = psql or shutil.which("psql") or str(max(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql")))
     stage = Stage(program, work, file, restart, feeds, every, psql)
     try:
@@ -304,12 +314,12 @@ def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=No
             if rounds > 1 and number == 0:
                 stage.leave_publisher()
         stage.rest()
-        finish(stage)
+        finish(stage, has_controls=not callable(restart), failover=failover)
     finally:
         stage.end_all()
 
 
-def finish(stage, has_controls=True):
+def finish(stage, has_controls=True, failover=0):
     """Compares what gateways say with what the publisher has, and with what clients saw."""
     fleet, publisher, clients, there = stage.fleet, stage.publisher, stage.clients, stage.fleet.there()
     for feed, newest in publisher.newest.items():
@@ -327,7 +337,7 @@ def finish(stage, has_controls=True):
     stage.notes.append(check_subscribers(stage.subscribers))
     if has_controls:
         stage.notes.append(check_controls(stage, changes))
-    bound = publisher.every + 2 * LEASE + SOON
+    bound = publisher.every + 2 * LEASE + SOON + failover
     longest = max(publisher.longest.values())
     check(longest < bound, f"a feed was not polled for {longest:.1f} s, the bound is {bound}")
     for which in there:
