@@ -131,7 +131,9 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
 fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     let of = |url: &str, allow: &AllowPrivate| PoliteHost::from_url(url, allow, SECOND);
     let own = of("http://127.0.0.1:8081/x", &AllowPrivate::All);
-    let unpaced = |pace: &mut PolitePace| pace.spacing = Duration::ZERO;
+    // Its feeds are in the shard of the host, whatever the port.
+    let shard = Shard::of_domain("127.0.0.1");
+    let unpaced = |pace: &mut PolitePace| (pace.spacing, pace.shard) = (Duration::ZERO, shard);
     assert_eq!(own, with(&host("127.0.0.1:8081"), unpaced));
     let stranger = of("https://u:p@Example.org.:8443/x", &AllowPrivate::All);
     assert_eq!(stranger, host("example.org"));

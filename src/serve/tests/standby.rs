@@ -55,10 +55,15 @@ async fn the_overview_lists_the_gateways_of_a_database() {
     let set = |gateways: Vec<KnownGateway>| {
         site.store.condition.lock().unwrap().gateways = gateways.into();
     };
+    let bearer = format!("Bearer {TOKEN}");
+    let by_operator = [("authorization", &*bearer)];
     set(vec![this.clone()]);
-    assert!(!text(site.get("/").await).await.contains("Gateways"));
+    assert!(!text(site.get_with("/", &by_operator).await).await.contains("Gateways"));
     set(vec![this, other]);
+    // It is nobody else's.
     let page = text(site.get("/").await).await;
+    assert!(!page.contains("Gateways") && !page.contains("Settings differ"), "{page}");
+    let page = text(site.get_with("/", &by_operator).await).await;
     for said in [
         "process 8 (this one)",
         "600 of 1024 shards",
