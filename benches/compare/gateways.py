@@ -32,6 +32,7 @@ import statistics
 import sys
 import tempfile
 import time
+import urllib.error
 
 import measure
 import publisher
@@ -46,6 +47,8 @@ WORDS, VOCABULARY = 225, 40
 SHARED, SETTLING = 60, 6
 # How long after its start the gateway that writes looks at each feed first, and how long that takes at most for one.
 UPKEEP, UPKEEP_OF_FEED = 62, 0.02
+# How often feeds are polled whose memory is counted, in seconds.
+MEMORY_INTERVAL = 60
 # The connections of readers in all.
 CONNECTIONS = 48
 # The classes of src/store/engine.rs that every gateway has in memory.
@@ -130,6 +133,8 @@ class Fleet:
         self.publisher = publisher.Publisher(documents(entries), share)
         self.gateways, self.started, self.schema = [], 0, f"space_{secrets.token_hex(4)}"
         lines = [f'[store]\nkind = "{kind}"']
+        if kind == "postgres":
+            lines.append("require_standby = false")
         if self.base:
             lines.append(f'url = "{base.space(self.schema)}"')
         lines.append(f'[polling]\nallow_private = true\nmin_interval = "{interval}s"\nmax_interval = "{interval}s"')
@@ -151,14 +156,18 @@ class Fleet:
             if time.monotonic() > end:
                 raise RuntimeError(f"gateways have {parts} shards")
             time.sleep(0.5)
-            parts = [gateway.figures()["tidegate_poll_shards"] for gateway in self.gateways]
+            try:
+                parts = [gateway.figures()["tidegate_poll_shards"] for gateway in self.gateways]
+            except urllib.error.HTTPError as error:
+                # While another gateway becomes the one that writes.
+                print(f"a gateway answers {error.code}: {error.read().decode()[:200]}", file=sys.stderr)
+                parts = []
         time.sleep(SETTLING)
 
     def keep_up(self):
         """Waits until the gateway that writes has looked at every feed for what ages: a minute after its start."""
-        while self.gateways[0].began + UPKEEP > time.monotonic():
-            time.sleep(1)
-        time.sleep(self.feeds * UPKEEP_OF_FEED)
+        end = self.gateways[0].began + UPKEEP + self.feeds * UPKEEP_OF_FEED
+        time.sleep(max(0, end - time.monotonic()))
 
     def change(self, interval):
         """Changes every feed, and waits until each was polled in its turn, and is stored."""
@@ -423,7 +432,8 @@ def serving(options, base):
 def memory(options, base):
     rows = []
     for feeds in (options.memory_feeds, 2 * options.memory_feeds):
-        with fleet(options, base, feeds, 86_400, 10) as made:
+        # First polls are spread over the interval.
+        with fleet(options, base, feeds, MEMORY_INTERVAL, 10) as made:
             begin, database, begun = base.position(), base.cpu(), time.monotonic()
             writer = made.add()
             made.settle()
