@@ -370,8 +370,11 @@ mod tests {
         let next = sessions(&clock, TOKEN);
         assert!(next.is_open(&own));
         // Not another time, and nothing that was made up.
-        let longer = id.replacen(&id[32..48], "00000000ffffffff", 1);
-        for forged in [longer, id[..id.len() - 2].to_owned(), id.to_uppercase(), String::new()] {
+        let until = 2 * RANDOM_BYTES..2 * (RANDOM_BYTES + UNTIL_BYTES);
+        let later = |(at, c)| if until.contains(&at) { '7' } else { c };
+        let longer: String = id.chars().enumerate().map(later).collect();
+        let shorter: String = id.chars().take(id.len() - 2).collect();
+        for forged in [longer, shorter, id.to_uppercase(), String::new()] {
             let forged = with(&format!("{COOKIE}={forged}"));
             assert!(!next.is_open(&forged), "{forged:?}");
         }
