@@ -3,6 +3,7 @@
 mod exposition;
 mod polling;
 mod process;
+mod store;
 
 pub(super) use self::exposition::MetricsFormat;
 pub(super) use self::polling::FeedCounts;
@@ -16,7 +17,6 @@ use super::tls::TlsKeys;
 use crate::load::Load;
 use crate::model::{FeedName, FeedStanding, Time};
 use crate::status::{PollTotals, TicksAhead};
-use crate::store::{StoreCondition, StoreError};
 use crate::traces::Traces;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -384,28 +384,6 @@ impl Metrics {
     /// Says how far ticks are ahead of the clock.
     pub(super) fn ticks_ahead(&self, ahead: &TicksAhead) {
         self.meters.tick_lead.set(i64::try_from(ahead.lead().as_secs()).unwrap_or(i64::MAX));
-    }
-
-    /// Says whether the store works and how much space it has.
-    pub(super) fn store(&self, condition: &StoreCondition) {
-        let meters = &self.meters;
-        meters.store_up.set(i64::from(condition.stop.is_none()));
-        // That another gateway takes documents in is no shortage.
-        let takes_in = condition.check_intake();
-        let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }));
-        meters.store_intake.set(i64::from(takes_in));
-        meters.standby.set(i64::from(condition.owner.is_some()));
-        let differences = condition.differences().count();
-        meters.differences.set(i64::try_from(differences).unwrap_or(i64::MAX));
-        if let Some(space) = condition.space {
-            meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
-            meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));
-        }
-        let limit = condition.taken.map_or(0, |taken| taken.limit);
-        meters.store_max_size.set(i64::try_from(limit).unwrap_or(i64::MAX));
-        if let Some(used) = condition.used {
-            meters.store_size.set(i64::try_from(used).unwrap_or(i64::MAX));
-        }
     }
 
     /// Takes over what the operator's side counted; its counters only grow.

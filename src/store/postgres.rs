@@ -50,6 +50,7 @@ mod hosts;
 mod lease;
 mod look;
 mod poll_claims;
+mod poll_plan;
 mod requests;
 mod session;
 mod statements;

@@ -18,7 +18,7 @@ const FEWEST: usize = 10;
 const AWAY: (Duration, Duration) = (Duration::from_secs(300), Duration::from_secs(3600));
 
 /// Which publishers this gateway reached last.
-pub(super) struct Reach {
+pub(super) struct ReachedPublishers {
     /// By shard: when its publisher was asked last, and whether that reached it.
     last: BTreeMap<Shard, (Instant, bool)>,
     state: ReachState,
@@ -43,7 +43,7 @@ enum ReachState {
     },
 }
 
-impl Reach {
+impl ReachedPublishers {
     /// Nothing is known yet.
     pub(super) fn new(now: Instant) -> Self {
         Self { last: BTreeMap::new(), state: ReachState::Well { since: now }, away_for: AWAY.0 }
@@ -151,7 +151,7 @@ mod tests {
 
     /// Polls of these shards.
     fn note(
-        reach: &mut Reach,
+        reach: &mut ReachedPublishers,
         shards: std::ops::RangeInclusive<i32>,
         made: fn() -> Result<PollResult, RoundError>,
         now: Instant,
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_gateway_that_reaches_few_publishers_leaves_them_to_others_for_longer_each_time() {
         let start = Instant::now();
-        let mut reach = Reach::new(start);
+        let mut reach = ReachedPublishers::new(start);
         assert_eq!(reach.decide(start), PublisherReach::Reached);
         note(&mut reach, 1..=12, unreached, start);
         // As many answer, if only with an error.
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn few_publishers_and_the_stores_trouble_say_nothing() {
         let start = Instant::now();
-        let mut reach = Reach::new(start);
+        let mut reach = ReachedPublishers::new(start);
         note(&mut reach, 1..=9, unreached, start);
         note(&mut reach, 10..=100, || Err(RoundError::Fenced), start);
         for later in [0, 200, 500] {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_gateway_that_reaches_them_again_meanwhile_polls_again() {
         let start = Instant::now();
-        let mut reach = Reach::new(start);
+        let mut reach = ReachedPublishers::new(start);
         note(&mut reach, 1..=10, unreached, start);
         assert_eq!(reach.decide(start), PublisherReach::Reached);
         let now = start + seconds(121);

@@ -2,7 +2,7 @@
 //! compares it with what the store says, again and again, and takes over and gives up whole shards.
 
 use super::handover::LeavingShard;
-use super::reach::Reach;
+use super::reach::ReachedPublishers;
 use super::survey::{Survey, SurveyBasis};
 use super::waiters::ShardWaiter;
 use super::{PollScheduler, SLICE};
@@ -58,7 +58,7 @@ pub(super) struct PolledShare {
     /// Cancels what is in flight once the shards were not confirmed for too long.
     rounds: CancellationToken,
     /// Which publishers are reached from here.
-    pub(super) reach: Reach,
+    pub(super) reach: ReachedPublishers,
     guards: JoinSet<()>,
 }
 
@@ -93,7 +93,7 @@ impl PolledShare {
             kept: BTreeSet::new(),
             tell_at: now,
             rounds,
-            reach: Reach::new(now),
+            reach: ReachedPublishers::new(now),
             guards: JoinSet::new(),
         }
     }

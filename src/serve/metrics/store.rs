@@ -1,0 +1,28 @@
+//! Whether the store works, and what other gateways over it there are.
+
+use super::Metrics;
+use crate::store::{StoreCondition, StoreError};
+
+impl Metrics {
+    /// Says whether the store works and how much space it has.
+    pub(in crate::serve) fn store(&self, condition: &StoreCondition) {
+        let meters = &self.meters;
+        meters.store_up.set(i64::from(condition.stop.is_none()));
+        // That another gateway takes documents in is no shortage.
+        let takes_in = condition.check_intake();
+        let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }));
+        meters.store_intake.set(i64::from(takes_in));
+        meters.standby.set(i64::from(condition.owner.is_some()));
+        let differences = condition.differences().count();
+        meters.differences.set(i64::try_from(differences).unwrap_or(i64::MAX));
+        if let Some(space) = condition.space {
+            meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
+            meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));
+        }
+        let limit = condition.taken.map_or(0, |taken| taken.limit);
+        meters.store_max_size.set(i64::try_from(limit).unwrap_or(i64::MAX));
+        if let Some(used) = condition.used {
+            meters.store_size.set(i64::try_from(used).unwrap_or(i64::MAX));
+        }
+    }
+}
