@@ -5,7 +5,7 @@
 
 use crate::store::DatabaseOwner;
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(in crate::store) struct LeaseSign {
     /// When the last one was that the database answered.
     answered: AtomicU64,
     owner: Mutex<Option<DatabaseOwner>>,
+    /// Whether other gateways were seen, which take the database once this one is silent.
+    has_others: AtomicBool,
 }
 
 impl LeaseSign {
@@ -38,7 +40,8 @@ impl LeaseSign {
     /// One that is good until `limit` from now.
     pub(in crate::store) fn new(limit: Duration) -> Self {
         let now = millis(since_boot());
-        Self { limit, last: now.into(), answered: now.into(), owner: Mutex::default() }
+        let (owner, has_others) = (Mutex::default(), AtomicBool::new(false));
+        Self { limit, last: now.into(), answered: now.into(), owner, has_others }
     }
 
     /// Notes that the database was this process's at `begun`.
@@ -58,10 +61,16 @@ impl LeaseSign {
         Duration::from_millis(self.answered.load(Ordering::Acquire))
     }
 
-    /// Notes that the database could not be asked. Only a process that was not paused for longer than its lease
-    /// knows that it has the database as before: what it has in memory is what it has made public.
+    /// Notes whether other gateways are there, as far as the database says.
+    pub(in crate::store) fn note_others(&self, has_others: bool) {
+        self.has_others.store(has_others, Ordering::Release);
+    }
+
+    /// Notes that the database could not be asked. Only a process that was not paused for longer than its lease, and
+    /// that is alone, knows that it has the database as before: what it has in memory is what it has made public.
+    /// Another gateway may be the one that reaches the database, and has taken it by now.
     pub(in crate::store) fn not_answered(&self) {
-        if self.is_good() {
+        if self.is_good() && !self.has_others.load(Ordering::Acquire) {
             self.last.store(millis(since_boot()), Ordering::Release);
         }
     }
@@ -115,6 +124,23 @@ mod tests {
         assert!(!sign.is_good());
         sign.held(since_boot());
         assert!(sign.is_good() && sign.owner().is_none());
+    }
+
+    #[test]
+    fn a_gateway_beside_others_is_not_good_once_the_database_is_silent() {
+        let sign = LeaseSign::new(Duration::from_millis(500));
+        sign.note_others(true);
+        std::thread::sleep(Duration::from_millis(300));
+        sign.not_answered();
+        assert!(sign.is_good());
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!sign.is_good());
+        sign.held(since_boot());
+        sign.note_others(false);
+        std::thread::sleep(Duration::from_millis(300));
+        sign.not_answered();
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(sign.is_good());
     }
 
     #[test]

@@ -183,6 +183,7 @@ impl SessionShared {
             },
         });
         let known: Arc<[KnownGateway]> = known.collect();
+        self.sign.note_others(known.len() > 1);
         let before = shards.note_gateways(Arc::clone(&known));
         let known_before: Vec<String> =
             before.iter().filter_map(KnownGateway::difference).collect();
