@@ -340,7 +340,7 @@ impl SessionShared {
     }
 
     /// Says once that this node lives.
-    async fn beat(&self) {
+    pub(super) async fn beat(&self) {
         let began = since_boot();
         let beaten = async {
             let (now, _) = self.now().await?;
