@@ -92,27 +92,30 @@ impl SessionTable {
     }
 
     fn remember(&mut self, hash: [u8; 32], until: Time, now: Time) {
-        self.open.retain(|_, session| session.until > now);
-        if self.open.len() >= SESSIONS
-            && let Some(first) = self.open.iter().min_by_key(|(_, session)| session.until)
-        {
-            let first = *first.0;
-            self.open.remove(&first);
-        }
+        make_room(&mut self.open, SESSIONS, now, |session| session.until);
         self.open.insert(hash, OpenSession { until, notice: None });
     }
 
     fn end(&mut self, id: &str, now: Time) {
         let Some(until) = self.read(id) else { return };
         self.open.remove(&hash(id));
-        self.ended.retain(|_, until| *until > now);
-        if self.ended.len() >= ENDED
-            && let Some(first) = self.ended.iter().min_by_key(|(_, until)| **until)
-        {
-            let first = *first.0;
-            self.ended.remove(&first);
-        }
+        make_room(&mut self.ended, ENDED, now, |until| *until);
         self.ended.insert(hash(id), until);
+    }
+}
+
+/// Forgets what is over, and where there are as many as may be, the one that is over first.
+fn make_room<T>(
+    all: &mut HashMap<[u8; 32], T>,
+    limit: usize,
+    now: Time,
+    until: impl Fn(&T) -> Time,
+) {
+    all.retain(|_, one| until(one) > now);
+    if all.len() >= limit
+        && let Some(first) = all.iter().min_by_key(|(_, one)| until(one)).map(|(hash, _)| *hash)
+    {
+        all.remove(&first);
     }
 }
 

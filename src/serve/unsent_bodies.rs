@@ -374,14 +374,27 @@ impl Drop for Sending {
     }
 }
 
+/// Who takes an answer.
+pub(super) struct Recipient {
+    pub(super) client: Client,
+    pub(super) connection: Option<Connection>,
+}
+
+impl Recipient {
+    /// Who sent a request.
+    pub(super) fn of(request: &Request) -> Self {
+        let client = request.extensions().get().copied().unwrap_or(Client::Own);
+        Self { client, connection: request.extensions().get().cloned() }
+    }
+}
+
 /// Answers, and counts the body of the answer. What comes bit by bit has bounds of its own.
 pub(super) async fn count(
     State(room): State<SharedState>,
     request: Request,
     next: Next,
 ) -> Response {
-    let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    let connection = request.extensions().get::<Connection>().cloned();
+    let Recipient { client, connection } = Recipient::of(&request);
     let is_action = !request.method().is_safe();
     let is_head = request.method() == Method::HEAD;
     let mut response = next.run(request).await;

@@ -1,9 +1,9 @@
 //! What is passed on to an origin, and what comes back.
 
 use super::super::client::{Client, Peer};
-use super::super::connections::Connection;
 use super::super::problem::{Problem, RETRY_SOON};
 use super::super::session::COOKIE;
+use super::super::unsent_bodies::Recipient;
 use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
@@ -304,19 +304,6 @@ fn whole_no_feed(
         Err(refused) => return failed(Problem::later(refused.to_string(), RETRY_SOON)),
     };
     no_feed(room, asked, (method, PassAnswer { status: StatusCode::OK, headers, body }), None)
-}
-
-/// Who takes an answer.
-struct Recipient {
-    client: Client,
-    connection: Option<Connection>,
-}
-
-impl Recipient {
-    fn of(request: &Request) -> Self {
-        let client = request.extensions().get().copied().unwrap_or(Client::Own);
-        Self { client, connection: request.extensions().get().cloned() }
-    }
 }
 
 /// Makes a feed of a document, which goes on where the client leaves or the time is over.

@@ -9,9 +9,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 /// How often something that only reads is asked again.
-const READ_TRIES: u32 = 3;
+pub(super) const READ_TRIES: u32 = 3;
 /// The pause before it is.
-const READ_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const READ_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is passed to a statement.
 pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];

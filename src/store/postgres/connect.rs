@@ -21,7 +21,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// The most connections: as many as read at a time, and those that write, keep the lease and start.
 const CONNECTIONS: usize = 20;
 /// How long one is waited for.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How long anybody waits for one that is free.
 const POOL_TIME: Duration = Duration::from_secs(20);
 /// How long bytes may stay unacknowledged before a connection counts as dead.

@@ -1,20 +1,16 @@
 //! Which of a database's hosts is connected to. A host that takes a connection and then says nothing, as a machine that
 //! hangs, must not keep the others from being tried.
 
+use super::connect::CONNECT_TIME;
 use deadpool_postgres::Connect;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
-
-/// How long one host may take until it is ready for a question.
-const HOST_TIME: Duration = Duration::from_secs(5);
 
 /// A connection that is being made.
 type Connecting<'a> =
@@ -25,13 +21,13 @@ pub(super) struct EachHost {
     tls: MakeRustlsConnect,
     hosts: Vec<Config>,
     /// The host to begin with.
-    first: Arc<AtomicUsize>,
+    first: AtomicUsize,
 }
 
 impl EachHost {
     /// For the hosts of an address.
     pub(super) fn new(address: &Config, tls: MakeRustlsConnect) -> Self {
-        Self { tls, hosts: each_host(address), first: Arc::default() }
+        Self { tls, hosts: each_host(address), first: AtomicUsize::default() }
     }
 }
 
@@ -45,7 +41,7 @@ impl Connect for EachHost {
                 let Some(host) = self.hosts.get(place) else { continue };
                 // Where nobody waits any more for this one, the next attempt begins with another.
                 self.first.store(place + 1, Ordering::Relaxed);
-                match timeout(HOST_TIME, host.connect(self.tls.clone())).await {
+                match timeout(CONNECT_TIME, host.connect(self.tls.clone())).await {
                     Ok(Ok((client, connection))) => {
                         self.first.store(place, Ordering::Relaxed);
                         let task = tokio::spawn(async move {

@@ -4,7 +4,7 @@
 //! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
-use super::ask::get;
+use super::ask::{READ_PAUSE, READ_TRIES, get};
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
@@ -35,10 +35,6 @@ pub(super) const BEATS: u32 = 6;
 const KEPT_PART: f64 = 0.9;
 /// How long the answer to a statement is waited for: longer than the database takes to give up itself.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
-/// How often something that only reads is asked again.
-const READ_TRIES: u32 = 3;
-/// The pause before it is.
-const READ_PAUSE: Duration = Duration::from_millis(100);
 /// How often a claim is tried while others claim as well.
 const CLAIM_TRIES: u32 = 100;
 /// How long giving back may take at the end.
