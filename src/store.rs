@@ -72,7 +72,7 @@ use tokio::sync::{mpsc, watch};
 pub type FeedList = BTreeMap<FeedName, Arc<FeedRecord>>;
 
 /// Records as a list.
-fn as_list(records: Vec<FeedRecord>) -> FeedList {
+pub(crate) fn as_list(records: Vec<FeedRecord>) -> FeedList {
     records.into_iter().map(|record| (record.name.clone(), Arc::new(record))).collect()
 }
 
@@ -273,6 +273,10 @@ pub trait Store: Send + Sync + 'static {
     /// The same, shared by all who ask while no record changes: it costs nothing then.
     async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
         Ok(Arc::new(as_list(self.feeds().await?)))
+    }
+    /// The same, where it is in memory: the allocation is another one once a record has changed.
+    fn listed(&self) -> Option<Arc<FeedList>> {
+        None
     }
     /// Adds or replaces a feed's record. Durable on return.
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError>;

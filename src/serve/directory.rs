@@ -11,7 +11,7 @@ use http::StatusCode;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -104,8 +104,9 @@ struct DirectoryPage {
 }
 
 /// A list of feeds, and until when it is good.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct DirectoryMark {
+    feeds: Weak<FeedList>,
     generation: u64,
     until: Instant,
 }
@@ -184,22 +185,33 @@ impl Directory {
     pub(super) fn fresh(&self) -> Option<Arc<Listing>> {
         let generation = self.generation();
         let last = self.last()?;
-        // Another gateway may have changed it, of which this one is not told; the store has it in memory.
-        let is_own = self.store.answers_from_memory();
-        let good = is_own && last.generation == generation && last.at.elapsed() < self.age;
-        good.then_some(last.listing)
+        let is_young = || last.generation == generation && last.at.elapsed() < self.age;
+        let is_good = match self.store.answers_from_memory() {
+            true => is_young(),
+            false => self.is_followed(Arc::as_ptr(&last.listing.feeds)),
+        };
+        is_good.then_some(last.listing)
+    }
+
+    /// Whether a list is the one that the store has in memory, where another gateway may have changed it, of which
+    /// this one is not told.
+    fn is_followed(&self, feeds: *const FeedList) -> bool {
+        self.store.listed().is_some_and(|listed| std::ptr::eq(Arc::as_ptr(&listed), feeds))
     }
 
     /// How the list of feeds now stands; `None` where the next look reads it.
     pub(super) fn mark(&self) -> Option<DirectoryMark> {
         let last = self.last()?;
-        let mark = DirectoryMark { generation: last.generation, until: last.at + self.age };
+        let feeds = Arc::downgrade(&last.listing.feeds);
+        let mark = DirectoryMark { feeds, generation: last.generation, until: last.at + self.age };
         self.is_still(&mark).then_some(mark)
     }
 
     /// Whether the list that was marked is good still.
     pub(super) fn is_still(&self, mark: &DirectoryMark) -> bool {
-        mark.generation == self.generation() && Instant::now() < mark.until
+        mark.generation == self.generation()
+            && Instant::now() < mark.until
+            && (self.store.answers_from_memory() || self.is_followed(mark.feeds.as_ptr()))
     }
 
     /// Every feed. Where the store fails, the last list that was had is good enough.

@@ -21,7 +21,7 @@ pub(super) async fn show(request: Request, next: Next) -> Response {
 }
 
 /// Whether who asks would rather have a page than a problem document.
-pub(super) fn is_wanted(request: &Request) -> bool {
+pub(super) fn is_wanted<B>(request: &http::Request<B>) -> bool {
     prefers_html(request.headers()) && !request.uri().path().starts_with(super::API)
 }
 

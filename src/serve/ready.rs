@@ -159,19 +159,26 @@ impl<'r> AskedHeaders<'r> {
     }
 }
 
-/// The answer to a request that came over a connection, where it is ready.
-pub(super) fn answer<B: http_body::Body>(
-    room: &AppState,
-    peer: Peer,
-    request: &Request<B>,
-) -> Option<Response<Bytes>> {
+/// What is ready for a request.
+struct ReadyDocument {
+    answer: Arc<ReadyAnswer>,
+    rendition: Arc<Rendition>,
+    /// The date that stands for it, where it has one.
+    modified: Option<Time>,
+    /// Whether the client has it.
+    is_known: bool,
+    says_for_whom: bool,
+}
+
+/// Whether there is an answer ready to a request that came over a connection, as far as is known without the store.
+pub(super) fn is_there<B: http_body::Body>(room: &AppState, request: &Request<B>) -> bool {
+    find(room, request).is_some()
+}
+
+fn find<B: http_body::Body>(room: &AppState, request: &Request<B>) -> Option<ReadyDocument> {
     let (version, headers) = (request.version(), request.headers());
     let is_http_1 = version == Version::HTTP_11 || version == Version::HTTP_10;
     if request.method() != Method::GET || !is_http_1 || !request.body().is_end_stream() {
-        return None;
-    }
-    // Whether it is still the answer, the database says.
-    if !room.store.answers_from_memory() {
         return None;
     }
     // Where the whole address was written, the router looks at it.
@@ -204,20 +211,32 @@ pub(super) fn answer<B: http_body::Body>(
     // What it takes for a client to get Brotli, the router says, and what the one gets that has the document in
     // gzip.
     let has_gzip = || asked.has_condition && rendition.has_client(headers, Encoding::Gzip);
-    if !is_known && (encoding != best || best == Encoding::Brotli && has_gzip()) {
+    let is_best = encoding == best && (best != Encoding::Brotli || !has_gzip());
+    if !is_known && (!is_best || body.content.len() > WHOLE) {
         return None;
     }
+    let says_for_whom = asked.says_for_whom;
+    Some(ReadyDocument { answer: ready, rendition, modified, is_known, says_for_whom })
+}
+
+/// The answer to a request that came over a connection, where it is ready. For a gateway that does not write, once
+/// [`crate::store::Store::catch_up`] has come back.
+pub(super) fn answer<B: http_body::Body>(
+    room: &AppState,
+    peer: Peer,
+    request: &Request<B>,
+) -> Option<Response<Bytes>> {
+    let found = find(room, request)?;
+    let ReadyDocument { answer: ready, rendition, modified, is_known, says_for_whom } = found;
     let (status, head, bytes) = if is_known {
         (StatusCode::NOT_MODIFIED, &ready.not_modified, Bytes::new())
     } else {
+        let body = rendition.body(ready.read.encoding);
         let BodyContent::Memory(bytes) = &body.content else { return None };
-        if body.content.len() > WHOLE {
-            return None;
-        }
         (StatusCode::OK, &ready.whole, bytes.clone())
     };
-    if asked.says_for_whom {
-        client::note_unnamed_proxy(room, peer, headers);
+    if says_for_whom {
+        client::note_unnamed_proxy(room, peer, request.headers());
     }
     if modified.is_some() {
         room.metrics.cache_hit();

@@ -2,7 +2,7 @@
 
 use super::client::Peer;
 use super::connections::{Busy, Connection};
-use super::{SharedState, ready};
+use super::{SharedState, error_page, ready, standby};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -31,17 +31,34 @@ impl Service<Request<Incoming>> for SiteService {
     fn call(&self, mut request: Request<Incoming>) -> Answering {
         let is_http_1 = request.version() < Version::HTTP_2;
         let busy = self.connection.begin(is_http_1);
-        if !self.room.origins.may_be_for(&request)
-            && let Some(answer) = ready::answer(&self.room, self.peer, &request)
-        {
+        let is_known = !self.room.origins.may_be_for(&request);
+        // Otherwise the database says whether it is still the answer.
+        let is_sure = is_known && self.room.store.answers_from_memory();
+        if is_sure && let Some(answer) = ready::answer(&self.room, self.peer, &request) {
             return Answering::Ready(Some(
                 answer.map(|body| SentBody::new(SentContent::Whole(body), busy)),
             ));
         }
+        let may_be_ready = is_known && !is_sure && ready::is_there(&self.room, &request);
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
-        let (room, router) = (self.room.clone(), self.router.clone());
+        let (room, router, peer) = (self.room.clone(), self.router.clone(), self.peer);
         Answering::Routed(Box::pin(async move {
+            if may_be_ready {
+                match room.store.catch_up().await {
+                    Ok(()) => {
+                        if let Some(answer) = ready::answer(&room, peer, &request) {
+                            let sent = |body| SentBody::new(SentContent::Whole(body), busy);
+                            return Ok(answer.map(sent));
+                        }
+                    }
+                    Err(error) => {
+                        let answer = standby::unseen(error, error_page::is_wanted(&request));
+                        let sent = |body| SentBody::new(SentContent::Streamed(body), busy);
+                        return Ok(answer.map(sent));
+                    }
+                }
+            }
             let mut answer = router.oneshot(request).await?;
             room.ready.keep(&mut answer);
             Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))

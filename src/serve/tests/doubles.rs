@@ -71,7 +71,15 @@ pub(super) struct TestStore {
     pub(super) lineage: Mutex<Lineage>,
     /// The gateway that writes, where it is another one and answers questions.
     pub(super) writer: Mutex<Option<Arc<dyn AnswerQuestions>>>,
+    /// The list of feeds as it was last read, until it changes.
+    listed: Mutex<Option<Arc<FeedList>>>,
+    /// How often it was looked what another gateway wrote, and what the next look finds.
+    pub(super) looks: AtomicUsize,
+    pub(super) at_look: Mutex<Option<WriteElsewhere>>,
 }
+
+/// What another gateway writes.
+type WriteElsewhere = Box<dyn FnOnce(&TestStore) + Send>;
 
 pub(super) fn name(text: &str) -> FeedName {
     FeedName::new(text).unwrap()
@@ -146,6 +154,9 @@ impl TestStore {
             log: TestLog::default(),
             lineage: Mutex::default(),
             writer: Mutex::default(),
+            listed: Mutex::default(),
+            looks: AtomicUsize::new(0),
+            at_look: Mutex::default(),
         }
     }
 
@@ -153,6 +164,7 @@ impl TestStore {
     pub(super) fn edit_record(&self, feed: &str, edit: impl FnOnce(&mut FeedRecord)) {
         let mut records = self.records.lock().unwrap();
         edit(records.iter_mut().find(|record| record.name == name(feed)).unwrap());
+        *self.listed.lock().unwrap() = None;
     }
 
     /// `news` (Atom), `radio` (RSS), `new` (no document yet), `dead` (deleted), `still` (paused).
@@ -224,6 +236,11 @@ impl Store for TestStore {
         self.condition.lock().unwrap().owner.is_none()
     }
     async fn catch_up(&self) -> Result<(), StoreError> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        let write = self.at_look.lock().unwrap().take();
+        if let Some(write) = write {
+            write(self);
+        }
         match self.is_unseen.load(Ordering::Acquire) {
             true => Err(StoreError::Unseen { seconds: 6 }),
             false => Ok(()),
@@ -255,7 +272,16 @@ impl Store for TestStore {
         self.listings.fetch_add(1, Ordering::SeqCst);
         Ok(self.records.lock().unwrap().clone())
     }
+    async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
+        let listed = Arc::new(as_list(self.feeds().await?));
+        *self.listed.lock().unwrap() = Some(Arc::clone(&listed));
+        Ok(listed)
+    }
+    fn listed(&self) -> Option<Arc<FeedList>> {
+        self.listed.lock().unwrap().clone()
+    }
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
+        *self.listed.lock().unwrap() = None;
         self.records.lock().unwrap().push(record.clone());
         Ok(())
     }

@@ -5,10 +5,13 @@ use crate::model::FeedStanding;
 use crate::serve::client::Peer;
 use crate::serve::ready;
 use bytes::Bytes;
+use doubles::TestStore;
 use doubles::name;
 use http::HeaderMap;
 use sockets::{PATIENT, raw, serving};
-use std::net::{IpAddr, Ipv4Addr};
+use standby::standby;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
 
 const PEER: Peer = Peer(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
@@ -234,6 +237,55 @@ async fn the_wire_bears_the_same() {
             }
         }
     }
+    site.closing.cancel();
+    server.await.unwrap().unwrap();
+}
+
+/// The answer to a feed reader over the wire, without what names the second.
+async fn read(at: SocketAddr) -> String {
+    let said = "GET /feeds/news HTTP/1.1\r\nhost: here:8080\r\nconnection: close\r\n\r\n";
+    let answer = raw(at, said).await.1;
+    answer.lines().filter(|line| !line.starts_with("date: ")).collect::<Vec<_>>().join("\n")
+}
+
+/// Where another gateway writes, what is ready is answered after one look at the database, and only where the look
+/// found nothing new.
+#[tokio::test]
+async fn what_is_ready_where_another_gateway_writes_is_answered_after_a_look() {
+    let site = standby();
+    let (at, server) = serving(&site, PATIENT).await;
+    let is_ready = || site.ready("/feeds/news", &[]).is_some();
+    let warm = async || {
+        while !is_ready() {
+            read(at).await;
+        }
+    };
+    let looks = || site.store.looks.load(Ordering::SeqCst);
+    let finds = |write: fn(&TestStore)| {
+        *site.store.at_look.lock().unwrap() = Some(Box::new(write));
+    };
+    warm().await;
+    let (before, views) = (looks(), site.store.views.load(Ordering::SeqCst));
+    let first = read(at).await;
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    assert_eq!(read(at).await, first);
+    assert_eq!((looks() - before, site.store.views.load(Ordering::SeqCst)), (2, views));
+
+    finds(|store| store.edit("news", |feed| feed.state.render_revision += 1));
+    let changed = read(at).await;
+    assert!(changed.starts_with("HTTP/1.1 200") && changed != first, "{changed}");
+
+    warm().await;
+    finds(|store| store.edit_record("news", |record| record.private = true));
+    let private = read(at).await;
+    assert!(private.starts_with("HTTP/1.1 404"), "{private}");
+    assert!(!is_ready());
+
+    site.store.edit_record("news", |record| record.private = false);
+    warm().await;
+    finds(|store| store.is_unseen.store(true, Ordering::Release));
+    let unseen = read(at).await;
+    assert!(unseen.starts_with("HTTP/1.1 503") && unseen.contains("retry-after"), "{unseen}");
     site.closing.cancel();
     server.await.unwrap().unwrap();
 }

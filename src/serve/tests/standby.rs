@@ -7,7 +7,7 @@ use crate::store::{DatabaseOwner, KnownGateway, StoreCondition};
 use std::sync::atomic::Ordering;
 
 /// A standby of a gateway that lives.
-fn standby() -> Site {
+pub(super) fn standby() -> Site {
     let site = Site::announcing();
     let owner = DatabaseOwner { name: "process 7 elsewhere".to_owned(), is_gone: false };
     *site.store.condition.lock().unwrap() =

@@ -36,6 +36,9 @@ use tokio::time::Instant;
 
 /// How often the database is looked at while nobody asks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How far apart looks for readers begin, so that many readers share one: a look takes as much of the processor as
+/// some ten answers that are ready.
+const LOOK_PACE: Duration = Duration::from_millis(4);
 /// How long the database may be unseen before nothing is answered.
 pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
 /// The pause after a look that failed.
@@ -356,15 +359,17 @@ struct WriteFollower {
 impl WriteFollower {
     /// Looks whenever somebody asks, and every now and then, until the store is closed.
     fn run(mut self, within: &Weak<StoreInner>, requests: &mpsc::Receiver<LookRequest>) {
+        let mut begun = Instant::now();
         loop {
             let mut waiting = match requests.recv_timeout(LOOK_EVERY) {
                 Ok(first) => vec![first],
                 Err(RecvTimeoutError::Timeout) => Vec::new(),
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            std::thread::sleep(LOOK_PACE.saturating_sub(begun.elapsed()));
             waiting.extend(requests.try_iter().take(LOOK_READERS));
             let Some(inner) = within.upgrade() else { return };
-            let begun = Instant::now();
+            begun = Instant::now();
             let done = inner.shared.health().and_then(|()| self.follow(&inner.shared));
             if let Err(error) = &done
                 && ends_following(error)

@@ -102,6 +102,10 @@ impl Store for EmbeddedStore {
         self.inner.feed_list().await
     }
 
+    fn listed(&self) -> Option<Arc<FeedList>> {
+        self.inner.shared.listed()
+    }
+
     async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
         self.put_feeds(std::slice::from_ref(record)).await
     }

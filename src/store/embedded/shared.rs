@@ -272,6 +272,12 @@ impl StoreShared {
         })
     }
 
+    /// The records of all feeds, where they were read before.
+    pub(super) fn listed(&self) -> Option<Arc<FeedList>> {
+        self.health().ok()?;
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Records of feeds change: those of the others go on being shared.
     pub(super) fn change_list(&self, change: impl FnOnce(&mut FeedList)) {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);

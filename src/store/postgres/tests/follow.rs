@@ -120,6 +120,9 @@ async fn a_standby_shows_what_the_other_gateway_made_durable() {
     assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
     assert_eq!(standby.lineage(), writer.lineage());
     let watch = standby.watch_state(&news()).unwrap();
+    let feeds = standby.listed().unwrap();
+    standby.catch_up().await.unwrap();
+    assert!(Arc::ptr_eq(&standby.listed().unwrap(), &feeds));
     // In place, in portions, and the record of a feed.
     commit(&writer, "two").await.unwrap();
     let wide = wide(&writer, &named("wide"), 40, "first").await;
@@ -131,6 +134,8 @@ async fn a_standby_shows_what_the_other_gateway_made_durable() {
     assert_eq!(shown(&standby, &named("wide")).await, (Revision(1), 40, "first".to_owned()));
     assert_eq!(*standby.feed_list().await.unwrap(), *writer.feed_list().await.unwrap());
     assert_eq!(standby.feed_list().await.unwrap().len(), 1);
+    assert!(!Arc::ptr_eq(&standby.listed().unwrap(), &feeds));
+    assert!(Arc::ptr_eq(&standby.listed().unwrap(), &standby.feed_list().await.unwrap()));
     assert_eq!(*standby.watch_epochs().borrow(), Epoch(3));
     let epochs = writer.epochs_after(Epoch(0), 9).await.unwrap();
     assert_eq!(standby.epochs_after(Epoch(0), 9).await.unwrap(), epochs);
