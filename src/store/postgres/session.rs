@@ -4,7 +4,7 @@
 //! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
-use super::ask::{READ_PAUSE, READ_TRIES, get};
+use super::ask::{ASK_TRIES, READ_PAUSE, get};
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
@@ -256,7 +256,7 @@ impl SessionShared {
             tries += 1;
             match self.migrate_once(is_owner).await {
                 // Another node did it at the same time, or its answer was lost.
-                Err(SqlError::Database(_)) if tries < READ_TRIES => sleep(READ_PAUSE).await,
+                Err(SqlError::Database(_)) if tries < ASK_TRIES => sleep(READ_PAUSE).await,
                 Err(SqlError::Database(error))
                     if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
                 {
