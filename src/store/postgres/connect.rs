@@ -1,6 +1,6 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
-use super::hosts::EachHost;
+use super::hosts::{EachHost, shown_hosts};
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
 use crate::store::{StoreError, in_words};
 use deadpool_postgres::{
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -58,9 +58,8 @@ impl DatabaseAddress {
         if config.get_application_name().is_none() {
             config.application_name("tidegate");
         }
-        let hosts: Vec<String> = config.get_hosts().iter().map(shown).collect();
         let database = config.get_dbname().or_else(|| config.get_user()).unwrap_or("postgres");
-        let shown = format!("the PostgreSQL database {database} at {}", hosts.join(", "));
+        let shown = format!("the PostgreSQL database {database} at {}", shown_hosts(&config));
         Ok(Self { config, shown })
     }
 
@@ -88,14 +87,6 @@ impl DatabaseAddress {
             .post_create(settle)
             .build()
             .map_err(|error| failed(error.into()))
-    }
-}
-
-fn shown(host: &Host) -> String {
-    match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
     }
 }
 
@@ -199,7 +190,7 @@ mod tests {
             "postgresql://gate:s3cret@db1.example,db2.example:5433/feeds?sslmode=require",
         );
         let shown = address.unwrap().shown;
-        assert_eq!(shown, "the PostgreSQL database feeds at db1.example, db2.example");
+        assert_eq!(shown, "the PostgreSQL database feeds at db1.example:5432, db2.example:5433");
     }
 
     #[test]
