@@ -208,3 +208,43 @@ impl Gateway {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::model::{SecretSource, SecretText};
+    use crate::store::TestSchema;
+
+    /// Commits to the database for tests wait for no standby.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_gateway_on_postgres_without_a_standby_is_alone_unless_that_is_allowed() {
+        let Some(schema) = TestSchema::new() else { return };
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(SystemClock));
+        let clock: Arc<dyn Clock> = clock;
+        let open = async |require_standby: Option<bool>| {
+            let mut config = Config::default();
+            config.store.kind = StoreKind::Postgres;
+            config.store.path = folder.path().to_owned();
+            config.store.url = Some(SecretSource::Literal(SecretText::new(&schema.url).unwrap()));
+            config.store.require_standby = require_standby;
+            open_or_follow(&config, &clock, None).await
+        };
+        let is_refused = async |require_standby: Option<bool>| {
+            let error = open(require_standby).await.err();
+            matches!(error.as_ref().and_then(of_store), Some(StoreError::NoStandby { .. }))
+        };
+        assert!(is_refused(Some(true)).await);
+        let first = open(None).await.unwrap();
+        assert!(first.condition().owner.is_none());
+        // Beside another one.
+        assert!(is_refused(None).await && is_refused(Some(true)).await);
+        let second = open(Some(false)).await.unwrap();
+        assert!(second.condition().owner.is_some());
+        second.close().await.unwrap();
+        first.close().await.unwrap();
+        let alone = open(Some(false)).await.unwrap();
+        assert!(alone.condition().owner.is_none());
+        alone.close().await.unwrap();
+    }
+}
