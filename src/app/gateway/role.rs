@@ -63,8 +63,8 @@ fn is_leased(error: &AppError) -> bool {
 }
 
 /// Whether a store may be opened later that could not be opened now.
-fn is_passing(error: &AppError) -> bool {
-    matches!(of_store(error), Some(StoreError::Leased { .. } | StoreError::Io { .. }))
+const fn may_open_later(error: &StoreError) -> bool {
+    matches!(error, StoreError::Leased { .. } | StoreError::Io { .. } | StoreError::Away { .. })
 }
 
 async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
@@ -80,9 +80,7 @@ async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
         match followed.map_err(|error| AppError::run(what, error))? {
             Ok(store) => return Ok(Arc::new(store)),
             // The other one may be about to make its tables, or to begin to write.
-            Err(StoreError::Io { .. } | StoreError::Leased { .. }) if tries < FOLLOW_TRIES.0 => {
-                tries += 1;
-            }
+            Err(error) if may_open_later(&error) && tries < FOLLOW_TRIES.0 => tries += 1,
             Err(error) => return Err(AppError::run(what, error)),
         }
         sleep(FOLLOW_TRIES.1).await;
@@ -163,7 +161,7 @@ impl Gateway {
         };
         let store = match opened {
             Ok(store) => store,
-            Err(error) if is_passing(&error) => {
+            Err(error) if of_store(&error).is_some_and(may_open_later) => {
                 self.put_off(&error);
                 return Ok(self);
             }

@@ -2,6 +2,7 @@
 
 use super::connect::{SqlError, connection};
 use super::session::{ANSWER_TIME, SessionShared};
+use crate::store::in_words;
 use deadpool_postgres::Object;
 use scopeguard::{ScopeGuard, guard};
 use std::time::Duration;
@@ -100,10 +101,10 @@ impl SessionShared {
     }
 }
 
-/// A column of a row.
+/// A column of a row. One that cannot be read is no connection that was lost.
 pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     column: usize,
 ) -> Result<T, SqlError> {
-    Ok(row.try_get(column)?)
+    row.try_get(column).map_err(|error| SqlError::Refused(in_words(&error)))
 }

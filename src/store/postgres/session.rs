@@ -178,6 +178,32 @@ impl Session {
         self.outcome(doing, answer.recv().ok())
     }
 
+    /// Reads on the session's own threads, and waits for that; no longer than [`LeaseSign::silence`] where the database
+    /// is silent. Blocks.
+    pub(super) fn read<T, F>(
+        &self,
+        work: impl FnOnce(Arc<SessionShared>) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, SqlError>> + Send + 'static,
+    {
+        self.run("read", |shared| {
+            let reading = work(Arc::clone(&shared));
+            async move {
+                tokio::select! {
+                    biased;
+                    read = reading => read,
+                    silent = shared.sign.silence() => {
+                        // Those that are idle may lead to the machine that hangs.
+                        drop(shared.pool.retain(|_, _| false));
+                        Err(SqlError::Silent(silent))
+                    }
+                }
+            }
+        })
+    }
+
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
     /// the time of the lease.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
