@@ -463,7 +463,7 @@ async fn begin(State(room): State<SharedState>, mut request: Request, next: Next
     if standby::must_catch_up(&room, &request) {
         let is_page = error_page::is_wanted(&request);
         if let Err(error) = room.store.catch_up().await {
-            return standby::unseen(error, is_page);
+            return standby::unseen(&room, error, is_page);
         }
     }
     next.run(request).await

@@ -52,6 +52,8 @@ pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
 pub use self::poll_shards::{HeldShard, PollShards, PublisherReach, SHARDS, Shard, ShardRequests};
 pub use self::postgres::PostgresRequest;
+#[cfg(test)]
+pub(crate) use self::postgres::TestSchema;
 pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;
 

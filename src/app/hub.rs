@@ -61,9 +61,8 @@ fn refused(error: &AskError) -> HubError {
         AskError::Callback(_) | AskError::Mode(_) => HubError::BadRequest(error.to_string()),
         AskError::Unknown => HubError::Unknown(error.to_string()),
         AskError::Pending | AskError::Full { .. } => HubError::Full(error.to_string()),
-        AskError::Store(StoreError::LowSpace { .. } | StoreError::Stopped(_)) => {
-            HubError::Later(error.to_string())
-        }
+        AskError::Store(StoreError::LowSpace { .. }) => HubError::Later(error.to_string()),
+        AskError::Store(of_store) if of_store.is_passing() => HubError::Later(error.to_string()),
         AskError::Store(_) => HubError::Internal(error.to_string()),
     }
 }

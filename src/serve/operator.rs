@@ -138,7 +138,7 @@ pub enum OperatorError {
     /// The file system has too little space for anything new.
     #[error("{0}")]
     NoSpace(String),
-    /// The store is closed after a failure, and opened again; or another gateway has the feeds.
+    /// It may be done soon: the store is opened again, its database is away, or another gateway has the feeds.
     #[error("{0}")]
     Stopped(String),
 }
@@ -147,10 +147,14 @@ impl From<StoreError> for OperatorError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::LowSpace { .. } => Self::NoSpace(error.to_string()),
-            StoreError::Stopped(_)
-            | StoreError::Standby { .. }
-            | StoreError::Unseen { .. }
-            | StoreError::Outdated => Self::Stopped(error.to_string()),
+            StoreError::Away { .. } => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "administration is to ask again once the database answers"
+                );
+                Self::Stopped(error.to_string())
+            }
+            error if error.is_passing() => Self::Stopped(error.to_string()),
             error => Self::Internal(error.to_string()),
         }
     }
@@ -163,11 +167,13 @@ impl From<CommitError> for OperatorError {
                 Self::Internal("the feed changed while this was done; try again".to_owned())
             }
             CommitError::Store(error) => error.into(),
-            CommitError::Ambiguous(StoreError::Stopped(stop)) => Self::Stopped(format!(
-                "it is unknown whether this was stored, look at the feed once the store is open \
-                 again: {stop}"
+            CommitError::Ambiguous(error) if error.is_passing() => Self::Stopped(format!(
+                "it is unknown whether this was stored, look at the feed before you do it again: \
+                 {error}"
             )),
-            error => Self::Internal(error.to_string()),
+            // The store was opened again since, or another gateway has taken it over.
+            CommitError::Fenced => Self::Stopped(error.to_string()),
+            CommitError::Ambiguous(_) => Self::Internal(error.to_string()),
         }
     }
 }

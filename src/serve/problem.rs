@@ -94,6 +94,23 @@ impl Problem {
         Self::later(said, RETRY_SOON)
     }
 
+    /// An error of the store that may be over soon; `None` where it is a fault.
+    pub(super) fn from_passing(error: &StoreError) -> Option<Self> {
+        match error {
+            StoreError::Closed => Some(Self::later("the gateway is shutting down", RETRY_SOON)),
+            // The store itself has logged why, once.
+            StoreError::Stopped(_) => Some(Self::stopped()),
+            StoreError::Away { .. } => {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "a reader is to ask again once the database answers"
+                );
+                Some(Self::later(error.to_string(), RETRY_SOON))
+            }
+            error => error.is_passing().then(|| Self::later(error.to_string(), RETRY_SOON)),
+        }
+    }
+
     /// 401 with the challenge of RFC 6750 section 3.
     pub(super) fn unauthorized() -> Self {
         Self {
@@ -149,24 +166,12 @@ impl From<Arc<Self>> for Problem {
 impl From<StoreError> for Problem {
     /// What the store says is for the operator's log; a reader learns only that it is our fault.
     fn from(error: StoreError) -> Self {
-        if matches!(error, StoreError::Closed) {
-            return Self::later("the gateway is shutting down", RETRY_SOON);
-        }
-        // The store itself has logged why, once.
-        if matches!(error, StoreError::Stopped(_)) {
-            return Self::stopped();
-        }
-        if is_elsewhere(&error) {
-            return Self::later(error.to_string(), RETRY_SOON);
+        if let Some(problem) = Self::from_passing(&error) {
+            return problem;
         }
         tracing::error!(error = &error as &dyn std::error::Error, "the store failed a reader");
         Self::later("the gateway could not read its store", RETRY_SOON)
     }
-}
-
-/// Whether an error says no more than that another gateway has the feeds, and perhaps just changed one.
-pub(super) const fn is_elsewhere(error: &StoreError) -> bool {
-    matches!(error, StoreError::Standby { .. } | StoreError::Unseen { .. } | StoreError::Outdated)
 }
 
 impl From<OperatorError> for Problem {
@@ -224,5 +229,42 @@ impl IntoResponse for Problem {
         // For who shows it as a page.
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::CommitError;
+    use std::io;
+
+    fn of_operator(error: impl Into<OperatorError>) -> Problem {
+        Problem::from(error.into())
+    }
+
+    #[test]
+    fn a_database_that_is_away_is_no_fault() {
+        let source = || io::Error::other("db.example:5433: connection reset");
+        let away = || StoreError::Away { doing: "read", source: source() };
+        let problems = [
+            Problem::from(away()),
+            of_operator(away()),
+            of_operator(CommitError::Store(away())),
+            of_operator(CommitError::Ambiguous(away())),
+        ];
+        for problem in problems {
+            assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
+            assert_eq!(problem.retry_after(), Some(RETRY_SOON));
+            let said = problem.detail();
+            assert!(said.contains("does not answer, or fails over"), "{said}");
+            assert!(!said.contains("db.example"), "{said}");
+        }
+        for problem in [of_operator(CommitError::Fenced), of_operator(StoreError::Closed)] {
+            assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let fault = || StoreError::Io { doing: "read", source: source() };
+        for problem in [of_operator(fault()), of_operator(CommitError::Ambiguous(fault()))] {
+            assert_eq!(problem.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        }
     }
 }

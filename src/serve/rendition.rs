@@ -10,7 +10,7 @@ use super::admission::Overloaded;
 use super::conditional::{ETag, Representation, tags};
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
-use super::problem::{Problem, RETRY_SOON, is_elsewhere};
+use super::problem::{Problem, RETRY_SOON};
 use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
 use crate::load::Load;
 use crate::model::{Deletion, FeedName, Item, Revision, Tick, Time};
@@ -180,14 +180,10 @@ impl NoDocument {
         if let Self::Told(problem) = self {
             return problem.clone();
         }
-        // The store itself has logged why, once.
-        if matches!(self, Self::Store(StoreError::Stopped(_))) {
-            return Problem::stopped();
-        }
         if let Self::Store(error) = self
-            && is_elsewhere(error)
+            && let Some(problem) = Problem::from_passing(error)
         {
-            return Problem::later(error.to_string(), RETRY_SOON);
+            return problem;
         }
         let error = self as &dyn std::error::Error;
         tracing::error!(%feed, error, "a document could not be made");

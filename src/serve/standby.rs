@@ -2,7 +2,7 @@
 //! they asked. What only the other one can answer is passed on to it ([`super::relay`]).
 
 use super::observe::guard;
-use super::problem::Problem;
+use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, error_page};
 use crate::store::StoreError;
 use axum::extract::Request;
@@ -10,15 +10,25 @@ use axum::response::{IntoResponse, Response};
 
 /// What is answered whatever is known of the database.
 const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];
+/// What says why the store has stopped.
+const READY: &str = "/readyz";
+/// What is answered once the database is not followed any more.
+const ENDED: &str = "this gateway reads its database no more until its operator has mended that (/readyz says why); ask \
+    another gateway";
 
 /// Whether a request waits until a standby has seen what was durable when it came.
 pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
-    !room.store.answers_from_memory() && !ALWAYS.contains(&request.uri().path())
+    let path = request.uri().path();
+    let says_why = || path == READY && room.store.condition().stop.is_some();
+    !room.store.answers_from_memory() && !ALWAYS.contains(&path) && !says_why()
 }
 
 /// The answer where that cannot be seen.
-pub(super) fn unseen(error: StoreError, is_page: bool) -> Response {
-    let response = Problem::from(error).into_response();
+pub(super) fn unseen(room: &AppState, error: StoreError, is_page: bool) -> Response {
+    // The store itself has logged why, once.
+    let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
+    let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
+    let response = problem.into_response();
     let mut response = if is_page { error_page::page(response, "/") } else { response };
     guard(response.headers_mut());
     response

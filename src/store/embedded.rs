@@ -318,8 +318,7 @@ impl StoreInner {
             self.shared.health()?;
             return read(&records, &self.shared);
         }
-        let permit = Arc::clone(&self.reads).acquire_owned().await;
-        let permit = permit.map_err(|_| StoreError::Closed)?;
+        let permit = self.read_permit().await?;
         let records = self.opened()?.records;
         self.shared.health()?;
         let shared = Arc::clone(&self.shared);

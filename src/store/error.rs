@@ -41,11 +41,20 @@ pub enum StoreError {
         /// The gateway that has the feeds, as it calls itself.
         owner: String,
     },
-    /// A standby has not seen its database for so long that what it knows may be old.
+    /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
     #[error(
-        "this standby has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway"
+        "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway"
     )]
     Unseen { seconds: u64 },
+    /// The connection to the database was lost, or the database did not answer in time, starts, stops or hands over.
+    #[error("the store could not {doing}: its database does not answer, or fails over")]
+    Away {
+        /// What it was doing.
+        doing: &'static str,
+        /// What the database or the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// What was to be read at one revision is not there at that revision any more.
     #[error("the feed was changed, or the store opened again, while it was read; read it anew")]
     Outdated,
@@ -166,6 +175,22 @@ pub enum StoreError {
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
+}
+
+impl StoreError {
+    /// Whether it may be over soon without anybody's doing: the database is away, another gateway has the feeds or has
+    /// just changed one, or the store is being opened again or closed.
+    pub const fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Standby { .. }
+                | Self::Unseen { .. }
+                | Self::Away { .. }
+                | Self::Outdated
+                | Self::Stopped(_)
+                | Self::Closed
+        )
+    }
 }
 
 /// An error with everything behind it.

@@ -59,7 +59,9 @@ mod tests;
 mod writer;
 
 #[cfg(test)]
-pub(in crate::store) use self::tests::{TestSchema, is_tested};
+pub(crate) use self::tests::TestSchema;
+#[cfg(test)]
+pub(in crate::store) use self::tests::is_tested;
 
 use self::connect::{DatabaseAddress, waits_for_standby};
 use self::engine::PostgresEngine;

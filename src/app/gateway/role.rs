@@ -63,8 +63,8 @@ fn is_leased(error: &AppError) -> bool {
 }
 
 /// Whether a store may be opened later that could not be opened now.
-fn is_passing(error: &AppError) -> bool {
-    matches!(of_store(error), Some(StoreError::Leased { .. } | StoreError::Io { .. }))
+const fn may_open_later(error: &StoreError) -> bool {
+    matches!(error, StoreError::Leased { .. } | StoreError::Io { .. } | StoreError::Away { .. })
 }
 
 async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {
@@ -80,9 +80,7 @@ async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
         match followed.map_err(|error| AppError::run(what, error))? {
             Ok(store) => return Ok(Arc::new(store)),
             // The other one may be about to make its tables, or to begin to write.
-            Err(StoreError::Io { .. } | StoreError::Leased { .. }) if tries < FOLLOW_TRIES.0 => {
-                tries += 1;
-            }
+            Err(error) if may_open_later(&error) && tries < FOLLOW_TRIES.0 => tries += 1,
             Err(error) => return Err(AppError::run(what, error)),
         }
         sleep(FOLLOW_TRIES.1).await;
@@ -163,7 +161,7 @@ impl Gateway {
         };
         let store = match opened {
             Ok(store) => store,
-            Err(error) if is_passing(&error) => {
+            Err(error) if of_store(&error).is_some_and(may_open_later) => {
                 self.put_off(&error);
                 return Ok(self);
             }
@@ -206,5 +204,45 @@ impl Gateway {
         if let Err(error) = self.end().await {
             tracing::warn!(why = error.report(), "what went on until now ended badly");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::model::{SecretSource, SecretText};
+    use crate::store::TestSchema;
+
+    /// Commits to the database for tests wait for no standby.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_gateway_on_postgres_without_a_standby_is_alone_unless_that_is_allowed() {
+        let Some(schema) = TestSchema::new() else { return };
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(SystemClock));
+        let clock: Arc<dyn Clock> = clock;
+        let open = async |require_standby: Option<bool>| {
+            let mut config = Config::default();
+            config.store.kind = StoreKind::Postgres;
+            config.store.path = folder.path().to_owned();
+            config.store.url = Some(SecretSource::Literal(SecretText::new(&schema.url).unwrap()));
+            config.store.require_standby = require_standby;
+            open_or_follow(&config, &clock, None).await
+        };
+        let is_refused = async |require_standby: Option<bool>| {
+            let error = open(require_standby).await.err();
+            matches!(error.as_ref().and_then(of_store), Some(StoreError::NoStandby { .. }))
+        };
+        assert!(is_refused(Some(true)).await);
+        let first = open(None).await.unwrap();
+        assert!(first.condition().owner.is_none());
+        // Beside another one.
+        assert!(is_refused(None).await && is_refused(Some(true)).await);
+        let second = open(Some(false)).await.unwrap();
+        assert!(second.condition().owner.is_some());
+        second.close().await.unwrap();
+        first.close().await.unwrap();
+        let alone = open(Some(false)).await.unwrap();
+        assert!(alone.condition().owner.is_none());
+        alone.close().await.unwrap();
     }
 }

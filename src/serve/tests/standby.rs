@@ -3,7 +3,7 @@
 use super::*;
 use crate::serve::REQUEST_BODY_LIMIT;
 use crate::serve::relay::RelayedSite;
-use crate::store::{DatabaseOwner, KnownGateway, StoreCondition};
+use crate::store::{DatabaseOwner, KnownGateway, StoreCondition, StoreStop};
 use std::sync::atomic::Ordering;
 
 /// A standby of a gateway that lives.
@@ -220,4 +220,20 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     }
     site.store.is_unseen.store(false, Ordering::Release);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
+}
+
+/// As one whose database went back. Who watches it is told why.
+#[tokio::test]
+async fn a_standby_that_follows_no_more_says_why() {
+    let site = standby();
+    site.store.is_unseen.store(true, Ordering::Release);
+    let cause = "it went back behind what was shown".to_owned();
+    let stop = StoreStop { cause, since: at(-60), next_try: None, failed_tries: 0 };
+    site.store.condition.lock().unwrap().stop = Some(stop);
+    let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
+    assert!(said.contains("it went back behind what was shown"), "{said}");
+    for path in ["/feeds/news", "/sup.json", "/"] {
+        let said = problem(site.get(path).await, 503).await["detail"].to_string();
+        assert!(said.contains("/readyz says why") && !said.contains("went back"), "{said}");
+    }
 }

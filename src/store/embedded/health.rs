@@ -80,15 +80,18 @@ impl StoreHealth {
         }
     }
 
-    /// Stops the store for good: what it follows is not to be followed any more.
+    /// Stops the store for good: what it follows is not to be followed any more. What comes of that says nothing new.
     pub(super) fn end(&self, path: &str, error: &StoreError, now: Time) {
+        let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_some() {
+            return;
+        }
         let cause = in_words(error);
         tracing::error!(error = %cause, "the database is not followed any more; mend that and restart the gateway");
         let is_damaged = matches!(error, StoreError::Damaged { .. });
         let damage = is_damaged.then(|| (path.to_owned(), what_of(error)));
         let stop = StoreStop { cause, since: now, next_try: None, failed_tries: 0 };
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(StoreFailure { stop, damage, owner: None });
+        *failure = Some(StoreFailure { stop, damage, owner: None });
     }
 
     /// It is not opened again: acknowledged state is missing.
@@ -118,5 +121,22 @@ fn what_of(error: &StoreError) -> String {
     match error {
         StoreError::Damaged { what, .. } => what.clone(),
         other => in_words(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_went_back_is_said_once() {
+        let (health, went_back) = (StoreHealth::default(), "it went back".to_owned());
+        let error = StoreError::Damaged { path: "/data".to_owned(), what: went_back };
+        health.end("/data", &error, Time::from_unix(1));
+        let first = health.stop().unwrap();
+        // Each further look meets what the first one noted.
+        health.end("/data", &health.check().unwrap_err(), Time::from_unix(2));
+        assert_eq!(health.stop().unwrap(), first);
+        assert_eq!((first.since, first.next_try), (Time::from_unix(1), None));
     }
 }

@@ -8,6 +8,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long a read goes on where the database is known to be silent.
+const SILENT_READ_TIME: Duration = Duration::from_secs(2);
 
 /// The time since the machine was started. It goes on while the machine is suspended.
 pub(in crate::store) fn since_boot() -> Duration {
@@ -103,11 +107,25 @@ impl LeaseSign {
         let since = Duration::from_millis(since);
         (since > self.limit).then_some(since)
     }
+
+    /// Ends once the database was known to be silent for [`SILENT_READ_TIME`], with how long it has not answered. Whoever
+    /// reads waits no longer than this.
+    pub(in crate::store) async fn silence(&self) -> Duration {
+        let mut was_silent = self.unanswered().is_some();
+        loop {
+            sleep(SILENT_READ_TIME).await;
+            match self.unanswered() {
+                Some(silent) if was_silent => return silent,
+                unanswered => was_silent = unanswered.is_some(),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::{Instant, timeout};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -163,5 +181,25 @@ mod tests {
         assert!(!sign.is_good());
         sign.held(since_boot());
         assert!(sign.is_good());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_is_not_waited_for_once_the_database_is_known_to_be_silent() {
+        // The time since boot goes on by itself.
+        let (sign, long_ago) = (LeaseSign::new(LONG / 10), || since_boot() - LONG / 5);
+        assert!(timeout(100 * SILENT_READ_TIME, sign.silence()).await.is_err());
+        sign.answered(long_ago());
+        let begun = Instant::now();
+        assert!(sign.silence().await >= LONG / 5);
+        assert!(begun.elapsed() < SILENT_READ_TIME * 3 / 2, "{:?}", begun.elapsed());
+        // It becomes known while somebody waits.
+        sign.answered(since_boot());
+        let becoming = async {
+            sleep(SILENT_READ_TIME * 5 / 2).await;
+            sign.answered(long_ago());
+        };
+        let begun = Instant::now();
+        tokio::join!(sign.silence(), becoming);
+        assert!(begun.elapsed() < 5 * SILENT_READ_TIME, "{:?}", begun.elapsed());
     }
 }

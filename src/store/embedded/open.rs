@@ -149,10 +149,10 @@ pub(in crate::store) fn begin(
     };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     records.engine().apply(writes)?;
+    let doing = "make its opening durable";
     records.engine().pass().map_err(|error| match error {
-        StoreError::Io { source, .. } => {
-            StoreError::Io { doing: "make its opening durable", source }
-        }
+        StoreError::Io { source, .. } => StoreError::Io { doing, source },
+        StoreError::Away { source, .. } => StoreError::Away { doing, source },
         other => other,
     })?;
     let opening = Opening { fence, mark, lineage };

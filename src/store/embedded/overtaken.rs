@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 /// How often a read is made anew that was overtaken, and the first pause before it is; each is twice the last.
@@ -38,6 +38,18 @@ impl StoreInner {
         let holds =
             |lease: &Arc<LeaseSign>| lease.is_good() && self.shared.health.owner().is_none();
         self.following.is_none() && self.lease.as_ref().is_none_or(holds)
+    }
+
+    /// Leave to read, as one of those that read at a time. An error where that takes long while the database is silent.
+    pub(super) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+        let free = Arc::clone(&self.reads).acquire_owned();
+        let free = async { free.await.map_err(|_| StoreError::Closed) };
+        let Some(lease) = &self.lease else { return free.await };
+        tokio::select! {
+            biased;
+            permit = free => permit,
+            silent = lease.silence() => Err(StoreError::Unseen { seconds: silent.as_secs() }),
+        }
     }
 
     /// Waits until it is known whether this process still has the database; an error where another one has, which
@@ -143,7 +155,7 @@ pub(super) fn verified<T>(
 
 /// A read that the end of a connection cut off, which is made anew once the database answers.
 fn cut_off(error: StoreError) -> StoreError {
-    if matches!(error, StoreError::Io { .. }) { StoreError::Outdated } else { error }
+    if matches!(error, StoreError::Away { .. }) { StoreError::Outdated } else { error }
 }
 
 /// Runs `read` of what is read over all feeds. Where another gateway writes, it is believed only if none of these

@@ -2,36 +2,37 @@
 
 use super::connect::{SqlError, connection};
 use super::session::{ANSWER_TIME, SessionShared};
+use crate::store::in_words;
 use deadpool_postgres::Object;
+use scopeguard::{ScopeGuard, guard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// How often something that only reads is asked again.
-pub(super) const READ_TRIES: u32 = 3;
-/// The pause before it is.
+/// How often something is asked that may be asked again.
+pub(super) const ASK_TRIES: u32 = 3;
+/// The pause before a read is asked again.
 pub(super) const READ_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is passed to a statement.
 pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection that is being used. Unless it is given back it is closed: also where nobody waits any more for what was
-/// asked on it.
-struct UsedConnection(Option<Object>);
-
-impl UsedConnection {
-    fn give_back(mut self) {
-        drop(self.0.take());
-    }
-}
-
-impl Drop for UsedConnection {
-    fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
-            drop(Object::take(client));
+/// Asks, and a few times again after a pause where a connection breaks off.
+pub(super) async fn retried<T, F>(
+    pause: Duration,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, SqlError>
+where
+    F: Future<Output = Result<T, SqlError>>,
+{
+    for _ in 1..ASK_TRIES {
+        match ask().await {
+            Err(error) if error.is_passing() => sleep(pause).await,
+            answered => return answered,
         }
     }
+    ask().await
 }
 
 impl SessionShared {
@@ -45,16 +46,11 @@ impl SessionShared {
         let until = Instant::now() + limit;
         let connecting = timeout_at(until, connection(&self.pool)).await;
         let client = connecting.unwrap_or(Err(SqlError::Late))?;
-        let client = UsedConnection(Some(client));
-        let working = async {
-            match &client.0 {
-                Some(client) => work(client).await,
-                None => Err(SqlError::Late),
-            }
-        };
-        let done = timeout_at(until, working).await.unwrap_or(Err(SqlError::Late));
+        // Unless it is given back it is closed: also where nobody waits any more for what was asked on it.
+        let client = guard(client, |client| drop(Object::take(client)));
+        let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
         match &done {
-            Ok(_) => client.give_back(),
+            Ok(_) => drop(ScopeGuard::into_inner(client)),
             // The others may lead to the same machine that hangs.
             Err(SqlError::Late) => drop(self.pool.retain(|_, _| false)),
             Err(_) => {}
@@ -77,14 +73,7 @@ impl SessionShared {
         text: &str,
         parameters: Parameters<'_>,
     ) -> Result<Vec<Row>, SqlError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.ask(text, parameters).await {
-                Err(error) if error.is_passing() && tries < READ_TRIES => sleep(READ_PAUSE).await,
-                answered => return answered,
-            }
-        }
+        retried(READ_PAUSE, || self.ask(text, parameters)).await
     }
 
     /// Asks for the row that there is.
@@ -112,10 +101,10 @@ impl SessionShared {
     }
 }
 
-/// A column of a row.
+/// A column of a row. One that cannot be read is no connection that was lost.
 pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     column: usize,
 ) -> Result<T, SqlError> {
-    Ok(row.try_get(column)?)
+    row.try_get(column).map_err(|error| SqlError::Refused(in_words(&error)))
 }

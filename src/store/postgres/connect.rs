@@ -1,6 +1,6 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
-use super::hosts::EachHost;
+use super::hosts::{EachHost, shown_hosts};
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
 use crate::store::{StoreError, in_words};
 use deadpool_postgres::{
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -58,9 +58,8 @@ impl DatabaseAddress {
         if config.get_application_name().is_none() {
             config.application_name("tidegate");
         }
-        let hosts: Vec<String> = config.get_hosts().iter().map(shown).collect();
         let database = config.get_dbname().or_else(|| config.get_user()).unwrap_or("postgres");
-        let shown = format!("the PostgreSQL database {database} at {}", hosts.join(", "));
+        let shown = format!("the PostgreSQL database {database} at {}", shown_hosts(&config));
         Ok(Self { config, shown })
     }
 
@@ -88,14 +87,6 @@ impl DatabaseAddress {
             .post_create(settle)
             .build()
             .map_err(|error| failed(error.into()))
-    }
-}
-
-fn shown(host: &Host) -> String {
-    match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
     }
 }
 
@@ -144,6 +135,8 @@ pub(super) enum SqlError {
     Database(tokio_postgres::Error),
     /// Nothing was answered in time.
     Late,
+    /// The database has not known for so long that this node lives, and a read is not waited for any more.
+    Silent(Duration),
     /// The database is not to be used, or an answer is none that there can be.
     Refused(String),
     /// Another node has the shard, or has had it.
@@ -162,7 +155,7 @@ impl SqlError {
     /// Whether it may be over soon: the connection was cut, or the database starts, stops or hands over.
     pub(super) fn is_passing(&self) -> bool {
         match self {
-            Self::Late => true,
+            Self::Late | Self::Silent(_) => true,
             Self::Refused(_) | Self::Fenced | Self::Lost => false,
             Self::Database(error) => match error.code() {
                 None => true,
@@ -178,14 +171,20 @@ impl SqlError {
 
     /// As an error of the store.
     pub(super) fn of_store(self, doing: &'static str, shown: &str) -> StoreError {
+        let is_passing = self.is_passing();
         let said = match self {
+            Self::Silent(silent) => return StoreError::Unseen { seconds: silent.as_secs() },
             Self::Database(error) => in_words(&error),
             Self::Late => "it did not answer in time".to_owned(),
             Self::Refused(said) => said,
             Self::Fenced => "another gateway has taken it over".to_owned(),
             Self::Lost => "writes that it had taken are gone; it was started anew".to_owned(),
         };
-        StoreError::Io { doing, source: io::Error::other(format!("{shown}: {said}")) }
+        let source = io::Error::other(format!("{shown}: {said}"));
+        match is_passing {
+            true => StoreError::Away { doing, source },
+            false => StoreError::Io { doing, source },
+        }
     }
 }
 
@@ -199,7 +198,21 @@ mod tests {
             "postgresql://gate:s3cret@db1.example,db2.example:5433/feeds?sslmode=require",
         );
         let shown = address.unwrap().shown;
-        assert_eq!(shown, "the PostgreSQL database feeds at db1.example, db2.example");
+        assert_eq!(shown, "the PostgreSQL database feeds at db1.example:5432, db2.example:5433");
+    }
+
+    #[test]
+    fn what_may_be_over_soon_is_told_from_a_fault() {
+        let of_store = |error: SqlError| error.of_store("read", "the database feeds");
+        let late = of_store(SqlError::Late);
+        assert!(matches!(late, StoreError::Away { doing: "read", .. }), "{late}");
+        assert!(in_words(&late).contains("the database feeds: it did not answer in time"));
+        let silent = of_store(SqlError::Silent(Duration::from_millis(17_400)));
+        assert!(matches!(silent, StoreError::Unseen { seconds: 17 }), "{silent}");
+        for fault in [SqlError::Refused("no row".to_owned()), SqlError::Fenced, SqlError::Lost] {
+            let fault = of_store(fault);
+            assert!(matches!(fault, StoreError::Io { .. }) && !fault.is_passing(), "{fault}");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Engine for PostgresEngine {
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let (class, key) = (number(class), key.to_vec());
-        self.session.run("read", move |shared| async move {
+        self.session.read(move |shared| async move {
             let rows = shared.rows(GET, &[&SHARD, &class, &key]).await?;
             rows.first().map(|row| get::<&[u8]>(row, 0).map(Bytes::copy_from_slice)).transpose()
         })
@@ -126,7 +126,7 @@ impl Engine for PostgresEngine {
     ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
         let (classes, keys): (Vec<i16>, Vec<Vec<u8>>) =
             wanted.iter().map(|(class, key)| (number(*class), key.clone())).unzip();
-        self.session.run("read", move |shared| async move {
+        self.session.read(move |shared| async move {
             let bytes = limited(MANY_BYTES);
             let rows = shared.rows(GET_MANY, &[&SHARD, &classes, &keys, &bytes]).await?;
             let mut found = HashMap::with_capacity(rows.len());
@@ -148,7 +148,7 @@ impl Engine for PostgresEngine {
 
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
         let (class, key) = (number(class), key.to_vec());
-        self.session.run("read", move |shared| async move {
+        self.session.read(move |shared| async move {
             let rows = shared.rows(CONTAINS, &[&SHARD, &class, &key]).await?;
             rows.first().map_or(Ok(false), |row| get(row, 0))
         })
@@ -162,7 +162,7 @@ impl Engine for PostgresEngine {
         limit: usize,
     ) -> Result<Portion, StoreError> {
         let (class, (from, to)) = (number(class), bounds(range));
-        self.session.run("read", move |shared| async move {
+        self.session.read(move |shared| async move {
             let (rows, bytes) = (limited(limit), limited(PORTION_BYTES));
             let found = match (order, &to) {
                 (KeyOrder::Ascending, Some(to)) => {
@@ -196,7 +196,7 @@ impl Engine for PostgresEngine {
         limit: usize,
     ) -> Result<Vec<ValueSize>, StoreError> {
         let (class, (from, to)) = (number(class), bounds(range));
-        self.session.run("read", move |shared| async move {
+        self.session.read(move |shared| async move {
             let (rows, head) = (limited(limit), i32::try_from(HEAD_BYTES).unwrap_or(i32::MAX));
             let found = match &to {
                 Some(to) => shared.rows(SIZES, &[&SHARD, &class, &from, &rows, &head, to]).await,

@@ -12,6 +12,9 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+/// The port of PostgreSQL where an address names none.
+const DEFAULT_PORT: u16 = 5432;
+
 /// A connection that is being made.
 type Connecting<'a> =
     Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + 'a>>;
@@ -51,7 +54,11 @@ impl Connect for EachHost {
                         });
                         return Ok((client, task));
                     }
-                    Ok(Err(error)) => refused = Some(error),
+                    Ok(Err(error)) => {
+                        let host = shown_hosts(host);
+                        tracing::debug!(%host, %error, "a host of the database was not connected to");
+                        refused = Some(error);
+                    }
                     Err(_) => {}
                 }
             }
@@ -64,14 +71,33 @@ impl Connect for EachHost {
     }
 }
 
+/// The hosts of an address with their ports, as messages show them.
+pub(super) fn shown_hosts(address: &Config) -> String {
+    let shown = |(place, host): (usize, &Host)| {
+        let port = port_of(address, place).unwrap_or(DEFAULT_PORT);
+        match host {
+            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+            Host::Tcp(name) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            Host::Unix(path) => format!("{}:{port}", path.display()),
+        }
+    };
+    let shown: Vec<String> = address.get_hosts().iter().enumerate().map(shown).collect();
+    shown.join(", ")
+}
+
+/// The port of a host by its place in an address, where the address names ports.
+fn port_of(address: &Config, place: usize) -> Option<u16> {
+    let ports = address.get_ports();
+    ports.get(place).or(ports.first()).copied()
+}
+
 /// The same address for each of its hosts alone.
 fn each_host(address: &Config) -> Vec<Config> {
     let hosts = address.get_hosts();
     if hosts.len() < 2 || !address.get_hostaddrs().is_empty() {
         return vec![address.clone()];
     }
-    let ports = address.get_ports();
-    let port_of = |place: usize| ports.get(place).or(ports.first()).copied();
     let alone = |(place, host): (usize, &Host)| {
         let mut one = Config::new();
         match host {
@@ -79,7 +105,7 @@ fn each_host(address: &Config) -> Vec<Config> {
             #[cfg(unix)]
             Host::Unix(path) => one.host_path(path),
         };
-        if let Some(port) = port_of(place) {
+        if let Some(port) = port_of(address, place) {
             one.port(port);
         }
         copy_settings(address, &mut one);
@@ -144,5 +170,19 @@ mod tests {
         assert_eq!(both[1], Config::from_str("host=two port=7 user=a").unwrap());
         let one = Config::from_str("host=one user=a").unwrap();
         assert_eq!(each_host(&one), [one]);
+    }
+
+    #[test]
+    fn hosts_are_shown_with_their_ports() {
+        for (address, shown) in [
+            ("host=a,b port=1,2", "a:1, b:2"),
+            ("host=a,b port=7", "a:7, b:7"),
+            ("host=a,b", "a:5432, b:5432"),
+            ("host=127.0.0.1,::1 port=6,6", "127.0.0.1:6, [::1]:6"),
+            ("host=/run/postgresql port=5433", "/run/postgresql:5433"),
+            ("postgresql://a,b:5433/feeds", "a:5432, b:5433"),
+        ] {
+            assert_eq!(shown_hosts(&Config::from_str(address).unwrap()), shown, "{address}");
+        }
     }
 }

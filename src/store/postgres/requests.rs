@@ -5,7 +5,7 @@
 //! carried out twice, and whoever carries it out checks that it still applies. A question is carried out once at most, and
 //! not after the time that somebody waits for it.
 
-use super::ask::get;
+use super::ask::{Parameters, get, retried};
 use super::connect::SqlError;
 use super::session::{ANSWER_TIME, Session, SessionShared};
 use super::statements::{
@@ -36,8 +36,6 @@ const LOOK_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::f
 const IDLE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 /// How often it is looked whether requests are still in the table.
 const LOST_EVERY: Duration = Duration::from_secs(1);
-/// How often it is tried to put an answer into the table.
-const ANSWER_TRIES: u32 = 3;
 /// How often the database is asked for the time.
 const CLOCK_EVERY: Duration = Duration::from_secs(10);
 /// After how long a request whose node is gone is forgotten, and how often that is looked at.
@@ -269,16 +267,8 @@ impl SessionShared {
         answer: &[u8],
         fence: i64,
     ) -> Result<(), SqlError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.execute(ANSWER, &[&node, &number, &answer, &fence]).await {
-                Err(error) if error.is_passing() && tries < ANSWER_TRIES => {
-                    sleep(LOOK_PAUSES.1).await;
-                }
-                answered => return answered.map(drop),
-            }
-        }
+        let parameters: Parameters<'_> = &[&node, &number, &answer, &fence];
+        retried(LOOK_PAUSES.1, || self.execute(ANSWER, parameters)).await.map(drop)
     }
 }
 

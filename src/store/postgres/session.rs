@@ -4,7 +4,7 @@
 //! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
-use super::ask::{READ_PAUSE, READ_TRIES, get};
+use super::ask::{ASK_TRIES, READ_PAUSE, get};
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
@@ -178,6 +178,32 @@ impl Session {
         self.outcome(doing, answer.recv().ok())
     }
 
+    /// Reads on the session's own threads, and waits for that; no longer than [`LeaseSign::silence`] where the database
+    /// is silent. Blocks.
+    pub(super) fn read<T, F>(
+        &self,
+        work: impl FnOnce(Arc<SessionShared>) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, SqlError>> + Send + 'static,
+    {
+        self.run("read", |shared| {
+            let reading = work(Arc::clone(&shared));
+            async move {
+                tokio::select! {
+                    biased;
+                    read = reading => read,
+                    silent = shared.sign.silence() => {
+                        // Those that are idle may lead to the machine that hangs.
+                        drop(shared.pool.retain(|_, _| false));
+                        Err(SqlError::Silent(silent))
+                    }
+                }
+            }
+        })
+    }
+
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
     /// the time of the lease.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
@@ -256,7 +282,7 @@ impl SessionShared {
             tries += 1;
             match self.migrate_once(is_owner).await {
                 // Another node did it at the same time, or its answer was lost.
-                Err(SqlError::Database(_)) if tries < READ_TRIES => sleep(READ_PAUSE).await,
+                Err(SqlError::Database(_)) if tries < ASK_TRIES => sleep(READ_PAUSE).await,
                 Err(SqlError::Database(error))
                     if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
                 {

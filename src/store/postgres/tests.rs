@@ -46,15 +46,15 @@ fn left() -> MutexGuard<'static, Vec<String>> {
 }
 
 /// A schema of its own in the database for tests.
-pub(in crate::store) struct TestSchema {
+pub(crate) struct TestSchema {
     name: String,
     /// The address of the database, with this schema.
-    pub(in crate::store) url: String,
+    pub(crate) url: String,
 }
 
 impl TestSchema {
     /// An empty one; `None` where there is no database for tests.
-    pub(in crate::store) fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let base = is_tested().then(|| std::env::var(VARIABLE).unwrap())?;
         let before = std::mem::take(&mut *left());

@@ -216,6 +216,15 @@ fn half() -> usize {
     usize::from(SHARDS) / 2
 }
 
+/// A gateway that writes and one that follows it, once each polls its half of the shards.
+async fn two_that_poll(schema: &TestSchema) -> ([EmbeddedStore; 2], [Arc<PollShards>; 2]) {
+    let (writer, follower) = (open(schema).unwrap(), follow(schema));
+    let first = writer.poll_shards().await.unwrap().unwrap();
+    let second = follower.poll_shards().await.unwrap().unwrap();
+    until_held(&[&first, &second], &[half(), half()]).await;
+    ([writer, follower], [first, second])
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn gateways_share_the_shards_and_hand_them_over() {
     let Some(schema) = TestSchema::new() else { return };
@@ -268,12 +277,8 @@ async fn gateways_share_the_shards_and_hand_them_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_gateway_that_was_taken_for_dead_asks_for_nothing_more() {
     let Some(schema) = TestSchema::new() else { return };
-    let writer = open(&schema).unwrap();
+    let ([writer, follower], [first, second]) = two_that_poll(&schema).await;
     list(&writer, &news()).await;
-    let first = writer.poll_shards().await.unwrap().unwrap();
-    let follower = follow(&schema);
-    let second = follower.poll_shards().await.unwrap().unwrap();
-    until_held(&[&first, &second], &[half(), half()]).await;
     let before = second.held();
     follower.catch_up().await.unwrap();
     let (right, late) = (claim(&follower).await, change(&follower, "late").await);
@@ -306,10 +311,7 @@ async fn a_gateway_that_was_taken_for_dead_asks_for_nothing_more() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_gateway_that_reaches_no_publishers_leaves_them_to_one_that_does() {
     let Some(schema) = TestSchema::new() else { return };
-    let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
-    let first = writer.poll_shards().await.unwrap().unwrap();
-    let second = follower.poll_shards().await.unwrap().unwrap();
-    until_held(&[&first, &second], &[half(), half()]).await;
+    let ([writer, follower], [first, second]) = two_that_poll(&schema).await;
     let all = usize::from(SHARDS);
     first.note_reach(PublisherReach::CutOff);
     until_held(&[&first, &second], &[0, all]).await;
@@ -331,9 +333,7 @@ async fn a_gateway_that_reaches_no_publishers_leaves_them_to_one_that_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn gateways_know_of_each_others_settings() {
     let Some(schema) = TestSchema::new() else { return };
-    let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
-    let first = writer.poll_shards().await.unwrap().unwrap();
-    let second = follower.poll_shards().await.unwrap().unwrap();
+    let ([writer, follower], [first, second]) = two_that_poll(&schema).await;
     let settings = |url: &str| {
         let mut settings = SharedSettings::new("1");
         settings.add("server.public_url", url);
@@ -351,7 +351,6 @@ async fn gateways_know_of_each_others_settings() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    until_held(&[&first, &second], &[half(), half()]).await;
     first.publish_settings(settings("https://a.example"));
     second.publish_settings(settings("https://b.example"));
     until(&["server.public_url"]).await;
@@ -388,10 +387,7 @@ async fn shards_of_a_gateway_that_ended_as_it_gave_them_over_are_taken() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_status_that_was_lost_is_published_again() {
     let Some(schema) = TestSchema::new() else { return };
-    let (writer, follower) = (open(&schema).unwrap(), follow(&schema));
-    let first = writer.poll_shards().await.unwrap().unwrap();
-    let second = follower.poll_shards().await.unwrap().unwrap();
-    until_held(&[&first, &second], &[half(), half()]).await;
+    let ([writer, follower], [first, second]) = two_that_poll(&schema).await;
     schema.sql("UPDATE tidegate_node SET polls = false, settings = 'lost'");
     let begun = Instant::now();
     while sql(&schema.url, "SELECT 1 FROM tidegate_node WHERE polls AND settings <> 'lost'") < 2 {

@@ -159,17 +159,56 @@ async fn a_gateway_says_for_how_long_its_database_has_not_answered() {
     let store = open(&schema).unwrap();
     commit(&store, "one").await.unwrap();
     schema.sql("ALTER TABLE tidegate_node RENAME TO away");
-    let until = async |is_it: fn(&EmbeddedStore) -> bool| {
-        let began = Instant::now();
-        while !is_it(&store) {
-            assert!(began.elapsed() < 4 * SHORT_LEASE, "{:?}", store.condition());
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    until(|store| store.condition().unanswered.is_some()).await;
+    until_silent(&store, true).await;
     // It was not paused: what it has in memory is what it has made public.
     assert!(store.answers_from_memory() && store.state(&news()).await.unwrap().is_some());
     schema.sql("ALTER TABLE away RENAME TO tidegate_node");
-    until(|store| store.condition().unanswered.is_none()).await;
+    until_silent(&store, false).await;
+    store.close().await.unwrap();
+}
+
+/// Waits until it is known that the database is silent, or that it is not.
+async fn until_silent(store: &EmbeddedStore, is_silent: bool) {
+    let began = Instant::now();
+    while store.condition().unanswered.is_some() != is_silent {
+        assert!(began.elapsed() < 4 * SHORT_LEASE, "{:?}", store.condition());
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// More readers than may read at a time, of what is not in memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_do_not_wait_for_a_database_that_is_silent() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    commit(&store, "one").await.unwrap();
+    schema.sql("ALTER TABLE tidegate_node RENAME TO away");
+    let url = schema.url.clone();
+    let locking = "BEGIN; LOCK TABLE tidegate_entry; SELECT pg_sleep(14); COMMIT";
+    let locking = std::thread::spawn(move || sql(&url, locking));
+    until_silent(&store, true).await;
+    let (began, feed, id) = (Instant::now(), news(), SyncId::new("a").unwrap());
+    let asked = futures_util::future::join_all((0..40).map(|_| store.item(&feed, &id))).await;
+    assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
+    for error in asked.into_iter().map(Result::unwrap_err) {
+        assert!(matches!(error, StoreError::Unseen { .. }), "{error}");
+    }
+    schema.sql("ALTER TABLE away RENAME TO tidegate_node");
+    until_silent(&store, false).await;
+    // A slow answer of a database that is there is waited for.
+    assert!(store.item(&feed, &id).await.is_ok());
+    locking.join().unwrap();
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    commit(&store, "one").await.unwrap();
+    schema.sql("ALTER TABLE tidegate_entry RENAME TO away");
+    let error = store.item(&news(), &SyncId::new("a").unwrap()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Io { .. }) && !error.is_passing(), "{error}");
+    schema.sql("ALTER TABLE away RENAME TO tidegate_entry");
     store.close().await.unwrap();
 }
