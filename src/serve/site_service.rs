@@ -53,7 +53,7 @@ impl Service<Request<Incoming>> for SiteService {
                         }
                     }
                     Err(error) => {
-                        let answer = standby::unseen(error, error_page::is_wanted(&request));
+                        let answer = standby::unseen(&room, error, error_page::is_wanted(&request));
                         let sent = |body| SentBody::new(SentContent::Streamed(body), busy);
                         return Ok(answer.map(sent));
                     }
