@@ -416,18 +416,19 @@ pub(super) async fn pages(
         return next.run(request).await;
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    let is_page = negotiate::prefers_html(request.headers());
+    if !is_page && request.uri().path() == subscribe::PATH && !room.readers.is_empty() {
+        return challenged("only readers subscribe here; send a reader's token as the password");
+    }
     if !audience.may_sign_in() {
         return super::nothing_at(request.uri().path()).into_response();
     }
-    if negotiate::prefers_html(request.headers()) {
+    if is_page {
         let to = HeaderValue::from_str(&sign_in_address(path));
         if let Ok(to) = to {
             let leads = [(header::LOCATION, to), (header::CACHE_CONTROL, PRIVATE)];
             return (StatusCode::SEE_OTHER, leads).into_response();
         }
-    }
-    if request.uri().path() == subscribe::PATH && !room.readers.is_empty() {
-        return challenged("only readers subscribe here; send a reader's token as the password");
     }
     Problem::unauthorized().into_response()
 }

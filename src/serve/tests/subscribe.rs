@@ -284,6 +284,12 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
         offers(gateway.ask(asked("GET", path, OTHER, headers)).await).await;
         assert_eq!(site.asked(), [OTHER], "{path}");
     }
+    // The same where operators have a listener of their own.
+    let readers = routes(gateway.room.clone(), Listener::Readers);
+    let ask = |request: Request<Body>| readers.clone().oneshot(request);
+    problem(ask(asked("GET", "/subscribe", OTHER, &[])).await.unwrap(), 401).await;
+    assert!(site.asked().is_empty());
+    offers(ask(asked("GET", &below, OTHER, &[])).await.unwrap()).await;
     // Without readers it is an operator's page.
     let none = ServeSettings { readers: Vec::new(), pages_are_closed: true, ..announcing() };
     let (gateway, _) = self::gateway(none);
