@@ -200,8 +200,7 @@ impl Body for NotedBody {
         loop {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
             self.progress.note(matches!(&frame, Some(Err(_))));
-            // Trailers are for one connection, and would pass by what is said of headers.
-            if !matches!(&frame, Some(Ok(frame)) if frame.is_trailers()) {
+            if !are_trailers(&frame) {
                 return Poll::Ready(frame);
             }
         }
@@ -210,6 +209,12 @@ impl Body for NotedBody {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Whether something of a body are its trailers, which end here in both directions: they would pass by what is said
+/// of headers (RFC 9110 section 6.5.1).
+fn are_trailers<E>(frame: &Option<Result<Frame<Bytes>, E>>) -> bool {
+    matches!(frame, Some(Ok(frame)) if frame.is_trailers())
 }
 
 /// The body of an answer, which breaks off where nothing comes for so long.
@@ -245,9 +250,11 @@ impl Body for TimedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, PassedBodyError>>> {
         let this = &mut *self;
-        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
+        while let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
             this.is_waiting = false;
-            return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::Broken)));
+            if !are_trailers(&frame) {
+                return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::Broken)));
+            }
         }
         // The time counts from when the client waits: it may have been the client that took nothing.
         let until = Instant::now() + this.limit;

@@ -1,5 +1,8 @@
 //! A publisher for tests: on a port of its own, saying what it is told to, down to the byte.
 
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -53,6 +56,24 @@ impl Publisher {
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().iter().map(|head| head.to_lowercase()).collect()
     }
+}
+
+/// How a publisher with TLS speaks: these protocols, with a certificate for `localhost` of the tests' own authority.
+pub(crate) fn tls(protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let chain = CertificateDer::pem_slice_iter(include_bytes!("clients/test-server.pem"));
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("clients/test-server.key")).unwrap();
+    let mut config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
+        .unwrap();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Arc::new(config)
+}
+
+/// The certificate of that authority.
+pub(crate) fn our_ca() -> PathBuf {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/src/fetch/clients/test-ca.pem").into()
 }
 
 /// A response with a body and its length.

@@ -12,7 +12,7 @@ use super::observe::guard;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
 use super::session::sign_in_address;
-use super::{AppState, Listener, SharedState, address, error_page, negotiate};
+use super::{AppState, Listener, SharedState, address, error_page, negotiate, subscribe};
 use crate::config::ReaderToken;
 use crate::model::{FeedName, FeedRecord};
 use axum::extract::{FromRequestParts, Request, State};
@@ -30,7 +30,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 pub(super) const TOKEN_PATH: &str = "/t/";
 /// What stands in the place of such a path.
 pub(super) const MASKED_PATH: &str = "/t/***";
-/// The parameter of a feed's address that may name one.
+/// The parameter of an address that may name one.
 const TOKEN_PARAMETER: &str = "token";
 /// What is said of answers that are for one reader alone.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
@@ -151,6 +151,11 @@ impl Audience {
         }
     }
 
+    /// What comes before paths below the token that is in them; empty where none is.
+    pub(super) fn token_path(&self, room: &AppState) -> &str {
+        self.site.base.strip_prefix(room.site.base.as_str()).unwrap_or_default()
+    }
+
     /// Whether a person may sign in from here.
     pub(super) const fn may_sign_in(&self) -> bool {
         self.may_sign_in
@@ -203,12 +208,17 @@ fn token_in(path: &str) -> Option<(&str, &str)> {
     behind.split_at_checked(end)
 }
 
+/// Whether a token opens something at a path without one: as a password, or named in the query.
+fn takes_token(path: &str) -> bool {
+    path.starts_with("/feeds/") || path == subscribe::PATH
+}
+
 /// Whether a path below a token is one of its own: no administration is.
 fn is_for_readers(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     match path {
         "/" | "/recent" | "/subscriptions.opml" | "/sup.json" | "/events" | "/changes" => is_read,
-        "/websub" | address::CLOUD_PATH => true,
+        "/websub" | address::CLOUD_PATH | subscribe::PATH => true,
         path => is_read && (path.starts_with("/feeds/") || path.starts_with("/assets/")),
     }
 }
@@ -224,19 +234,23 @@ pub(super) async fn enter(
     }
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let (audience, is_wrong) = find(&room, listener, &mut request);
-    let is_feed = request.uri().path().starts_with("/feeds/");
+    let path = request.uri().path();
+    let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
     let is_page = room.challenge && is_feed && error_page::is_wanted(&request);
     let mut response = next.run(request).await;
-    let is_unknown = response.status() == StatusCode::NOT_FOUND;
-    if is_wrong && is_unknown && !room.readers.hold_back(client).await {
+    // Where one subscribes, a wrong token is answered as none is, whatever that says; and as slowly as anywhere.
+    let is_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
+    if is_wrong && is_guess && !room.readers.hold_back(client).await {
         return guarded(too_many_tokens().into_response());
     }
     // Of every feed that is not there, so that nobody learns which of them are private.
     let problem = response.extensions().get::<Problem>();
     let is_no_feed = is_feed && problem.is_some_and(Problem::is_unknown_feed);
     if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
-        let response = challenged();
+        let said =
+            "there is no such feed for everybody; a reader's token is asked for as the password";
+        let response = challenged(said);
         return guarded(if is_page { error_page::page(response, "/") } else { response });
     }
     close(response.headers_mut(), &audience);
@@ -268,10 +282,10 @@ fn find(room: &AppState, listener: Listener, request: &mut Request) -> (Audience
     if !request.headers().keys().any(may_identify) {
         return (public, false);
     }
-    let is_feed = request.uri().path().starts_with("/feeds/");
+    let takes_token = takes_token(request.uri().path());
     match identified(room, request.headers(), is_of_operators) {
-        Identified::As(audience) if audience.is_operator() || is_feed => (audience, false),
-        Identified::Wrong => (public, is_feed),
+        Identified::As(audience) if audience.is_operator() || takes_token => (audience, false),
+        Identified::Wrong => (public, takes_token),
         _ => (public, false),
     }
 }
@@ -283,8 +297,7 @@ pub(super) fn too_many_tokens() -> Problem {
 }
 
 /// What readers are answered that may send a password.
-fn challenged() -> Response {
-    let said = "there is no such feed for everybody; a reader's token is asked for as the password";
+fn challenged(said: &str) -> Response {
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, said).into_response();
     let headers = response.headers_mut();
     headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
@@ -330,11 +343,11 @@ fn put_path(uri: &mut Uri, path: &str) {
     *uri = Uri::from(target);
 }
 
-/// Where an address of a feed leads whose query names a token: to the same below that token.
+/// Where an address leads whose query names a token: to the same below that token.
 fn with_token_parameter(uri: &Uri) -> Option<Response> {
     let query = uri.query().filter(|query| query.contains(TOKEN_PARAMETER))?;
     let path = uri.path();
-    if !path.starts_with("/feeds/") {
+    if !takes_token(path) {
         return None;
     }
     let (mut token, mut others) = (None, url::form_urlencoded::Serializer::new(String::new()));
@@ -391,7 +404,8 @@ fn close(headers: &mut HeaderMap, audience: &Audience) {
     }
 }
 
-/// Around the pages that are for operators alone where the configuration says so (`server.pages`).
+/// Around the pages that are for operators, and for readers by their tokens, where the configuration says so
+/// (`server.pages`).
 pub(super) async fn pages(
     State(room): State<SharedState>,
     audience: Audience,
@@ -402,10 +416,14 @@ pub(super) async fn pages(
         return next.run(request).await;
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    let is_page = negotiate::prefers_html(request.headers());
+    if !is_page && request.uri().path() == subscribe::PATH && !room.readers.is_empty() {
+        return challenged("only readers subscribe here; send a reader's token as the password");
+    }
     if !audience.may_sign_in() {
         return super::nothing_at(request.uri().path()).into_response();
     }
-    if negotiate::prefers_html(request.headers()) {
+    if is_page {
         let to = HeaderValue::from_str(&sign_in_address(path));
         if let Ok(to) = to {
             let leads = [(header::LOCATION, to), (header::CACHE_CONTROL, PRIVATE)];
@@ -441,6 +459,8 @@ mod tests {
             (Method::HEAD, "/feeds/x", true),
             (Method::POST, "/feeds/x/about", false),
             (Method::POST, "/websub", true),
+            (Method::GET, "/subscribe", true),
+            (Method::POST, "/subscribe", true),
             (Method::GET, "/session", false),
             (Method::GET, "/add", false),
             (Method::GET, "/metrics", false),
@@ -463,6 +483,9 @@ mod tests {
         assert_eq!(to(&format!("/feeds/x?as=rss&token={TOKEN}&sx=sse")), Some(expected));
         let expected = format!("../../../t/{TOKEN}/feeds/x/archive/1");
         assert_eq!(to(&format!("/feeds/x/archive/1?token={TOKEN}")), Some(expected));
+        let expected = format!("t/{TOKEN}/subscribe?url=https%3A%2F%2Fa.example%2F");
+        let asked = format!("/subscribe?url=https://a.example/&token={TOKEN}");
+        assert_eq!(to(&asked), Some(expected));
         for none in ["/feeds/x?token=short", "/feeds/x?as=rss", "/feeds/x"] {
             assert_eq!(to(none), None, "{none}");
         }

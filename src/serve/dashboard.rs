@@ -18,7 +18,7 @@ use super::client::Client;
 use super::html;
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
-use super::{AppState, SharedState, session};
+use super::{AppState, SharedState, session, subscribe};
 use crate::model::{Event, FeedName, FeedStanding};
 use crate::status::TicksAhead;
 use crate::store::{KnownGateway, SHARDS, StoreStop};
@@ -185,7 +185,7 @@ fn bookmarklet(page: &str) -> Markup {
         p.quiet {
             "Keep this link as a bookmark to subscribe to the site that you are looking at: "
             a href=(script) { "Subscribe here" } "; or "
-            a href="/subscribe" { "type an address" } "."
+            a href=(subscribe::PATH) { "type an address" } "."
         }
     }
 }
@@ -217,7 +217,7 @@ async fn made(
     let content = html! {
         @if !ahead.is_empty() { p.bad { (ahead) "." } }
         (table::content(&page, room.operator.ready()))
-        @if room.origins.admits_any() { (bookmarklet(&room.site.at("/subscribe"))) }
+        @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };
     Ok(content.into_string())
 }

@@ -3,6 +3,7 @@
 //! A form acts only where it was sent from a page of this gateway, by somebody who is signed in
 //! ([`super::session`]) or who sends the admin token along.
 
+use super::audience::Audience;
 use super::edit::whole;
 use super::hub::is_form;
 use super::problem::Problem;
@@ -59,14 +60,17 @@ impl SentForm {
         Ok(Self(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
     }
 
-    /// The same of a form that a program may send too: what comes from a browser says from which site.
+    /// The same of a form that a program may send too: what comes from a browser says from which site. Below a
+    /// reader's token, which no other site knows, browsers do not say it, since nothing there has a referrer.
     pub(super) fn of_program(
         room: &SharedState,
-        headers: &HeaderMap,
+        (audience, headers): (&Audience, &HeaderMap),
         body: Result<Bytes, BytesRejection>,
         limit: usize,
     ) -> Result<Self, Problem> {
-        if headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN) {
+        let is_of_browser =
+            headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
+        if is_of_browser && audience.reader().is_none() {
             refuse_foreign(room, headers)?;
         }
         Self::fields(headers, body, limit)

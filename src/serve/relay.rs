@@ -6,6 +6,7 @@
 //! comes from there.
 
 use super::address::CLOUD_PATH;
+use super::audience::Audience;
 use super::client::{Client, Peer};
 use super::edit::ENTRY_LIMIT;
 use super::import_list::UPLOAD_LIMIT;
@@ -249,7 +250,11 @@ pub(super) async fn pass_on(
     {
         headers.push((header::HOST.to_string(), authority.as_str().as_bytes().to_vec()));
     }
-    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    // The gateway that writes finds the reader by the token, which was taken off the path.
+    let audience: Option<&Audience> = parts.extensions.get();
+    let below = audience.map_or("", |audience| audience.token_path(room));
+    let target = format!("{below}{target}");
     let listener = LISTENERS.iter().position(|known| *known == listener);
     let relayed = RelayedRequest {
         listener: u8::try_from(listener.unwrap_or_default()).unwrap_or_default(),

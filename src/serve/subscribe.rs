@@ -1,7 +1,11 @@
 //! `/subscribe?url=…`: the gateway's address of a site's feed, for readers. Only for addresses that the
 //! configuration admits (`[[origin]]`, `[[allow]]`): of every other nothing is asked.
+//!
+//! A reader's token finds the reader's private feeds as well. For everybody else there is none at such an
+//! address: a feed is made of it as of any other.
 
-use super::address::DocumentForm;
+use super::address::{DocumentForm, Site};
+use super::audience::Audience;
 use super::forms::{self, SentForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
@@ -21,6 +25,8 @@ use serde::Serialize;
 use std::sync::Arc;
 use url::Url;
 
+/// Where it is.
+pub(super) const PATH: &str = "/subscribe";
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
 /// The parameter that names it.
@@ -39,6 +45,7 @@ struct OfferedFeed {
 /// `GET /subscribe`.
 pub(super) async fn show(
     State(room): State<SharedState>,
+    audience: Audience,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -54,7 +61,7 @@ pub(super) async fn show(
             false => Err(Problem::parameter(PARAMETER, "name the address of a site or a feed")),
         };
     }
-    match (offered(&room, &typed).await, is_page) {
+    match (offered(&room, &audience, &typed).await, is_page) {
         (Ok(found), true) => Ok(forms::page("Subscribe", &offers(&typed, &without_traits(found)))),
         (Ok(found), false) => Ok(listed(&without_traits(found))),
         (Err(problem), true) => Ok(refusal(&typed, &problem)),
@@ -65,13 +72,14 @@ pub(super) async fn show(
 /// `POST /subscribe`: makes a feed of the gateway of an address, where there is none yet.
 pub(super) async fn send(
     State(room): State<SharedState>,
+    audience: Audience,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let is_page = prefers_html(&headers);
-    let form = SentForm::of_program(&room, &headers, body, REQUEST_BODY_LIMIT)?;
+    let form = SentForm::of_program(&room, (&audience, &headers), body, REQUEST_BODY_LIMIT)?;
     let typed = form.get(PARAMETER).trim();
-    match (made(&room, typed).await, is_page) {
+    match (made(&room, &audience, typed).await, is_page) {
         (Ok(feed), true) => Ok(forms::page("Subscribe", &offers(typed, &[feed]))),
         (Ok(feed), false) => Ok(listed(&[feed])),
         (Err(problem), true) => Ok(refusal(typed, &problem)),
@@ -106,10 +114,11 @@ fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Prob
 /// The feeds at an address, each with what is known of it where it was looked at.
 async fn offered(
     room: &SharedState,
+    audience: &Audience,
     typed: &str,
 ) -> Result<Vec<(OfferedFeed, Option<FeedTraits>)>, Problem> {
     let (site, url) = admitted(room, typed)?;
-    if let Some(feed) = known(room, &url).await? {
+    if let Some(feed) = known(room, audience, &url).await? {
         return Ok(vec![(feed, None)]);
     }
     let _turn = room.origins.turn(&site).await?;
@@ -124,7 +133,7 @@ async fn offered(
     for (url, title, traits) in found {
         // Its first request may make a feed of it, whatever its address is like.
         room.origins.announce(&url);
-        let offer = match known(room, &url).await? {
+        let offer = match known(room, audience, &url).await? {
             Some(feed) => feed,
             None => {
                 let address = room.origins.place_of(&url);
@@ -139,32 +148,48 @@ async fn offered(
     }
 }
 
-/// The feed of the gateway whose upstream is at an address, which needs no request.
-async fn known(room: &SharedState, url: &Url) -> Result<Option<OfferedFeed>, Problem> {
+/// The feed of the gateway whose upstream is at an address, which needs no request. What a reader's token opens
+/// goes before what is for everybody, and a private feed of those before others.
+async fn known(
+    room: &SharedState,
+    audience: &Audience,
+    url: &Url,
+) -> Result<Option<OfferedFeed>, Problem> {
     let listing = room.directory.listing().await?;
+    let is_private = |feed: &FeedName| listing.private().contains(feed);
+    // A feed reader cannot sign in as the operator does.
+    let is_own = |feed: &FeedName| !audience.is_operator() && listing.is_seen(feed, audience);
     let is_it = |record: &&Arc<FeedRecord>| {
         record.url == url.as_str()
             && record.standing.is_served()
-            && !listing.private().contains(&record.name)
+            && (is_own(&record.name) || !is_private(&record.name))
     };
-    let found = listing.values().find(is_it).map(|record| OfferedFeed {
-        // Where the gateway asks a site is for its operator.
-        url: room.origins.place_of(url).unwrap_or_else(|| url.to_string()),
-        title: record.enrolment.title.clone().unwrap_or_else(|| record.name.to_string()),
-        address: Some(address(room, &record.name)),
+    let rank = |record: &&Arc<FeedRecord>| (!is_own(&record.name), !is_private(&record.name));
+    let found = listing.values().filter(is_it).min_by_key(rank).map(|record| {
+        let site = if is_own(&record.name) { audience.site() } else { &room.site };
+        OfferedFeed {
+            // Where the gateway asks a site is for its operator.
+            url: room.origins.place_of(url).unwrap_or_else(|| url.to_string()),
+            title: record.enrolment.title.clone().unwrap_or_else(|| record.name.to_string()),
+            address: Some(address(site, &record.name)),
+        }
     });
     Ok(found)
 }
 
-fn address(room: &SharedState, feed: &FeedName) -> String {
-    let container = room.site.places.load().is_json(feed).then_some(Container::JsonFeed);
-    let form = DocumentForm { dialect: room.site.dialect(None, container), container };
-    room.site.view(feed, ViewKind::Reader, form)
+fn address(site: &Site, feed: &FeedName) -> String {
+    let container = site.places.load().is_json(feed).then_some(Container::JsonFeed);
+    let form = DocumentForm { dialect: site.dialect(None, container), container };
+    site.view(feed, ViewKind::Reader, form)
 }
 
 /// The feed of the gateway for an address, made where there is none yet.
-async fn made(room: &SharedState, typed: &str) -> Result<OfferedFeed, Problem> {
-    let mut found = offered(room, typed).await?;
+async fn made(
+    room: &SharedState,
+    audience: &Audience,
+    typed: &str,
+) -> Result<OfferedFeed, Problem> {
+    let mut found = offered(room, audience, typed).await?;
     let feed = if found.len() == 1 { found.pop() } else { None };
     let several = "that address leads to several feeds; send the url of one of them";
     let (mut feed, traits) = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
@@ -192,7 +217,7 @@ async fn made(room: &SharedState, typed: &str) -> Result<OfferedFeed, Problem> {
     })?;
     room.directory.changed();
     room.directory.listing().await?;
-    feed.address = Some(address(room, &name));
+    feed.address = Some(address(&room.site, &name));
     Ok(feed)
 }
 

@@ -24,10 +24,11 @@ mod shares;
 mod sockets;
 mod standby;
 mod stopped_store;
+mod subscribe;
 mod sup;
 
 use super::rendition::{NoDocument, Renderer};
-use super::{AppState, Listener, ServeSettings, ServerConfig, SharedState, routes};
+use super::{AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, routes};
 use crate::clock::ManualClock;
 use crate::model::{EndpointId, Item, Time};
 use crate::render::{Dialect, ItemPortions, Page, TextSink};
@@ -119,7 +120,12 @@ impl Site {
     }
 
     fn with(store: TestStore, settings: ServeSettings) -> Self {
-        let (store, operator) = (Arc::new(store), Arc::new(TestOperator::default()));
+        Self::before(Arc::new(store), settings, OriginSettings::default())
+    }
+
+    /// The same in front of sites.
+    fn before(store: Arc<TestStore>, settings: ServeSettings, origins: OriginSettings) -> Self {
+        let operator = Arc::new(TestOperator::default());
         let clock = ManualClock::at(at(0));
         let closing = CancellationToken::new();
         let parts = ServerConfig {
@@ -131,7 +137,7 @@ impl Site {
             settings,
             folder: None,
             traces: Default::default(),
-            origins: Default::default(),
+            origins,
         };
         Self::shown((store, operator, clock, closing), parts, spell)
     }

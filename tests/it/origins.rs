@@ -124,19 +124,19 @@ impl Site {
 }
 
 /// A gateway in front of it, and a client that follows nothing.
-struct Front {
-    gateway: Gateway,
+pub struct Front {
+    pub gateway: Gateway,
     client: Client,
     /// What requests for the origin begin with, and the host that they name.
     base: String,
     host: Option<&'static str>,
 }
 
-const HOST: &str = "blog.gw.example";
+pub const HOST: &str = "blog.gw.example";
 const TOKEN: &str = "a-token-for-tests";
 
 impl Front {
-    async fn start(origin: &str, host: Option<&'static str>) -> Self {
+    pub async fn start(origin: &str, host: Option<&'static str>) -> Self {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\npublic_url = \"http://gw.example\"\n\
              [store]\nkind = \"memory\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n{origin}"
@@ -165,7 +165,7 @@ impl Front {
         Self::start(&origin, None).await
     }
 
-    fn ask(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+    pub fn ask(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.base));
         match self.host {
             Some(host) => request.header(header::HOST, host),

@@ -299,6 +299,44 @@ async fn a_revoked_token_ends_streams_polls_and_documents() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_subscribes_by_address_to_what_is_private() {
+    let urls = [&*publisher("Open title").await, &*publisher(TITLE).await];
+    let allowed = format!("{}[[allow]]\nurl = \"{}\"\n", reader(ANN), urls[1]);
+    let gate = Gate::start(&configuration(urls, &allowed, "")).await;
+    let at = |below: &str| format!("{}{below}/subscribe", gate.public);
+    let look = |below: &str| {
+        let url = url::Url::parse_with_params(&at(below), [("url", urls[1])]).unwrap();
+        gate.client.get(url)
+    };
+    let subscribe = |below: &str| with_form(gate.client.post(at(below)), &[("url", urls[1])]);
+    let address = async |asked: reqwest::RequestBuilder| {
+        let answer = asked.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let bytes = answer.bytes().await.unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        said["feeds"][0]["address"].as_str().map(str::to_owned)
+    };
+    let own = format!("/t/{ANN}");
+    let private = format!("{}{own}/feeds/{NAME}", gate.public);
+    assert_eq!(address(look(&own)).await, Some(private.clone()));
+    assert_eq!(address(subscribe(&own)).await, Some(private.clone()));
+    let plain = format!("{}/feeds/{NAME}", gate.public);
+    assert_eq!(address(look("").basic_auth("ann", Some(ANN))).await, Some(plain));
+    let read = gate.client.get(&private).send().await.unwrap();
+    assert!(read.text().await.unwrap().contains(TITLE));
+    // For others it is a feed that is not here yet.
+    assert_eq!(address(look("")).await, None);
+    assert_eq!(address(look("").basic_auth("ann", Some(WRONG))).await, None);
+    let public = address(subscribe("")).await.unwrap();
+    assert!(!public.contains(NAME) && !public.contains("/t/"), "{public}");
+    let read = gate.client.get(&public).send().await.unwrap();
+    assert_eq!(read.headers()["cache-control"], "public, no-cache");
+    assert_eq!(address(look(&own)).await, Some(private));
+    let log = gate.log();
+    assert!(!log.contains(ANN) && !log.contains(WRONG), "the log has no token");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn administration_has_its_own_listener() {
     let urls = [&*publisher("Open title").await, &*publisher(TITLE).await];
     let own = "admin_listen = \"127.0.0.1:0\"";

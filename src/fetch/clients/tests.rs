@@ -1,7 +1,7 @@
 //! Proxies and certificates, with a proxy and a publisher with TLS in this process.
 
 use super::super::access::RequestAccess;
-use super::super::publisher::{Publisher, response};
+use super::super::publisher::{Publisher, our_ca, response, tls};
 use super::super::{
     AllowPrivate, AskRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, Refusal, services,
 };
@@ -12,7 +12,6 @@ use crate::model::{
 use crate::origin::PassRequest;
 use http::Method;
 use http_body_util::{BodyExt, Full};
-use rustls::pki_types::PrivateKeyDer;
 use std::io::Write as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -57,14 +56,7 @@ fn body(fetched: &Fetched) -> &[u8] {
 /// A publisher with TLS, which answers every request with a feed. Its certificate is of the tests' own
 /// authority.
 fn tls_publisher() -> u16 {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let chain = CertificateDer::pem_slice_iter(include_bytes!("test-server.pem"));
-    let key = PrivateKeyDer::from_pem_slice(include_bytes!("test-server.key")).unwrap();
-    let config = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
-        .unwrap();
-    let config = Arc::new(config);
+    let config = tls(&[]);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -108,10 +100,6 @@ async fn tunnels_to(port: u16, refuses: bool) -> (String, Arc<Mutex<Vec<String>>
         }
     });
     (address, heads)
-}
-
-fn our_ca() -> std::path::PathBuf {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/src/fetch/clients/test-ca.pem").into()
 }
 
 #[tokio::test]

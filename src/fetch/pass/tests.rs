@@ -1,3 +1,5 @@
+mod http2;
+
 use super::super::publisher::{Publisher, response};
 use super::super::{
     AllowPrivate, FetchAnswer, FetchLimits, FetchRequest, FetchSettings, Services, services,

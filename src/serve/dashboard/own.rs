@@ -6,6 +6,7 @@ use crate::serve::audience::Audience;
 use crate::serve::html::{self, ago, text};
 use crate::serve::problem::Problem;
 use crate::serve::readers::KnownReader;
+use crate::serve::subscribe;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(super) async fn page(
             tbody { @for row in &rows { (row) } }
         } } }
         @if more > 0 { p.quiet { (more) " more are in the list of subscriptions." } }
+        @if room.origins.admits_any() { (super::bookmarklet(&audience.site().at(subscribe::PATH))) }
     };
     Ok(html::page("Your feeds", &content))
 }

@@ -1,0 +1,324 @@
+//! Subscribing by address where feeds are private: a reader's own are found by the token, and by nothing else.
+
+use super::doubles::name;
+use super::private::{ANN, SECRET, announcing, store};
+use super::*;
+use crate::config::AllowConfig;
+use crate::model::{FeedName, FeedRecord};
+use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
+use crate::serve::readers::WRONG_TOKEN_PAUSE;
+use crate::serve::relay::RelayedSite;
+use crate::serve::{AdmittedSite, FeedTraits, FoundAddress, NotMade, OriginService, PassError};
+use crate::store::{DatabaseOwner, StoreCondition};
+use async_trait::async_trait;
+use data_encoding::BASE64;
+use serde_json::{Value, json as value};
+use std::sync::Mutex;
+use tokio::time::Instant;
+use url::Url;
+
+/// A site that readers may subscribe to: its page, and the feed that it names, which is private here.
+const PAGE: &str = "https://diary.example/";
+const DIARY: &str = "https://diary.example/diary.xml";
+/// A feed of it that nobody has here.
+const OTHER: &str = "https://diary.example/other.xml";
+/// A token that opens nothing.
+const WRONG: &str = "fedcba9876543210fedcba9876543210";
+
+/// The site: what it was asked for.
+struct DiarySite {
+    store: Arc<TestStore>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl DiarySite {
+    /// What it was asked for since this was asked last.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl OriginService for DiarySite {
+    async fn pass(&self, _: PassRequest) -> Result<PassAnswer, PassError> {
+        Err(PassError::Unreachable)
+    }
+
+    async fn inspect(&self, _: &Url, _: WholeAnswer) -> Option<FeedTraits> {
+        None
+    }
+
+    async fn make_feed(
+        &self,
+        site: &AdmittedSite,
+        url: &Url,
+        _: FeedTraits,
+        _: Option<WholeAnswer>,
+    ) -> Result<FeedName, NotMade> {
+        let made = FeedRecord::on_demand(name("made"), url.as_str(), site.url.as_str(), at(0));
+        self.store.records.lock().unwrap().push(made);
+        Ok(name("made"))
+    }
+
+    async fn discover(&self, _: &AdmittedSite, url: &Url) -> FoundAddress {
+        self.asked.lock().unwrap().push(url.to_string());
+        match url.as_str() {
+            PAGE => FoundAddress::Page(vec![(Url::parse(DIARY).unwrap(), "Diary".to_owned())]),
+            _ => {
+                let traits = FeedTraits { keeps_ids: true, is_json: false };
+                FoundAddress::Feed(traits, "Diary".to_owned())
+            }
+        }
+    }
+
+    async fn announced(&self, _: &Url, _: WholeAnswer) -> Vec<Url> {
+        Vec::new()
+    }
+}
+
+/// A gateway whose readers may subscribe to the site, of which Ann has a private feed.
+fn gateway(settings: ServeSettings) -> (Site, Arc<DiarySite>) {
+    let store = Arc::new(store());
+    store.edit_record(SECRET, |record| record.url = DIARY.to_owned());
+    let site = Arc::new(DiarySite { store: Arc::clone(&store), asked: Mutex::default() });
+    let allowed = AllowConfig {
+        url: Url::parse(PAGE).unwrap(),
+        idle: Duration::from_secs(30 * 86_400),
+        feeds: 3,
+    };
+    let origins = OriginSettings {
+        allow: vec![allowed],
+        service: Some(Arc::clone(&site) as Arc<dyn OriginService>),
+        ..OriginSettings::default()
+    };
+    (Site::before(store, settings, origins), site)
+}
+
+fn password(token: &str) -> String {
+    format!("Basic {}", BASE64.encode(format!("ann:{token}").as_bytes()))
+}
+
+/// A request to subscribe to an address, or to look at it.
+fn asked(method: &str, path: &str, url: &str, headers: &[(&str, &str)]) -> Request<Body> {
+    let pair =
+        url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+    match method {
+        "POST" => {
+            let form = ("content-type", "application/x-www-form-urlencoded");
+            request(method, path, &[headers, &[form][..]].concat(), &pair)
+        }
+        _ => request(method, &format!("{path}?{pair}"), headers, ""),
+    }
+}
+
+/// The feeds that an answer names.
+async fn offers(answer: Response<Body>) -> Value {
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(header(&answer, "cache-control"), "no-store");
+    json(answer).await["feeds"].clone()
+}
+
+fn is_made(site: &Site) -> bool {
+    site.store.records.lock().unwrap().iter().any(|record| record.name == name("made"))
+}
+
+#[tokio::test]
+async fn a_reader_is_given_the_address_of_the_private_feed() {
+    let (gateway, site) = gateway(announcing());
+    let (below, ann) = (format!("/t/{ANN}/subscribe"), password(ANN));
+    let by_password = [("authorization", ann.as_str())];
+    for (path, headers, base) in [
+        (below.as_str(), &[][..], format!("https://feeds.example.org/t/{ANN}")),
+        // Documents that a password opens have no token in them.
+        ("/subscribe", &by_password[..], "https://feeds.example.org".to_owned()),
+    ] {
+        for method in ["GET", "POST"] {
+            for typed in [DIARY, PAGE] {
+                let answer = gateway.ask(asked(method, path, typed, headers)).await;
+                assert_eq!(header(&answer, "referrer-policy"), "no-referrer", "{path}");
+                let expected = value!([{
+                    "url": DIARY, "title": SECRET, "address": format!("{base}/feeds/{SECRET}"),
+                }]);
+                assert_eq!(offers(answer).await, expected, "{method} {path} {typed}");
+                let looks = if typed == PAGE { vec![PAGE.to_owned()] } else { Vec::new() };
+                assert_eq!(site.asked(), looks, "{method} {path} {typed}");
+            }
+        }
+        // What there is for everybody is found by readers too.
+        let answer = gateway.ask(asked("GET", path, OTHER, headers)).await;
+        assert_eq!(offers(answer).await[0]["address"], Value::Null);
+        site.asked();
+    }
+    assert!(!is_made(&gateway), "the feed was there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_everybody_else_the_private_feed_is_none() {
+    let (gateway, site) = gateway(announcing());
+    let (bob, wrong) = (password("AbCdEfGhIjKlMnOpQrStUvWx"), password(WRONG));
+    let bearer = format!("Bearer {TOKEN}");
+    let below_bob = "/t/AbCdEfGhIjKlMnOpQrStUvWx/subscribe";
+    for (path, credentials) in [
+        ("/subscribe", None),
+        (below_bob, None),
+        ("/subscribe", Some(&bob)),
+        ("/subscribe", Some(&wrong)),
+        ("/subscribe", Some(&bearer)),
+    ] {
+        let headers: Vec<_> =
+            credentials.iter().map(|sent| ("authorization", sent.as_str())).collect();
+        let begun = Instant::now();
+        for url in [DIARY, OTHER] {
+            let found = offers(gateway.ask(asked("GET", path, url, &headers)).await).await;
+            // As of an address of which there is no feed.
+            assert_eq!(found, value!([{ "url": url, "title": "Diary", "address": null }]));
+        }
+        assert_eq!(site.asked(), [DIARY, OTHER]);
+        let is_slow = begun.elapsed() >= WRONG_TOKEN_PAUSE * 2;
+        assert_eq!(is_slow, credentials == Some(&wrong), "{path} {credentials:?}");
+    }
+    // Nothing is below a token that opens nothing, and nothing is asked for it.
+    let unknown = format!("/t/{WRONG}/subscribe");
+    problem(gateway.ask(asked("GET", &unknown, DIARY, &[])).await, 404).await;
+    assert!(site.asked().is_empty());
+    // Whoever subscribes to it gets a feed of his own, which changes nothing for the reader.
+    let made = offers(gateway.ask(asked("POST", "/subscribe", DIARY, &[])).await).await;
+    let public = "https://feeds.example.org/feeds/made";
+    assert_eq!(made[0]["address"], public);
+    for (path, address) in [
+        ("/subscribe".to_owned(), public.to_owned()),
+        (below_bob.to_owned(), public.to_owned()),
+        (
+            format!("/t/{ANN}/subscribe"),
+            format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}"),
+        ),
+    ] {
+        let found = offers(gateway.ask(asked("GET", &path, DIARY, &[])).await).await;
+        assert_eq!(found[0]["address"], address.as_str(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_feed_of_a_readers_list_is_below_the_token() {
+    let (gateway, site) = gateway(announcing());
+    gateway.store.edit_record("news", |record| record.url = OTHER.to_owned());
+    for below in [String::new(), format!("/t/{ANN}")] {
+        let path = format!("{below}/subscribe");
+        let found = offers(gateway.ask(asked("GET", &path, OTHER, &[])).await).await;
+        let address = format!("https://feeds.example.org{below}/feeds/news");
+        assert_eq!(found[0]["address"], address.as_str());
+    }
+    assert!(site.asked().is_empty());
+}
+
+/// A page below a token has no referrer, so that browsers do not say from where its form comes.
+#[tokio::test]
+async fn the_page_works_below_a_token() {
+    let (gateway, _) = gateway(announcing());
+    let browser = [("accept", "text/html"), ("origin", "null")];
+    let path = format!("/t/{ANN}/subscribe");
+    let page = text(gateway.ask(asked("GET", &path, OTHER, &browser)).await).await;
+    assert!(page.contains(&format!("method=\"post\" action=\"{path}\"")), "{page}");
+    let made = gateway.ask(asked("POST", &path, OTHER, &browser)).await;
+    assert_eq!(made.status(), StatusCode::OK);
+    assert!(text(made).await.contains("href=\"https://feeds.example.org/feeds/made\""));
+    let own = text(gateway.ask(asked("POST", &path, DIARY, &browser)).await).await;
+    let address = format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}");
+    assert!(own.contains(&format!("href=\"{address}\"")), "{own}");
+    // A browser sends a password along with what other sites make it send.
+    let ann = password(ANN);
+    let foreign = [&browser[..], &[("authorization", ann.as_str())][..]].concat();
+    let refused = gateway.ask(asked("POST", "/subscribe", DIARY, &foreign)).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert!(!text(refused).await.contains(SECRET));
+    // The reader's own page leads there.
+    let page = text(gateway.get_with(&format!("/t/{ANN}/"), &browser).await).await;
+    for leads in [
+        format!("href=\"{path}\""),
+        format!("javascript:location.href=&quot;https://feeds.example.org{path}&quot;"),
+    ] {
+        assert!(page.contains(&leads), "{leads}: {page}");
+    }
+    let without = Site::with(store(), announcing());
+    let page = text(without.get_with(&format!("/t/{ANN}/"), &browser).await).await;
+    assert!(!page.contains("subscribe\""), "{page}");
+}
+
+#[tokio::test]
+async fn a_token_in_the_query_leads_below_it() {
+    let (gateway, site) = gateway(announcing());
+    let leads = gateway.get(&format!("/subscribe?url=x&token={ANN}")).await;
+    assert_eq!(leads.status(), StatusCode::PERMANENT_REDIRECT);
+    assert_eq!(header(&leads, "location"), format!("t/{ANN}/subscribe?url=x"));
+    assert!(site.asked().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
+    let (gateway, site) = gateway(ServeSettings { pages_are_closed: true, ..announcing() });
+    let (ann, wrong) = (password(ANN), password(WRONG));
+    for method in ["GET", "POST"] {
+        for credentials in [&[][..], &[("authorization", wrong.as_str())][..]] {
+            let begun = Instant::now();
+            let refused = gateway.ask(asked(method, "/subscribe", OTHER, credentials)).await;
+            assert_eq!(
+                header(&refused, "www-authenticate"),
+                "Basic realm=\"feeds\", charset=\"UTF-8\""
+            );
+            let said = problem(refused, 401).await;
+            assert!(said["detail"].as_str().unwrap().contains("a reader's token"), "{said}");
+            assert_eq!(begun.elapsed() >= WRONG_TOKEN_PAUSE, !credentials.is_empty());
+        }
+        let browser = [("accept", "text/html")];
+        let leads = gateway.ask(asked(method, "/subscribe", OTHER, &browser)).await;
+        assert_eq!(leads.status(), StatusCode::SEE_OTHER);
+        assert!(site.asked().is_empty() && !is_made(&gateway), "nothing went out");
+    }
+    let below = format!("/t/{ANN}/subscribe");
+    let bearer = format!("Bearer {TOKEN}");
+    for (path, headers) in [
+        (below.as_str(), &[][..]),
+        ("/subscribe", &[("authorization", ann.as_str())][..]),
+        ("/subscribe", &[("authorization", bearer.as_str())][..]),
+    ] {
+        offers(gateway.ask(asked("GET", path, OTHER, headers)).await).await;
+        assert_eq!(site.asked(), [OTHER], "{path}");
+    }
+    // The same where operators have a listener of their own.
+    let readers = routes(gateway.room.clone(), Listener::Readers);
+    let ask = |request: Request<Body>| readers.clone().oneshot(request);
+    problem(ask(asked("GET", "/subscribe", OTHER, &[])).await.unwrap(), 401).await;
+    assert!(site.asked().is_empty());
+    offers(ask(asked("GET", &below, OTHER, &[])).await.unwrap()).await;
+    // Without readers it is an operator's page.
+    let none = ServeSettings { readers: Vec::new(), pages_are_closed: true, ..announcing() };
+    let (gateway, _) = self::gateway(none);
+    let refused = gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await;
+    assert!(header(&refused, "www-authenticate").starts_with("Bearer"));
+}
+
+/// The gateway that writes is told below which token a request came.
+#[tokio::test]
+async fn a_gateway_that_does_not_write_passes_the_token_on() {
+    let ((writer, _), (standby, looks)) = (gateway(announcing()), gateway(announcing()));
+    let relayed = RelayedSite::new(&writer.room);
+    *standby.store.writer.lock().unwrap() = Some(relayed.answers());
+    let owner = DatabaseOwner { name: "process 7 elsewhere".to_owned(), is_gone: false };
+    *standby.store.condition.lock().unwrap() =
+        StoreCondition { owner: Some(owner), ..StoreCondition::default() };
+    let (below, ann) = (format!("/t/{ANN}/subscribe"), password(ANN));
+    for (path, headers) in
+        [(below.as_str(), &[][..]), ("/subscribe", &[("authorization", ann.as_str())][..])]
+    {
+        for method in ["GET", "POST"] {
+            let one = offers(writer.ask(asked(method, path, DIARY, headers)).await).await;
+            let other = offers(standby.ask(asked(method, path, DIARY, headers)).await).await;
+            assert_eq!(one, other, "{method} {path}");
+            assert!(other[0]["address"].as_str().unwrap().ends_with(SECRET), "{other}");
+        }
+    }
+    let page =
+        text(standby.ask(asked("GET", &below, DIARY, &[("accept", "text/html")])).await).await;
+    assert!(page.contains(&format!("action=\"{below}\"")), "{page}");
+    assert!(looks.asked().is_empty(), "the other one answers");
+}
