@@ -7,9 +7,11 @@ use crate::origin::{ForwardedFor, OwnCookie, Proto, Via, to_origin};
 use futures_util::stream::{self, StreamExt as _};
 use http::Version;
 use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::io;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
@@ -28,7 +30,7 @@ struct Arrived {
 }
 
 impl Arrived {
-    async fn read(request: Request<Incoming>) -> Result<Self, BodyError> {
+    async fn read(request: Request<Incoming>) -> hyper::Result<Self> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?;
         let trailers = body.trailers().cloned();
@@ -38,7 +40,7 @@ impl Arrived {
 }
 
 /// What an origin answers; an error resets the stream.
-type Answer = Result<Response<PassedBody>, BodyError>;
+type Answer = io::Result<Response<UnsyncBoxBody<Bytes, io::Error>>>;
 
 /// An origin that speaks HTTP/2 alone, over TLS, and what arrived there.
 struct Http2Origin {
@@ -62,7 +64,7 @@ impl Http2Origin {
                     let service = service_fn(move |request: Request<Incoming>| {
                         let (answer, noted) = (Arc::clone(&answer), Arc::clone(&noted));
                         async move {
-                            let request = Arrived::read(request).await?;
+                            let request = Arrived::read(request).await.map_err(io::Error::other)?;
                             noted.lock().unwrap().push(request);
                             answer()
                         }
@@ -96,15 +98,15 @@ fn passing() -> Pass {
 }
 
 /// A body of these pieces.
-fn streamed(pieces: Vec<Result<Frame<Bytes>, BodyError>>) -> PassedBody {
+fn streamed<E: Send + 'static>(pieces: Vec<Result<Frame<Bytes>, E>>) -> UnsyncBoxBody<Bytes, E> {
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }
 
-fn piece(byte: u8) -> Result<Frame<Bytes>, BodyError> {
+fn piece<E>(byte: u8) -> Result<Frame<Bytes>, E> {
     Ok(Frame::data(Bytes::from(vec![byte; PIECE])))
 }
 
-fn trailers() -> Result<Frame<Bytes>, BodyError> {
+fn trailers<E>() -> Result<Frame<Bytes>, E> {
     let trailers = HeaderMap::from_iter([(http::header::SET_COOKIE, "a=b".parse().unwrap())]);
     Ok(Frame::trailers(trailers))
 }
@@ -195,7 +197,7 @@ async fn large_bodies_go_both_ways_and_trailers_go_nowhere() {
 
 #[tokio::test]
 async fn a_stream_that_is_reset_before_an_answer_is_repeated_once_where_that_is_safe() {
-    let origin = Http2Origin::start(|| Err("not now".into())).await;
+    let origin = Http2Origin::start(|| Err(io::Error::other("not now"))).await;
     let passing = passing();
     let reset = passing.clone().oneshot(origin.request(Method::GET, "/")).await.unwrap_err();
     assert!(matches!(reset, FetchError::CutOff { .. }), "{reset:?}");
@@ -217,7 +219,7 @@ async fn an_answer_that_is_reset_is_not_whole() {
         let beginning = stream::iter([Ok(Frame::data(Bytes::from("some of it")))]);
         let broken = stream::once(async move {
             waits.notified().await;
-            Err::<Frame<Bytes>, BodyError>("not the rest".into())
+            Err(io::Error::other("not the rest"))
         });
         Ok(Response::new(StreamBody::new(beginning.chain(broken)).boxed_unsync()))
     })
