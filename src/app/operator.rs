@@ -239,8 +239,8 @@ impl Operator for AdminService {
         Ok(all)
     }
 
-    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.poller.summaries()
+    fn own_summary(&self, feed: &FeedName) -> Option<FeedSummary> {
+        self.poller.summary(feed)
     }
 
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
