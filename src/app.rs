@@ -14,6 +14,7 @@ mod health;
 mod hub;
 mod import;
 mod lists;
+mod maintenance;
 mod names;
 mod operator;
 mod options;
@@ -33,6 +34,7 @@ mod tls;
 mod token;
 mod traces;
 mod translate;
+mod visits;
 
 pub use compact::{CompactOptions, compact};
 pub use demo::{Demo, demo};

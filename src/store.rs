@@ -327,6 +327,16 @@ pub trait Store: Send + Sync + 'static {
         let conflicts = self.snapshot(feed).await?.map(|snapshot| snapshot.conflicts);
         Ok(conflicts.unwrap_or_default().into_keys().collect())
     }
+    /// The feeds that have such items. A store on disk answers with one read of all conflicts there are.
+    async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
+        let mut found = BTreeSet::new();
+        for name in self.feed_list().await?.keys() {
+            if !self.contested(name).await?.is_empty() {
+                found.insert(name.clone());
+            }
+        }
+        Ok(found)
+    }
     /// Items with their bytes, state and skeleton, at one revision.
     async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
         match self.pin(feed).await? {

@@ -1,15 +1,17 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
+use super::maintenance::FeedMaintenance;
 use super::operator::AdminService;
-use super::{AppError, names, retention, titles};
+use super::visits::PASSED_OVER;
+use super::{AppError, names, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
-use crate::record::{self, Observation};
 use crate::status::TicksAhead;
-use crate::store::{CommitError, FeedList, FreeSpace, Store, StoreError};
+use crate::store::{FeedList, FreeSpace, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
 /// How often feeds are looked at for changes that have been in the window long enough.
@@ -67,17 +69,19 @@ pub(super) async fn run_maintenance(
     cancel: CancellationToken,
 ) {
     tokio::join!(
-        titles::maintain_titles(store.as_ref(), running.as_ref(), &desk, &cancel),
-        age(store.as_ref(), (clock.as_ref(), running.as_ref()), (&desk, space.as_deref()), &cancel),
+        titles::maintain_titles(&store, running.as_ref(), &desk, &cancel),
+        age(&store, (clock.as_ref(), running.as_ref()), (&desk, space.as_deref()), &cancel),
     );
 }
 
 async fn age(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     (clock, running): (&dyn Clock, &dyn Clock),
-    (desk, space): (&AdminService, Option<&FreeSpace>),
+    (desk, space): (&Arc<AdminService>, Option<&FreeSpace>),
     cancel: &CancellationToken,
 ) {
+    let mut maintenance = FeedMaintenance::new(Arc::clone(store), Arc::clone(desk));
+    let store = store.as_ref();
     let mut wait = AGE_FIRST;
     loop {
         tokio::select! {
@@ -86,15 +90,14 @@ async fn age(
             () = near_limit(space) => {}
         }
         wait = AGE_EVERY;
-        if let Err(error) = age_all(store, desk).await {
-            tracing::warn!(%error, "changes could not leave the window");
-        }
         report_ticks(store, clock.now()).await;
         let now = running.now();
         note(store, now).await;
-        let kept = retention::prune_history(store, &desk.claim(), &desk.retention(), now).await;
-        if let Err(error) = kept {
-            tracing::warn!(%error, "what need not be kept could not be taken out");
+        tokio::select! {
+            () = cancel.cancelled() => return note(store, running.now()).await,
+            kept = maintenance.run_pass(now) => if let Err(error) = kept {
+                tracing::warn!(%error, "what need not be kept could not be let go of");
+            }
         }
     }
 }
@@ -110,9 +113,13 @@ async fn near_limit(space: Option<&FreeSpace>) {
 /// Says which feeds have ticks far ahead of the clock.
 async fn report_ticks(store: &dyn Store, now: Time) {
     let mut ahead = TicksAhead::default();
-    for feed in store.feeds().await.unwrap_or_default() {
-        let state = store.state(&feed.name).await.ok().flatten();
-        ahead.note(&feed.name, state.and_then(|state| state.tick), now);
+    let feeds = store.feed_list().await.unwrap_or_default();
+    for (place, feed) in feeds.keys().enumerate() {
+        if place % PASSED_OVER == 0 {
+            yield_now().await;
+        }
+        let state = store.state(feed).await.ok().flatten();
+        ahead.note(feed, state.and_then(|state| state.tick), now);
     }
     if !ahead.is_empty() {
         tracing::warn!(ahead = ahead.lead().as_secs(), "{ahead}");
@@ -124,23 +131,4 @@ async fn note(store: &dyn Store, now: Time) {
     if let Err(error) = store.note_running_time(now).await {
         tracing::warn!(%error, "the running time could not be noted");
     }
-}
-
-async fn age_all(store: &dyn Store, desk: &AdminService) -> Result<(), CommitError> {
-    for feed in store.feeds().await? {
-        let decide = |round: &Observation<'_>| {
-            let change = round.snapshot.and_then(|_| record::age(round).change);
-            Ok((change, ()))
-        };
-        match desk.decide_and_commit(&feed, &[], decide).await {
-            // Whoever changed the feed meanwhile has looked at its window as well.
-            Ok(()) | Err(CommitError::Conflict(_)) => {}
-            Err(CommitError::Fenced) => return Err(CommitError::Fenced),
-            // One feed that cannot be aged must not keep the others from it.
-            Err(error) => {
-                tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");
-            }
-        }
-    }
-    Ok(())
 }

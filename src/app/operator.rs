@@ -21,7 +21,7 @@ pub(super) use list_feeds::SeenList;
 
 use super::translate;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Publish};
 use crate::fetch::Services;
 use crate::hub::Hub;
 use crate::model::{
@@ -123,6 +123,11 @@ impl AdminService {
     /// The right to commit that polling holds.
     pub(super) fn claim(&self) -> Claim {
         self.poller.decisions().claim()
+    }
+
+    /// How feeds are republished, and what is kept of them.
+    pub(super) fn publish_rules(&self) -> Publish {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.clone()
     }
 
     pub(super) fn retention(&self) -> Retention {
@@ -239,8 +244,8 @@ impl Operator for AdminService {
         Ok(all)
     }
 
-    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.poller.summaries()
+    fn own_summary(&self, feed: &FeedName) -> Option<FeedSummary> {
+        self.poller.summary(feed)
     }
 
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {

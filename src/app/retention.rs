@@ -2,10 +2,10 @@
 //! end of the change log.
 
 use crate::clock::Clock;
-use crate::model::Time;
+use crate::model::{FeedName, Time};
 use crate::store::{Claim, CommitError, LOG_AGE, Retention, Store};
 
-/// How often a feed is pruned again in one look because there was more than one call takes out.
+/// How often a feed, or the log, is pruned again in one look because there was more than one call takes out.
 const PRUNES: usize = 100;
 
 /// Where the running time stood last; before it was ever noted, that of the last change of a feed.
@@ -13,42 +13,48 @@ pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<
     let noted = store.running_time().await.ok().flatten();
     let mut last = noted;
     if noted.is_none() {
-        for feed in store.feeds().await.unwrap_or_default() {
-            let state = store.state(&feed.name).await.ok().flatten();
+        let feeds = store.feed_list().await.unwrap_or_default();
+        for feed in feeds.keys() {
+            let state = store.state(feed).await.ok().flatten();
             last = last.max(state.map(|state| state.updated_at));
         }
     }
     last.map(|last| if noted.is_none() { last.min(wall.now()) } else { last })
 }
 
-/// Takes out what need not be kept at the running time `now`.
-pub(super) async fn prune_history(
+/// Takes out of the past of a feed what need not be kept at the running time `now`. Answers whether that was done to
+/// its end.
+pub(super) async fn prune_feed(
     store: &dyn Store,
     claim: &Claim,
+    feed: &FeedName,
     retention: &Retention,
     now: Time,
-) -> Result<(), CommitError> {
-    for feed in store.feeds().await? {
-        for _ in 0..PRUNES {
-            match store.prune(claim, &feed.name, retention, now).await {
-                Ok(pruned) => {
-                    let (versions, documents) = (pruned.versions, pruned.documents);
-                    if versions + documents > 0 {
-                        tracing::info!(feed = %feed.name, versions, documents, "taken out of the past");
-                    }
-                    if !pruned.more {
-                        break;
-                    }
+) -> Result<bool, CommitError> {
+    for _ in 0..PRUNES {
+        match store.prune(claim, feed, retention, now).await {
+            Ok(pruned) => {
+                let (versions, documents) = (pruned.versions, pruned.documents);
+                if versions + documents > 0 {
+                    tracing::info!(%feed, versions, documents, "taken out of the past");
                 }
-                Err(CommitError::Fenced) => return Err(CommitError::Fenced),
-                // One feed that cannot be pruned must not keep the others from it.
-                Err(error) => {
-                    tracing::warn!(feed = %feed.name, %error, "the past could not be pruned");
-                    break;
+                if !pruned.more {
+                    return Ok(true);
                 }
+            }
+            Err(CommitError::Fenced) => return Err(CommitError::Fenced),
+            // One feed that cannot be pruned must not keep the others from it.
+            Err(error) => {
+                tracing::warn!(%feed, %error, "the past could not be pruned");
+                break;
             }
         }
     }
+    Ok(false)
+}
+
+/// Takes the old end out of the change log.
+pub(super) async fn trim_log(store: &dyn Store, claim: &Claim) -> Result<(), CommitError> {
     for _ in 0..PRUNES {
         if store.trim_log(claim, LOG_AGE).await? == 0 {
             break;
@@ -81,9 +87,10 @@ mod tests {
         let store = store.reopen().unwrap();
         assert_eq!(last_running(&store, &clock).await, Some(at(-9000)));
         let claim = store.claims(1, Duration::from_secs(60)).await.unwrap().remove(0);
-        prune_history(&store, &claim, &Retention::default(), at(9)).await.unwrap();
+        let (nothing, retention) = (FeedName::new("nothing").unwrap(), Retention::default());
+        assert!(prune_feed(&store, &claim, &nothing, &retention, at(9)).await.unwrap());
+        trim_log(&store, &claim).await.unwrap();
         let strange = Claim { fence: claim.fence + 1, ..claim };
-        let refused = prune_history(&store, &strange, &Retention::default(), at(9)).await;
-        assert!(matches!(refused, Err(CommitError::Fenced)));
+        assert!(matches!(trim_log(&store, &strange).await, Err(CommitError::Fenced)));
     }
 }

@@ -1,10 +1,12 @@
 //! The titles of feeds in the list of subscriptions: what their own documents say.
 
 use super::operator::AdminService;
+use super::visits::FeedVisits;
 use crate::clock::Clock;
-use crate::model::{Enrolment, FeedName, FeedStanding, Tick, Time};
-use crate::store::{Epoch, Select, Store, StoreError};
+use crate::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Tick, Time};
+use crate::store::{CommitError, Epoch, Select, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -12,25 +14,37 @@ use tokio_util::sync::CancellationToken;
 const SETTLE: Duration = Duration::from_secs(2);
 /// How often the titles of all feeds are looked at: one can change while no item does.
 const ALL_EVERY: Duration = Duration::from_secs(3600);
+/// After how long the title of a feed is read again that stays as it is: it is of the feed's revision.
+const NEVER: Duration = Duration::MAX;
 /// The most epochs of the change log that are read at once; where more is new, all are looked at.
 const EPOCHS: usize = 1_000;
 
 /// Keeps the titles in the list of subscriptions up to date, until it is cancelled.
 pub(super) async fn maintain_titles(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     clock: &dyn Clock,
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
+    let mut visits = FeedVisits::default();
     let mut sealed = store.watch_epochs();
     let mut seen = *sealed.borrow_and_update();
     let mut all_at = clock.now();
     loop {
         let now = clock.now();
         let all = now >= all_at;
-        match update_changed(store, desk, if all { None } else { Some(seen) }).await {
+        let after = if all { None } else { Some(seen) };
+        let updated = tokio::select! {
+            () = cancel.cancelled() => return,
+            updated = update_changed(store, desk, &mut visits, (now, after)) => updated,
+        };
+        match updated {
             Ok(newest) => seen = newest,
-            Err(error) => tracing::warn!(%error, "the titles of feeds could not be looked at"),
+            Err(error) => {
+                // What was found is not written.
+                visits = FeedVisits::default();
+                tracing::warn!(%error, "the titles of feeds could not be looked at");
+            }
         }
         if all {
             all_at = now.plus(ALL_EVERY);
@@ -52,13 +66,14 @@ pub(super) async fn maintain_titles(
     }
 }
 
-/// Looks at the feeds that changed after the epoch `after`, at all of them where there is none.
-/// Answers the epoch that was reached.
+/// Looks at the feeds that changed after the epoch `after`, at all of them where there is none, and reads those that
+/// changed since their last visit. Answers the epoch that was reached.
 async fn update_changed(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     desk: &AdminService,
-    after: Option<Epoch>,
-) -> Result<Epoch, StoreError> {
+    visits: &mut FeedVisits,
+    (now, after): (Time, Option<Epoch>),
+) -> Result<Epoch, CommitError> {
     let newest = *store.watch_epochs().borrow();
     let mut names = BTreeSet::new();
     let told = match after {
@@ -71,22 +86,34 @@ async fn update_changed(
         }
         None => false,
     };
-    let mut titles: BTreeMap<FeedName, String> = BTreeMap::new();
     let feeds = store.feed_list().await?;
-    let records: Vec<_> = match told {
-        true => names.iter().filter_map(|name| feeds.get(name)).collect(),
-        false => feeds.values().collect(),
+    let is_served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
+    let records: Vec<Arc<FeedRecord>> = match told {
+        true => {
+            names.iter().filter_map(|name| feeds.get(name)).filter(is_served).cloned().collect()
+        }
+        false => {
+            visits.keep_only(&feeds);
+            feeds.values().filter(is_served).cloned().collect()
+        }
     };
-    for record in records {
-        if record.standing == FeedStanding::Gone {
-            continue;
+    drop(feeds);
+    let found: Arc<Mutex<BTreeMap<FeedName, String>>> = Arc::default();
+    let visit = |record: Arc<FeedRecord>| {
+        let (store, found) = (Arc::clone(store), Arc::clone(&found));
+        async move {
+            let title = title(store.as_ref(), &record.name).await?;
+            if let Some(title) = title
+                && record.enrolment.title.as_ref() != Some(&title)
+            {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.insert(record.name.clone(), title);
+            }
+            Ok::<_, CommitError>(true)
         }
-        if let Some(title) = title(store, &record.name).await?
-            && record.enrolment.title.as_ref() != Some(&title)
-        {
-            titles.insert(record.name.clone(), title);
-        }
-    }
+    };
+    visits.visit_due(store.as_ref(), &records, (now, NEVER), visit).await?;
+    let titles = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     if !titles.is_empty() {
         desk.update_titles(titles).await?;
     }

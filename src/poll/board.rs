@@ -264,6 +264,12 @@ impl FeedBoard {
         board.feeds.get(feed).map(|entry| entry.describe())
     }
 
+    /// How a feed stands, in short.
+    pub(super) fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
+        let board = self.board.read().unwrap_or_else(PoisonError::into_inner);
+        board.feeds.get(feed).map(|entry| entry.summarize())
+    }
+
     /// How all feeds stand, in short.
     pub(super) fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
         let board = self.board.read().unwrap_or_else(PoisonError::into_inner);

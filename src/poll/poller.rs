@@ -295,6 +295,11 @@ impl Poller {
         self.board.status(feed)
     }
 
+    /// How a feed's polling stands, in short.
+    pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
+        self.board.summary(feed)
+    }
+
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
         self.board.summaries()

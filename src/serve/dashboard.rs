@@ -143,12 +143,15 @@ async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed
     let listing = room.directory.listing().await?;
     let mut summaries = room.operator.summaries().await?;
     let now = room.clock.now();
+    let in_conflict = room.store.contested_feeds().await?;
     let mut feeds = Vec::with_capacity(listing.len());
     for record in listing.seen_by(audience) {
         let state = room.store.state(&record.name).await?;
         let contested = match &state {
-            Some(state) => room.contested.count_at(&record.name, state.revision).await?,
-            None => 0,
+            Some(state) if in_conflict.contains(&record.name) => {
+                room.contested.count_at(&record.name, state.revision).await?
+            }
+            _ => 0,
         };
         let summary = summaries.remove(&record.name).unwrap_or_default();
         // An aggregate may be private for one of its sources.

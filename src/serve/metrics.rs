@@ -121,6 +121,8 @@ pub(super) struct Metrics {
     meters: Meters,
     registry: Arc<Registry>,
     caches: Arc<Mutex<Vec<(&'static str, CountBytes)>>>,
+    /// The turn of who counts feeds.
+    counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
     keys: Arc<OnceLock<Arc<TlsKeys>>>,
 }
@@ -262,7 +264,14 @@ impl Metrics {
         registry.register("deferred", "How often work of a kind was left for later", m.deferred);
         registry.register("origin_requests", "Requests for origins, by outcome", m.passed);
         registry.register("trace_spans", "Spans for the collector of traces", m.spans);
-        Self { meters, registry: Arc::new(all), caches: Arc::default(), keys: Arc::default() }
+        let registry = Arc::new(all);
+        let (caches, counting, keys) = (Arc::default(), Arc::default(), Arc::default());
+        Self { meters, registry, caches, counting, keys }
+    }
+
+    /// The turn to count feeds: one count is made at a time.
+    pub(super) fn counting(&self) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(&self.counting)
     }
 
     /// Has it shown until when the certificate of handshakes is good.

@@ -26,8 +26,9 @@ pub trait Operator: Send + Sync + 'static {
     /// How the polling of each of them stands, in short.
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError>;
 
-    /// The same of the feeds that this gateway polls, or would poll were they not paused. Nothing is read.
-    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary>;
+    /// The same of a feed that this gateway polls, or would poll were it not paused; `None` of another. Nothing is
+    /// read.
+    fn own_summary(&self, feed: &FeedName) -> Option<FeedSummary>;
 
     /// One feed.
     async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError>;

@@ -1,6 +1,7 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
 use super::conditional::unkept;
+use super::directory::Listing;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
 use super::problem::{Problem, RETRY_SOON};
@@ -11,8 +12,19 @@ use crate::status::TicksAhead;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::yield_now;
+use tokio::time::sleep;
 
 const TEXT: &str = "text/plain; charset=utf-8";
+/// The most feeds that are counted anew for each scrape, before it is answered.
+const FEW_FEEDS: usize = 10_000;
+/// So many feeds are counted before others have their turn.
+const COUNTED_IN_A_ROW: usize = 1000;
+/// How long a count of more than [`FEW_FEEDS`] rests then: a million take 50 seconds of rest.
+const COUNT_PAUSE: Duration = Duration::from_millis(50);
 
 /// `GET /healthz`: whoever answers is alive.
 pub(super) async fn alive() -> Response {
@@ -47,16 +59,13 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     Ok(unkept(TEXT, "ready\n"))
 }
 
-/// `GET /metrics`. What the store cannot say just now stays as it was said last.
+/// `GET /metrics`. What the store cannot say just now stays as it was said last; so does what is counted of many
+/// feeds, until their next count is over.
 pub(super) async fn metrics(
     State(room): State<SharedState>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Err(error) = measure_feeds(&room).await
-        && !matches!(error, OperatorError::Stopped(_))
-    {
-        tracing::warn!(%error, "feeds could not be counted for the metrics");
-    }
+    warn_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
     room.metrics.load(&room.load);
@@ -82,17 +91,55 @@ pub(super) async fn metrics(
     }
 }
 
+/// Counts feeds, where they are few. Where they are many, has them counted while this scrape and those to come are
+/// told what was counted last: a scrape costs the same however many feeds there are.
+async fn measure_feeds(room: &SharedState) -> Result<(), OperatorError> {
+    let listing = room.directory.listing().await?;
+    if listing.len() <= FEW_FEEDS {
+        let _turn = room.metrics.counting().lock_owned().await;
+        return count_feeds(room, &listing).await;
+    }
+    if let Ok(turn) = room.metrics.counting().try_lock_owned() {
+        let room = Arc::clone(room);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = room.closing.cancelled() => {}
+                counted = count_feeds(&room, &listing) => warn_uncounted(counted),
+            }
+            drop(turn);
+        });
+    }
+    Ok(())
+}
+
+/// Says that feeds could not be counted; a store that has stopped has said so itself.
+fn warn_uncounted(counted: Result<(), OperatorError>) {
+    if let Err(error) = counted
+        && !matches!(error, OperatorError::Stopped(_))
+    {
+        tracing::warn!(%error, "feeds could not be counted for the metrics");
+    }
+}
+
 /// Counts how the polling of the feeds that this gateway polls stands, and, unless another gateway writes the store,
 /// what is stored of all feeds: how they stand, and their items in conflict.
-async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
-    let listing = room.directory.listing().await?;
-    let summaries = room.operator.own_summaries();
+async fn count_feeds(room: &AppState, listing: &Listing) -> Result<(), OperatorError> {
     let is_writer = room.store.condition().owner.is_none();
-    let (now, mut ahead) = (room.clock.now(), TicksAhead::default());
-    let mut counts = FeedCounts::default();
-    for (name, record) in listing.iter() {
-        if let Some(summary) = summaries.get(name) {
-            counts.add_polling(record, summary, now);
+    let contested = match is_writer {
+        true => room.store.contested_feeds().await?,
+        false => BTreeSet::new(),
+    };
+    let (mut ahead, mut counts) = (TicksAhead::default(), FeedCounts::default());
+    for (place, (name, record)) in listing.iter().enumerate() {
+        if place > 0 && place % COUNTED_IN_A_ROW == 0 {
+            match listing.len() > FEW_FEEDS {
+                true => sleep(COUNT_PAUSE).await,
+                false => yield_now().await,
+            }
+        }
+        let now = room.clock.now();
+        if let Some(summary) = room.operator.own_summary(name) {
+            counts.add_polling(record, &summary, now);
         }
         if !is_writer {
             continue;
@@ -100,7 +147,7 @@ async fn measure_feeds(room: &AppState) -> Result<(), OperatorError> {
         let state = room.store.state(name).await?;
         ahead.note(name, state.as_ref().and_then(|state| state.tick), now);
         let contested = match &state {
-            Some(state) if record.standing != FeedStanding::Gone => {
+            Some(state) if record.standing != FeedStanding::Gone && contested.contains(name) => {
                 room.contested.count_at(name, state.revision).await?
             }
             _ => 0,

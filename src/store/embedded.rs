@@ -47,7 +47,7 @@ mod undo;
 mod write;
 
 pub(super) use self::follow::{
-    BEHIND_ALL, DatabaseLook, LookAt, RecentEntry, RecentWrites, read_followed,
+    BEHIND_ALL, DatabaseLook, LastClaim, LookAt, RecentEntry, RecentWrites, read_followed,
 };
 pub(super) use self::forward::{AnswerRequests, AskWriter, WriterAnswer};
 pub(super) use self::lease_sign::{LeaseSign, since_boot};

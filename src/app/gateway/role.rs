@@ -89,8 +89,8 @@ async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
 
 /// For how long connections that were accepted may still ask, before the one role ends.
 const HANDOVER_PAUSE: Duration = Duration::from_millis(200);
-/// The first pause before another role is tried again, and the longest: each try of a standby has the others read
-/// everything anew.
+/// The first pause before another role is tried again, and the longest: each try of a standby takes the database from
+/// whoever has it.
 const ROLE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What another role goes on with, where there may be another: the sockets stay open between the two, so that

@@ -6,6 +6,7 @@ use crate::model::{
     Conflicting, Count, History, Item, ItemStatus, Markup, Stamp, SyncId, Update, Version,
 };
 use crate::parse::{self, Limits};
+use std::sync::atomic::Ordering;
 
 fn markup(title: &str, text: &str) -> Markup {
     let text = format!(
@@ -339,4 +340,16 @@ async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
     let written = page.split_once("<textarea").unwrap().1.split("</textarea>").next().unwrap();
     assert!(written.contains("At nine in June") && !written.contains("deleted"), "{written}");
     assert!(page.contains("value=\"yes\" checked"), "{page}");
+}
+
+/// Most feeds have no items in conflict: those are not looked for in each.
+#[tokio::test]
+async fn conflicts_are_looked_for_where_there_are_any() {
+    let site = Site::new();
+    site.store.edit("radio", |feed| feed.items.push(contested("radio")));
+    let metrics = text(site.get("/metrics").await).await;
+    for line in ["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"] {
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    assert_eq!(site.store.contests.load(Ordering::SeqCst), 1);
 }

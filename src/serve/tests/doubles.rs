@@ -21,7 +21,7 @@ use crate::store::*;
 use crate::websub::{Subscription, Verification};
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -46,6 +46,8 @@ pub(super) struct TestStore {
     pub(super) views: Arc<AtomicUsize>,
     /// How often an item was read.
     pub(super) items: AtomicUsize,
+    /// How often the items in conflict of a feed were.
+    pub(super) contests: AtomicUsize,
     pub(super) snapshots: Arc<AtomicUsize>,
     /// On which threads states were read, each time.
     pub(super) states: Mutex<Vec<ThreadId>>,
@@ -141,6 +143,7 @@ impl TestStore {
             listings: AtomicUsize::new(0),
             views: Arc::default(),
             items: AtomicUsize::new(0),
+            contests: AtomicUsize::new(0),
             snapshots: Arc::default(),
             states: Mutex::default(),
             state_gate,
@@ -313,11 +316,21 @@ impl Store for TestStore {
         })))
     }
     async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+        self.contests.fetch_add(1, Ordering::SeqCst);
         let items = self.feed(feed)?.map(|feed| feed.items).unwrap_or_default();
         let contested = items.iter().filter(|item| !item.shared.conflicts.is_empty());
         let mut ids: Vec<SyncId> = contested.map(|item| item.shared.winner.id.clone()).collect();
         ids.sort();
         Ok(ids)
+    }
+    async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
+        self.works()?;
+        self.stopped()?;
+        let feeds = self.feeds.lock().unwrap();
+        let is_contested =
+            |feed: &Feed| feed.items.iter().any(|item| !item.shared.conflicts.is_empty());
+        let contested = feeds.iter().filter(|(_, feed)| is_contested(feed));
+        Ok(contested.map(|(name, _)| name.clone()).collect())
     }
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         self.items.fetch_add(1, Ordering::SeqCst);

@@ -1,6 +1,8 @@
 //! `/metrics`: what is counted, that no label names a feed or an address, and its two formats.
 
+use super::doubles::record;
 use super::*;
+use crate::model::FeedStanding;
 
 #[tokio::test]
 async fn metrics_count_by_route_and_never_by_address() {
@@ -56,6 +58,31 @@ async fn metrics_say_how_feeds_stand_and_name_none() {
     }
     let feeds = ["news", "radio", "still"];
     assert!(!feeds.iter().any(|feed| metrics.contains(feed)), "{metrics}");
+}
+
+/// A scrape is answered at once; what is counted of the feeds comes with a later one.
+#[tokio::test(start_paused = true)]
+async fn many_feeds_are_counted_while_scrapes_are_answered() {
+    let site = Site::new();
+    let many = (0..10_000).map(|n| record(&format!("many-{n}"), FeedStanding::Active));
+    site.store.records.lock().unwrap().extend(many);
+    let active = "tidegate_feeds{standing=\"active\"} ";
+    let told = async || text(site.get("/metrics").await).await;
+    let begun = tokio::time::Instant::now();
+    for _ in 0..2 {
+        let metrics = told().await;
+        assert!(!metrics.contains(active), "{metrics}");
+    }
+    assert!(begun.elapsed() < Duration::from_millis(400), "{:?}", begun.elapsed());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let counted = told().await;
+    assert!(counted.contains(&format!("{active}10003\n")), "{counted}");
+    // One more is told once all were counted again.
+    site.store.records.lock().unwrap().push(record("one-more", FeedStanding::Active));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(told().await.contains(&format!("{active}10003\n")));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(told().await.contains(&format!("{active}10004\n")));
 }
 
 #[tokio::test]

@@ -61,6 +61,8 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(snapshot.conflicts.get(&id("a")), Some(&whole));
     assert_eq!(store.contested(&feed("news")).await.unwrap(), [id("a")]);
     assert_eq!(store.contested(&feed("new")).await.unwrap(), []);
+    let feeds: Vec<_> = store.contested_feeds().await.unwrap().into_iter().collect();
+    assert_eq!(feeds, [feed("news")]);
     assert_eq!(snapshot.known[0].origin, Origin::Upstream);
 
     let change = contest(&*store, 3, Vec::new()).await;
@@ -69,6 +71,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(item.shared.conflicts, []);
     assert!(store.snapshot(&feed("news")).await.unwrap().unwrap().conflicts.is_empty());
     assert_eq!(store.contested(&feed("news")).await.unwrap(), []);
+    assert!(store.contested_feeds().await.unwrap().is_empty());
 }
 
 async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {

@@ -6,7 +6,7 @@ use super::records::Records;
 use crate::model::{Change, FeedName, LedgerEntry, Markup, SyncId, Version};
 use crate::store::StoreError;
 use crate::store::engine::{Class, Writes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is in conflict with an item's current version.
 pub(super) fn of(
@@ -39,6 +39,18 @@ pub(super) fn ids(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, Sto
         ids.push(id.ok_or_else(|| records.damaged(Class::Conflicts, &key, "it names no item"))?);
     }
     Ok(ids)
+}
+
+/// The feeds whose items have any, those of changes that are not finished included.
+pub(super) fn feeds(records: &Records) -> Result<BTreeSet<FeedName>, StoreError> {
+    let mut feeds = BTreeSet::new();
+    for (key, _) in records.sizes(Class::Conflicts, &[])? {
+        let feed = keys::feed_of(&key);
+        feeds.insert(
+            feed.ok_or_else(|| records.damaged(Class::Conflicts, &key, "it names no feed"))?,
+        );
+    }
+    Ok(feeds)
 }
 
 /// Plans what a checked change says of conflicts. Comes before anything else of the change is

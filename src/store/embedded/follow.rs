@@ -1,31 +1,35 @@
 //! Following the writes of another gateway: what this one has in memory is what the other made durable.
 //!
 //! The gateway that writes notes, in each write's own transaction, what the write did to what gateways have in
-//! memory ([`Class::IN_MEMORY`]). A look reads those notes behind the last one that it knows, up to the last write
-//! that is durable, and shows them: states first, the epoch that announces them last. So a look costs what changed,
-//! not what there is. Where the notes do not reach back far enough, and where another gateway has taken the
-//! database, everything is read anew, which costs what a start costs; meanwhile nothing is answered.
+//! memory ([`crate::store::engine::Class::IN_MEMORY`]). A look reads those notes behind the last one that it knows, up
+//! to the last write that is durable, and shows them: states first, the epoch that announces them last. So a look costs
+//! what changed, not what there is. It goes on where another gateway takes the database with all that is shown in it.
+//! Where that is not certain, and where the notes do not reach back far enough, everything is read anew, which costs
+//! what a start costs; meanwhile nothing is answered.
 //!
 //! Content is read from the database as it is asked for. Whoever writes keeps what records were before only for
 //! readers in its own process. So a read is believed only where the feed's state in the database is still the one
 //! that was pinned: it moves in the transaction that moves content. Otherwise it is made anew, or ends with
 //! [`StoreError::Outdated`].
 
+mod memory_change;
+
+use self::memory_change::{MemoryChange, opening};
 use super::forward::AskWriter;
-use super::open::{Found, Opening};
+use super::open::Found;
 use super::reopen::Acknowledged;
 use super::shared::StoreShared;
 use super::{
     EmbeddedStore, OpenState, OpenStore, READS, Records, StoreInner, StorePlace, Writer, inspect,
-    keys, open, read,
+    open, read,
 };
 use crate::clock::Clock;
-use crate::model::{EndpointId, FeedName, FeedRecord};
-use crate::store::engine::{Class, RecordKey};
-use crate::store::record::{IdentityRecord, StateRecord};
+use crate::model::EndpointId;
+use crate::store::engine::RecordKey;
+use crate::store::record::IdentityRecord;
 use crate::store::{DatabaseOwner, Epoch, FeedList, StoreError, as_list, in_words};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -66,10 +70,22 @@ pub(in crate::store) enum RecentWrites {
     Forgotten,
 }
 
+/// How the gateway that has a database took it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct LastClaim {
+    /// That gateway, and the one that had taken it before: numbers at random.
+    pub(in crate::store) by: i64,
+    pub(in crate::store) after: i64,
+    /// The last write before it.
+    pub(in crate::store) at: i64,
+}
+
 /// What was seen of a database at one moment.
 pub(in crate::store) struct DatabaseLook {
     /// Raised whenever another gateway takes the database.
     pub(in crate::store) fence: i64,
+    /// How that was; `None` where the program of that gateway does not say it.
+    pub(in crate::store) claim: Option<LastClaim>,
     /// The last write, and the last one that is durable.
     pub(in crate::store) log_seq: i64,
     pub(in crate::store) passed: i64,
@@ -148,88 +164,30 @@ impl Following {
     }
 }
 
-/// What entries of recent writes change in memory.
-#[derive(Default)]
-struct MemoryChange {
-    states: HashMap<FeedName, Option<StateRecord>>,
-    feeds: BTreeMap<FeedName, Option<FeedRecord>>,
-    identity: Option<IdentityRecord>,
-    list_writes: Option<u64>,
-    /// Epochs that writes of the change log are in, each with the write.
-    logged: Vec<(i64, Epoch)>,
+/// Up to where a database is known.
+#[derive(Clone, Copy)]
+struct FollowedTo {
+    /// Under which claim it is written.
+    fence: i64,
+    claim: Option<LastClaim>,
+    /// The last write that is known.
+    write: i64,
 }
 
-impl MemoryChange {
-    /// Takes over what entries say, later ones in the place of earlier ones.
-    fn take(
-        &mut self,
-        records: &Records,
-        entries: Vec<(i64, RecentEntry)>,
-    ) -> Result<(), StoreError> {
-        for (write, ((class, key), value)) in entries {
-            match class {
-                Class::States => {
-                    let head =
-                        value.map(|value| records.decode(class, &key, &value)).transpose()?;
-                    self.states.insert(open::name(records, class, &key)?, head);
-                }
-                Class::Feeds => {
-                    let feed =
-                        value.map(|value| records.decode(class, &key, &value)).transpose()?;
-                    self.feeds.insert(open::name(records, class, &key)?, feed);
-                }
-                Class::Log => {
-                    self.logged.extend(keys::log_epoch(&key).map(|epoch| (write, Epoch(epoch))));
-                }
-                Class::Gateway => {
-                    let entry = open::gateway_entry(records, &key, value.as_deref())?;
-                    self.identity = entry.identity.or(self.identity.take());
-                    self.list_writes = entry.list_writes.or(self.list_writes);
-                }
-                _ => {}
+impl FollowedTo {
+    /// Whether what is seen goes on from there: the same gateway has the database, or the next one took it with that
+    /// write in it. Where a database went back, it is another claim, or one behind less.
+    fn leads_to(&self, seen: &DatabaseLook) -> bool {
+        let is_same = seen.fence == self.fence && seen.claim == self.claim;
+        let is_next = match (self.claim, seen.claim) {
+            (Some(last), Some(next)) => {
+                let follows = seen.fence == self.fence.saturating_add(1);
+                follows && next.after == last.by && next.at >= self.write
             }
-        }
-        Ok(())
+            _ => false,
+        };
+        (is_same || is_next) && seen.passed >= self.write
     }
-
-    /// Shows it. The epoch comes last: whoever hears of it finds the states that it announces. Epochs of writes behind
-    /// `closed` are not closed yet: they are kept in `open`, and shown once they are.
-    fn show(self, shared: &StoreShared, open: &mut Vec<(i64, Epoch)>, closed: i64) {
-        if !self.feeds.is_empty() {
-            shared.change_list(|list| {
-                for (feed, record) in self.feeds {
-                    match record {
-                        Some(record) => drop(list.insert(feed, Arc::new(record))),
-                        None => drop(list.remove(&feed)),
-                    }
-                }
-            });
-        }
-        for (feed, head) in self.states {
-            shared.publish(&feed, head);
-        }
-        if let Some(identity) = self.identity {
-            shared.open_as(opening(identity));
-        }
-        if let Some(list_writes) = self.list_writes {
-            shared.list_writes.store(list_writes, Ordering::Release);
-        }
-        open.extend(self.logged);
-        let sealed = open.iter().filter(|(write, _)| *write <= closed).map(|(_, epoch)| *epoch);
-        let sealed = sealed.max();
-        open.retain(|(write, _)| *write > closed);
-        if let Some(epoch) = sealed {
-            shared.sealed.send_if_modified(|sealed| {
-                let is_new = epoch > *sealed;
-                *sealed = epoch.max(*sealed);
-                is_new
-            });
-        }
-    }
-}
-
-fn opening(IdentityRecord { fence, lineage, .. }: IdentityRecord) -> Opening {
-    Opening { fence, mark: lineage.mark().unwrap_or_default(), lineage }
 }
 
 /// Everything that a gateway has in memory, as of one write that is durable.
@@ -237,7 +195,7 @@ pub(in crate::store) struct Followed {
     pub(in crate::store) identity: IdentityRecord,
     found: Found,
     feeds: FeedList,
-    at: (i64, i64),
+    at: FollowedTo,
     owner: DatabaseOwner,
     /// Epochs that are not closed yet, of writes that it has.
     open: Vec<(i64, Epoch)>,
@@ -267,8 +225,8 @@ pub(in crate::store) fn read_followed(
     Err(StoreError::Io { doing: FOLLOW, source })
 }
 
-/// What was written, with the look that says so, and the fence and the last write.
-type WrittenSince = Option<(MemoryChange, DatabaseLook, (i64, i64))>;
+/// What was written, with the look that says so, and up to where that is.
+type WrittenSince = Option<(MemoryChange, DatabaseLook, FollowedTo)>;
 
 /// What was written since `begun`, once all up to the write `end` is durable. `None` where that is not known any
 /// more, or another gateway has taken the database.
@@ -290,7 +248,7 @@ fn written_since(
         change.take(records, entries)?;
         last = reached;
         if last >= end {
-            let at = (seen.fence, last);
+            let at = FollowedTo { fence: seen.fence, claim: seen.claim, write: last };
             return Ok(Some((change, seen, at)));
         }
         if last >= seen.passed {
@@ -304,7 +262,7 @@ fn written_since(
 fn followed(
     (mut found, mut feeds): (Found, FeedList),
     change: MemoryChange,
-    (at, closed): ((i64, i64), i64),
+    (at, closed): (FollowedTo, i64),
     (name, is_gone): (String, bool),
 ) -> Result<Followed, StoreError> {
     let MemoryChange { states, feeds: listed, identity, list_writes, logged } = change;
@@ -350,8 +308,10 @@ struct WriteFollower {
     endpoint: EndpointId,
     look: Box<LookAt>,
     following: Arc<Following>,
-    /// The fence, and the last write that is shown.
-    at: (i64, i64),
+    /// Up to where it is shown.
+    at: FollowedTo,
+    /// Whether another gateway took the database, and its program's tables were not compared with this one's yet.
+    is_unchecked: bool,
     /// Epochs that are not closed yet, of writes that are shown.
     open: Vec<(i64, Epoch)>,
 }
@@ -385,29 +345,46 @@ impl WriteFollower {
 
     /// Shows what became durable until now.
     fn follow(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
-        let (mut change, mut last) = (MemoryChange::default(), self.at.1);
+        let (mut change, mut at) = (MemoryChange::default(), self.at);
         for _ in 0..LOOK_ROUNDS {
-            let seen = (self.look)(last)?;
+            let mut seen = (self.look)(at.write)?;
             self.following.note(&seen.owner, seen.is_free);
-            let RecentWrites::Noted { entries, reached } = seen.recent else {
+            let recent = std::mem::replace(&mut seen.recent, RecentWrites::Forgotten);
+            let RecentWrites::Noted { entries, reached } = recent else {
                 return self.read_anew(shared);
             };
-            if seen.fence != self.at.0 || seen.passed < last {
+            if !at.leads_to(&seen) {
                 return self.read_anew(shared);
             }
+            self.check_tables(&at, &seen)?;
             change.take(&self.records, entries)?;
-            last = reached;
+            at = FollowedTo { fence: seen.fence, claim: seen.claim, write: reached };
             if reached >= seen.passed {
                 // At once: an epoch may announce what another round has read.
                 change.show(shared, &mut self.open, seen.closed);
-                self.at.1 = last;
+                self.at = at;
                 return Ok(());
             }
         }
         self.read_anew(shared)
     }
 
-    /// Another gateway has the database, or too much was written. An error where what was shown is missing.
+    /// Compares the program's tables with those of a gateway that took the database, before anything that it wrote is
+    /// shown: it changes them, if it does, before it writes. An error where they are another program's.
+    fn check_tables(&mut self, at: &FollowedTo, seen: &DatabaseLook) -> Result<(), StoreError> {
+        if seen.fence != at.fence && !std::mem::replace(&mut self.is_unchecked, true) {
+            tracing::info!(owner = %seen.owner, "another gateway has the database, and is followed");
+        }
+        let has_written = seen.claim.is_none_or(|claim| seen.log_seq > claim.at);
+        if self.is_unchecked && has_written {
+            (self.look)(BEHIND_ALL)?;
+            self.is_unchecked = false;
+        }
+        Ok(())
+    }
+
+    /// Another gateway has the database and may lack what is shown, or too much was written. An error where what was
+    /// shown is missing.
     fn read_anew(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
         let followed = read_followed(&self.records, &*self.look)?;
         let shown = Acknowledged::new(shared, self.endpoint.clone(), HashMap::new());
@@ -422,6 +399,7 @@ impl WriteFollower {
         shared.replace(found.committed, Some(feeds), opening(identity), found.sealed.0);
         self.open = open;
         self.at = at;
+        self.is_unchecked = false;
         Ok(())
     }
 }
@@ -466,7 +444,9 @@ impl EmbeddedStore {
         });
         let within = Arc::downgrade(&inner);
         let whose = endpoint.clone();
-        let follower = WriteFollower { records, endpoint: whose, look, following, at, open };
+        let is_unchecked = false;
+        let follower =
+            WriteFollower { records, endpoint: whose, look, following, at, is_unchecked, open };
         let thread = std::thread::Builder::new()
             .name("store-follower".to_owned())
             .spawn(move || follower.run(&within, &requests))

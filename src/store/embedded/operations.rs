@@ -156,6 +156,10 @@ impl Store for EmbeddedStore {
         self.inner.of_feed(feed, |records, feed, _| conflicts::ids(records, feed)).await
     }
 
+    async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
+        self.inner.of_each(conflicts::feeds).await
+    }
+
     async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         let id = id.clone();
         self.inner.of_feed(feed, move |records, feed, _| read::item(records, feed, &id)).await

@@ -7,7 +7,7 @@ use super::session::{SHARD, Session, SessionShared};
 use super::statements::{LOOK, PASS_FOR_WRITER};
 use super::writer::{READ_ANEW, RECENT_ENTRIES, RECENT_WRITES};
 use crate::store::StoreError;
-use crate::store::embedded::{BEHIND_ALL, DatabaseLook, RecentEntry, RecentWrites};
+use crate::store::embedded::{BEHIND_ALL, DatabaseLook, LastClaim, RecentEntry, RecentWrites};
 use crate::store::engine::Class;
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -97,8 +97,22 @@ impl SessionShared {
         // What is older may be forgotten.
         let is_noted = after >= log_seq.saturating_sub(RECENT_WRITES);
         let recent = if is_noted { noted(&rows, passed)? } else { RecentWrites::Forgotten };
-        let (name, is_free, closed) = (owner.name.clone(), false, get(row, 11)?);
-        Ok((DatabaseLook { fence, log_seq, passed, closed, owner: name, is_free, recent }, owner))
+        // An older program leaves the fence of who took it before.
+        let claim = match get::<i64>(row, 12)? == fence {
+            true => Some(LastClaim { by: get(row, 13)?, after: get(row, 14)?, at: get(row, 15)? }),
+            false => None,
+        };
+        let look = DatabaseLook {
+            fence,
+            claim,
+            log_seq,
+            passed,
+            closed: get(row, 11)?,
+            owner: owner.name.clone(),
+            is_free: false,
+            recent,
+        };
+        Ok((look, owner))
     }
 }
 

@@ -9,8 +9,8 @@ use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
 use super::statements::{
-    BEAT, CLAIM, FORGET_NODES, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION, NOW, OWNER,
-    PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
+    BEAT, CLAIM, CLAIM_OLDER, FORGET_NODES, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION,
+    NOW, OWNER, PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
@@ -406,13 +406,14 @@ impl SessionShared {
 
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
         self.join().await?;
+        let claim = if self.version().await? == MIGRATIONS.len() { CLAIM } else { CLAIM_OLDER };
         let (mut watch, mut is_said) = (LeaseWatch::default(), false);
         for _ in 0..CLAIM_TRIES {
             let row = self.row(OWNER, &[&SHARD]).await?;
             let (seen, fence) = (Ownership::read(&row, [0, 2, 3, 4])?, get::<i64>(&row, 1)?);
             let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
                 LeaseState::Free => {
-                    if self.execute(CLAIM, &[&SHARD, &fence, &self.node]).await? == 1 {
+                    if self.execute(claim, &[&SHARD, &fence, &self.node]).await? == 1 {
                         let fence = fence.saturating_add(1);
                         *self.fence() = Some(fence);
                         // Only now: until it was taken, another node may have written.

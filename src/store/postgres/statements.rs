@@ -92,8 +92,11 @@ statements! {
     OWNER = "SELECT s.owner, s.fence, n.name, n.beat_at, \
         (extract(epoch FROM clock_timestamp()) * 1000)::bigint \
         FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner WHERE s.shard = $1";
-    /// Takes a shard, guarded by the fence that was seen.
-    CLAIM = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1 WHERE shard = $1 AND fence = $2";
+    /// Takes a shard, guarded by the fence that was seen, and notes after whom and behind which write.
+    CLAIM = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1, taken_fence = fence + 1, taken_by = $3, \
+        taken_after = taken_by, taken_at = log_seq WHERE shard = $1 AND fence = $2";
+    /// The same in tables of an older program, which nobody follows who asks for that note.
+    CLAIM_OLDER = "UPDATE tidegate_shard SET owner = $3, fence = fence + 1 WHERE shard = $1 AND fence = $2";
     /// Gives it back.
     RELEASE = "UPDATE tidegate_shard SET owner = NULL WHERE shard = $1 AND fence = $2";
 
@@ -182,7 +185,8 @@ statements! {
     /// How far a shard is, who has it, and what became durable in it behind a position: all of one moment. Where
     /// nothing did it reads three rows by their keys.
     LOOK = "SELECT s.fence, s.log_seq, s.passed, s.owner, n.name, n.beat_at, \
-        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.log_seq, r.class, r.key, r.value, s.closed \
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.log_seq, r.class, r.key, r.value, s.closed, \
+        s.taken_fence, s.taken_by, s.taken_after, s.taken_at \
         FROM tidegate_shard s LEFT JOIN tidegate_node n ON n.node = s.owner \
         LEFT JOIN tidegate_recent r \
         ON r.shard = s.shard AND r.log_seq > $2 AND r.log_seq <= s.passed \
@@ -274,6 +278,14 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         "\
         ALTER TABLE tidegate_node ADD COLUMN reaches boolean NOT NULL DEFAULT true; \
         ALTER TABLE tidegate_node ADD COLUMN settings text NOT NULL DEFAULT ''",
+    ),
+    // An older program that takes the shard leaves the fence of who took it before.
+    adds(
+        "\
+        ALTER TABLE tidegate_shard ADD COLUMN taken_fence bigint NOT NULL DEFAULT 0; \
+        ALTER TABLE tidegate_shard ADD COLUMN taken_by bigint NOT NULL DEFAULT 0; \
+        ALTER TABLE tidegate_shard ADD COLUMN taken_after bigint NOT NULL DEFAULT 0; \
+        ALTER TABLE tidegate_shard ADD COLUMN taken_at bigint NOT NULL DEFAULT 0",
     ),
 ];
 

@@ -46,8 +46,8 @@ impl Operator for Nobody {
     async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         never()
     }
-    fn own_summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        BTreeMap::new()
+    fn own_summary(&self, _: &FeedName) -> Option<FeedSummary> {
+        None
     }
     async fn status(&self, _: &FeedName) -> Result<FeedStatus, OperatorError> {
         never()

@@ -233,6 +233,70 @@ async fn a_standby_follows_the_next_owner() {
     second.close().await.unwrap();
 }
 
+/// Whoever takes the database goes on from what a standby shows: what did not change is not read again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_keeps_what_it_knows_where_the_next_owner_goes_on_from_there() {
+    let Some(schema) = TestSchema::new() else { return };
+    let first = open(&schema).unwrap();
+    commit(&first, "one").await.unwrap();
+    let wide = wide(&first, &named("wide"), 5, "first").await;
+    first.commit(&claim(&first).await, wide).await.unwrap();
+    let standby = follow(&schema);
+    let watch = standby.watch_state(&named("wide")).unwrap();
+    first.close().await.unwrap();
+    // One that opens the database and ends, and one that goes on.
+    let second = open(&schema).unwrap();
+    standby.catch_up().await.unwrap();
+    second.close().await.unwrap();
+    let third = open(&schema).unwrap();
+    standby.catch_up().await.unwrap();
+    commit(&third, "two").await.unwrap();
+    third.put_feed(&listed("listed")).await.unwrap();
+    assert_eq!(shown(&standby, &news()).await, (Revision(2), 1, "two".to_owned()));
+    assert_eq!(*standby.feed_list().await.unwrap(), *third.feed_list().await.unwrap());
+    assert_eq!(*standby.watch_epochs().borrow(), *third.watch_epochs().borrow());
+    assert_eq!(standby.lineage(), third.lineage());
+    assert!(watch.is_current(), "everything was read anew");
+    assert_eq!(shown(&standby, &named("wide")).await, (Revision(1), 5, "first".to_owned()));
+    standby.close().await.unwrap();
+    third.close().await.unwrap();
+}
+
+/// Where it is not certain that the next owner has all that a standby shows, everything is read anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_reads_anew_after_an_owner_that_may_lack_what_is_shown() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    writer.close().await.unwrap();
+    let takes = |fences: i64, after: &str, at: &str| {
+        format!(
+            "fence = fence + {fences}, taken_fence = fence + {fences}, taken_by = 7, \
+             taken_after = {after}, taken_at = {at}"
+        )
+    };
+    for (taken, is_kept) in [
+        // An older program, one that follows it, and one that goes on from that.
+        ("fence = fence + 1".to_owned(), false),
+        (takes(1, "taken_by", "log_seq"), false),
+        (takes(1, "taken_by", "log_seq"), true),
+        // Two after one another, one after another one, and another one in the place of the last.
+        (takes(2, "taken_by", "log_seq"), false),
+        (takes(1, "8", "log_seq"), false),
+        ("taken_by = 8".to_owned(), false),
+        // One whose database had gone back.
+        (takes(1, "taken_by", "log_seq - 1"), false),
+    ] {
+        let watch = standby.watch_state(&news()).unwrap();
+        schema.sql(&format!("UPDATE tidegate_shard SET {taken} WHERE shard = 0"));
+        standby.catch_up().await.unwrap();
+        assert_eq!(watch.is_current(), is_kept, "{taken}");
+        assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
+    }
+    standby.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_that_was_left_behind_reads_everything_anew() {
     let Some(schema) = TestSchema::new() else { return };
@@ -256,7 +320,8 @@ async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
     open(&schema).unwrap().close().await.unwrap();
     schema.sql(
         "DROP TABLE tidegate_recent, tidegate_request; DELETE FROM tidegate_shard WHERE shard > 0; \
-        ALTER TABLE tidegate_shard DROP COLUMN wanted, DROP COLUMN writer_until, DROP COLUMN closed; \
+        ALTER TABLE tidegate_shard DROP COLUMN wanted, DROP COLUMN writer_until, DROP COLUMN closed, \
+        DROP COLUMN taken_fence, DROP COLUMN taken_by, DROP COLUMN taken_after, DROP COLUMN taken_at; \
         ALTER TABLE tidegate_node DROP COLUMN polls, DROP COLUMN reaches, \
         DROP COLUMN settings; DELETE FROM tidegate_schema WHERE version > 1",
     );
@@ -271,7 +336,7 @@ async fn tables_of_an_older_program_are_changed_only_by_who_takes_them() {
     assert_eq!(sql(&schema.url, newer), 0, "the tables were changed under an older program");
     schema.sql("DELETE FROM tidegate_node WHERE node = 7");
     let writer = open(&schema).unwrap();
-    assert_eq!(sql(&schema.url, newer), 3);
+    assert_eq!(sql(&schema.url, newer), 4);
     commit(&writer, "one").await.unwrap();
     let standby = follow(&schema);
     assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
@@ -286,11 +351,14 @@ async fn what_an_older_program_does_not_notice_is_added_beside_it() {
     open(&schema).unwrap().close().await.unwrap();
     schema.sql(
         "ALTER TABLE tidegate_node DROP COLUMN reaches, DROP COLUMN settings; \
+        ALTER TABLE tidegate_shard DROP COLUMN taken_fence, DROP COLUMN taken_by, \
+        DROP COLUMN taken_after, DROP COLUMN taken_at; \
         DELETE FROM tidegate_schema WHERE version > 3",
     );
     schema.sql(&OTHER_NODE.replace("AHEAD", "60000"));
     let standby = follow(&schema);
     assert_eq!(sql(&schema.url, "SELECT reaches, settings FROM tidegate_node"), 2);
+    assert_eq!(sql(&schema.url, "SELECT taken_at FROM tidegate_shard WHERE taken_fence = 0"), 1025);
     assert!(standby.catch_up().await.is_ok());
     standby.close().await.unwrap();
 }

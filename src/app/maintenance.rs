@@ -1,0 +1,111 @@
+//! The hourly maintenance of feeds: changes leave the sync views, items and archives that are too old go, and so does
+//! what the operator does not want kept of the past.
+
+use super::operator::AdminService;
+use super::retention;
+use super::visits::FeedVisits;
+use crate::config::Publish;
+use crate::model::{FeedRecord, Time};
+use crate::record::{self, Observation};
+use crate::store::{CommitError, Retention, Store};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is kept for a time may stay longer by this part of the shortest such time, within [`LATE`]: as long a feed is
+/// not read that stays as it is.
+const LATE_PART: u32 = 24;
+/// How long that is at least and at most: an hour and a day.
+const LATE: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(86_400));
+
+/// The maintenance of all feeds, with what is known from the last time.
+pub(super) struct FeedMaintenance {
+    store: Arc<dyn Store>,
+    desk: Arc<AdminService>,
+    visits: FeedVisits,
+    /// By what was decided what is kept.
+    rules: Option<Publish>,
+}
+
+impl FeedMaintenance {
+    /// Nothing is known of any feed.
+    pub(super) fn new(store: Arc<dyn Store>, desk: Arc<AdminService>) -> Self {
+        Self { store, desk, visits: FeedVisits::default(), rules: None }
+    }
+
+    /// Lets go what the time has come for at the running time `now`, of feeds of which that may be anything, and of
+    /// the change log.
+    pub(super) async fn run_pass(&mut self, now: Time) -> Result<(), CommitError> {
+        let feeds = self.store.feed_list().await?;
+        let (rules, retention) = (self.desk.publish_rules(), self.desk.retention());
+        let pause = pause(&rules);
+        if self.rules.replace(rules.clone()) != Some(rules) {
+            self.visits = FeedVisits::default();
+        }
+        self.visits.keep_only(&feeds);
+        let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+        drop(feeds);
+        let (store, desk) = (&self.store, &self.desk);
+        let visit = |record: Arc<FeedRecord>| {
+            let (store, desk) = (Arc::clone(store), Arc::clone(desk));
+            async move { maintain_feed(store.as_ref(), &desk, &record, (retention, now)).await }
+        };
+        self.visits.visit_due(store.as_ref(), &records, (now, pause), visit).await?;
+        retention::trim_log(store.as_ref(), &desk.claim()).await
+    }
+}
+
+/// For how long a feed need not be read that stays as it is.
+fn pause(rules: &Publish) -> Duration {
+    let kept = [Some(rules.window), Some(rules.tombstones), rules.archive_age, rules.versions_age];
+    let shortest = kept.into_iter().flatten().min().unwrap_or(LATE.1);
+    (shortest / LATE_PART).clamp(LATE.0, LATE.1)
+}
+
+/// Lets go of a feed what the time has come for. Answers whether that was done to its end.
+async fn maintain_feed(
+    store: &dyn Store,
+    desk: &AdminService,
+    feed: &FeedRecord,
+    (retention, now): (Retention, Time),
+) -> Result<bool, CommitError> {
+    let is_aged = age_feed(desk, feed).await?;
+    let claim = desk.claim();
+    let is_pruned = retention::prune_feed(store, &claim, &feed.name, &retention, now).await?;
+    Ok(is_aged && is_pruned)
+}
+
+/// Lets changes of a feed leave its sync view, and what is too old its ledger. Answers whether that was done.
+async fn age_feed(desk: &AdminService, feed: &FeedRecord) -> Result<bool, CommitError> {
+    let decide = |round: &Observation<'_>| {
+        let change = round.snapshot.and_then(|_| record::age(round).change);
+        Ok((change, ()))
+    };
+    match desk.decide_and_commit(feed, &[], decide).await {
+        // Whoever changed the feed meanwhile has looked at its window as well.
+        Ok(()) | Err(CommitError::Conflict(_)) => Ok(true),
+        Err(CommitError::Fenced) => Err(CommitError::Fenced),
+        // One feed that cannot be aged must not keep the others from it.
+        Err(error) => {
+            tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");
+            Ok(false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let usual = Config::default().publish;
+        assert_eq!(pause(&usual), hours(24));
+        let versions_age = Some(hours(48));
+        assert_eq!(pause(&Publish { versions_age, ..usual.clone() }), hours(2));
+        let archive_age = Some(hours(240));
+        assert_eq!(pause(&Publish { archive_age, ..usual.clone() }), hours(10));
+        assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
+    }
+}

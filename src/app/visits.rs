@@ -1,0 +1,197 @@
+//! Visits to feeds: work on each feed that changed since its last visit or had none for a while, a few at once. A visit
+//! reads much of a feed, and there may be a million.
+
+use crate::model::{FeedName, FeedRecord, Revision, Time};
+use crate::store::{CommitError, FeedList, Store};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{JoinError, JoinSet, yield_now};
+
+/// The most feeds that are visited at once: half of what a store reads at a time, so that the rest is for polls.
+const FEEDS_AT_ONCE: usize = 8;
+/// So many feeds are passed over before others have their turn.
+pub(super) const PASSED_OVER: usize = 1000;
+/// A feed that stays as it is has its next visit at one of so many moments in the second half of the pause: the visits to
+/// all feeds are spread over them.
+const MOMENTS: u32 = 12;
+
+/// A feed as it was when it was visited, and when it is visited again if it stays so.
+struct FeedVisit {
+    record: Arc<FeedRecord>,
+    revision: Revision,
+    again: Time,
+}
+
+/// The result of a visit: whether its work is done, or is to be tried again.
+type VisitResult = Result<bool, CommitError>;
+
+/// The last visit to each feed.
+#[derive(Default)]
+pub(super) struct FeedVisits(HashMap<FeedName, FeedVisit>);
+
+impl FeedVisits {
+    /// Forgets those of feeds that are not there any more.
+    pub(super) fn keep_only(&mut self, feeds: &FeedList) {
+        self.0.retain(|name, _| feeds.contains_key(name));
+    }
+
+    /// Visits those of these feeds that have changed since their last visit, or had it about a `pause` ago. The first
+    /// error ends it.
+    pub(super) async fn visit_due<F>(
+        &mut self,
+        store: &dyn Store,
+        feeds: &[Arc<FeedRecord>],
+        (now, pause): (Time, Duration),
+        visit: impl Fn(Arc<FeedRecord>) -> F,
+    ) -> Result<(), CommitError>
+    where
+        F: Future<Output = VisitResult> + Send + 'static,
+    {
+        let mut running = JoinSet::new();
+        for (place, record) in feeds.iter().enumerate() {
+            if place % PASSED_OVER == 0 {
+                yield_now().await;
+            }
+            let state = store.state(&record.name).await?;
+            let revision = state.map(|state| state.revision).unwrap_or_default();
+            if !self.is_due(record, revision, now) {
+                continue;
+            }
+            if running.len() >= FEEDS_AT_ONCE
+                && let Some(ended) = running.join_next().await
+            {
+                self.note(ended)?;
+            }
+            let (half, moment) = (pause / 2, u32::try_from(place).unwrap_or_default() % MOMENTS);
+            let again = now.plus(half + half / MOMENTS * moment);
+            let (begun, work) = (
+                FeedVisit { record: Arc::clone(record), revision, again },
+                visit(Arc::clone(record)),
+            );
+            running.spawn(async move { (begun, work.await) });
+        }
+        while let Some(ended) = running.join_next().await {
+            self.note(ended)?;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, record: &Arc<FeedRecord>, revision: Revision, now: Time) -> bool {
+        self.0.get(&record.name).is_none_or(|last| {
+            now >= last.again || last.revision != revision || last.record != *record
+        })
+    }
+
+    fn note(
+        &mut self,
+        ended: Result<(FeedVisit, VisitResult), JoinError>,
+    ) -> Result<(), CommitError> {
+        match ended {
+            Ok((visit, Ok(true))) => drop(self.0.insert(visit.record.name.clone(), visit)),
+            Ok((_, Ok(false))) => {}
+            Ok((_, Err(error))) => return Err(error),
+            Err(error) => tracing::warn!(%error, "work on a feed broke off"),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Format, Snapshot};
+    use crate::poll::tests::double::{NOW, StoreDouble, name};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const PAUSE: Duration = Duration::from_secs(86_400);
+
+    /// The feeds that are visited at a time; `outcome`: the result of each visit.
+    async fn visited(
+        visits: &mut FeedVisits,
+        store: &StoreDouble,
+        now: Time,
+        outcome: fn(&str) -> VisitResult,
+    ) -> Result<Vec<String>, CommitError> {
+        let feeds = store.feed_list().await.unwrap();
+        let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let visit = |record: Arc<FeedRecord>| {
+            let seen = Arc::clone(&seen);
+            async move {
+                seen.lock().unwrap().push(record.name.to_string());
+                outcome(record.name.as_str())
+            }
+        };
+        visits.visit_due(store, &records, (now, PAUSE), visit).await?;
+        visits.keep_only(&feeds);
+        let mut seen = std::mem::take(&mut *seen.lock().unwrap());
+        seen.sort();
+        Ok(seen)
+    }
+
+    fn is_done(_: &str) -> VisitResult {
+        Ok(true)
+    }
+
+    #[tokio::test]
+    async fn a_feed_is_visited_again_once_it_has_changed_or_after_the_pause() {
+        let (store, mut visits) = (StoreDouble::new(&["a", "b", "c"]), FeedVisits::default());
+        assert_eq!(visited(&mut visits, &store, NOW, is_done).await.unwrap(), ["a", "b", "c"]);
+        let early = NOW.plus(PAUSE / 2 - Duration::from_secs(1));
+        assert!(visited(&mut visits, &store, early, is_done).await.unwrap().is_empty());
+        let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
+        snapshot.state.revision = Revision(1);
+        store.shelf.lock().unwrap().snapshots.insert(name("b"), snapshot);
+        assert_eq!(visited(&mut visits, &store, early, is_done).await.unwrap(), ["b"]);
+        store.shelf.lock().unwrap().feeds[2].options.items = Some(2000);
+        assert_eq!(visited(&mut visits, &store, early, is_done).await.unwrap(), ["c"]);
+        // The first has its turn at the beginning of the second half.
+        let half = NOW.plus(PAUSE / 2);
+        assert_eq!(visited(&mut visits, &store, half, is_done).await.unwrap(), ["a"]);
+        let late = half.plus(PAUSE);
+        assert_eq!(visited(&mut visits, &store, late, is_done).await.unwrap(), ["a", "b", "c"]);
+        // What left is new when it comes back.
+        let gone = store.shelf.lock().unwrap().feeds.remove(0);
+        assert!(visited(&mut visits, &store, late, is_done).await.unwrap().is_empty());
+        store.shelf.lock().unwrap().feeds.push(gone);
+        assert_eq!(visited(&mut visits, &store, late, is_done).await.unwrap(), ["a"]);
+    }
+
+    #[tokio::test]
+    async fn work_that_is_not_done_is_tried_again_and_an_error_ends_all() {
+        let (store, mut visits) = (StoreDouble::new(&["a", "b"]), FeedVisits::default());
+        let all_but_a = |feed: &str| Ok(feed != "a");
+        assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await.unwrap(), ["a", "b"]);
+        assert_eq!(visited(&mut visits, &store, NOW, is_done).await.unwrap(), ["a"]);
+        let fenced = |_: &str| Err(CommitError::Fenced);
+        assert!(visited(&mut visits, &store, NOW, fenced).await.unwrap().is_empty());
+        let ended = visited(&mut visits, &store, NOW.plus(PAUSE), fenced).await;
+        assert!(matches!(ended, Err(CommitError::Fenced)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_feeds_are_visited_at_once_and_each_once() {
+        let names: Vec<String> = (0..50).map(|number| format!("feed-{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let store = StoreDouble::new(&names);
+        let feeds = store.feed_list().await.unwrap();
+        let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
+        let counts: Arc<[AtomicUsize; 3]> = Arc::default();
+        let visit = |_: Arc<FeedRecord>| {
+            let counts = Arc::clone(&counts);
+            async move {
+                let [now, most, all] = &*counts;
+                most.fetch_max(1 + now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                all.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(true)
+            }
+        };
+        let mut visits = FeedVisits::default();
+        visits.visit_due(&*store, &records, (NOW, PAUSE), visit).await.unwrap();
+        assert_eq!(counts.each_ref().map(|count| count.load(Ordering::SeqCst)), [0, 8, 50]);
+    }
+}
