@@ -13,8 +13,10 @@
 //! [`StoreError::Outdated`].
 
 mod memory_change;
+mod written_since;
 
 use self::memory_change::{MemoryChange, opening};
+use self::written_since::WrittenSince;
 use super::forward::AskWriter;
 use super::open::Found;
 use super::reopen::Acknowledged;
@@ -53,8 +55,8 @@ const LOOK_READERS: usize = 4096;
 const LOOK_ROUNDS: usize = 64;
 /// How often everything is read anew in a row, because it was overtaken.
 const WHOLE_TRIES: usize = 3;
-/// How often, and how far apart, it is looked whether what was read is durable.
-const DURABLE_TRIES: (usize, Duration) = (100, Duration::from_millis(50));
+/// How far apart, while everything is read, what is written meanwhile is taken: at first, and at most.
+const READ_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 /// What could not be done, in errors.
 const FOLLOW: &str = "follow what another gateway writes";
@@ -209,10 +211,10 @@ pub(in crate::store) fn read_followed(
 ) -> Result<Followed, StoreError> {
     let now = || look(BEHIND_ALL);
     for _ in 0..WHOLE_TRIES {
-        let begun = now()?;
-        let (found, feeds) = (inspect(records)?, as_list(read::feeds(records)?));
+        let mut written = WrittenSince::new(&now()?);
+        let Some((found, feeds)) = read_beside(records, look, &mut written)? else { continue };
         let end = now()?.log_seq;
-        if let Some((change, seen, at)) = written_since(records, look, &begun, end)? {
+        if let Some((change, seen, at)) = written.up_to(end, records, look)? {
             let mut followed =
                 followed((found, feeds), change, (at, seen.closed), (seen.owner, seen.is_free))?;
             open::check_moved(records, &followed.identity)?;
@@ -225,38 +227,27 @@ pub(in crate::store) fn read_followed(
     Err(StoreError::Io { doing: FOLLOW, source })
 }
 
-/// What was written, with the look that says so, and up to where that is.
-type WrittenSince = Option<(MemoryChange, DatabaseLook, FollowedTo)>;
-
-/// What was written since `begun`, once all up to the write `end` is durable. `None` where that is not known any
-/// more, or another gateway has taken the database.
-fn written_since(
+/// Reads each entry, and beside it takes what is written: notes of that are forgotten while much is read. `None` where
+/// that is not known any more.
+fn read_beside(
     records: &Records,
     look: &LookAt,
-    begun: &DatabaseLook,
-    end: i64,
-) -> Result<WrittenSince, StoreError> {
-    // What was logged behind that may be in an epoch that is not closed.
-    let (mut change, mut last) = (MemoryChange::default(), begun.closed.min(begun.passed));
-    for _ in 0..DURABLE_TRIES.0 {
-        let mut seen = look(last)?;
-        let recent = std::mem::replace(&mut seen.recent, RecentWrites::Forgotten);
-        let RecentWrites::Noted { entries, reached } = recent else { return Ok(None) };
-        if seen.fence != begun.fence {
-            return Ok(None);
+    written: &mut WrittenSince,
+) -> Result<Option<(Found, FeedList)>, StoreError> {
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| Ok((inspect(records)?, as_list(read::feeds(records)?))));
+        let mut pause = READ_PAUSES.0;
+        while !reading.is_finished() {
+            if written.follow(records, look)?.is_none() {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = pause.saturating_mul(2).min(READ_PAUSES.1);
         }
-        change.take(records, entries)?;
-        last = reached;
-        if last >= end {
-            let at = FollowedTo { fence: seen.fence, claim: seen.claim, write: last };
-            return Ok(Some((change, seen, at)));
-        }
-        if last >= seen.passed {
-            std::thread::sleep(DURABLE_TRIES.1);
-        }
-    }
-    let source = io::Error::other("what it wrote last does not become durable");
-    Err(StoreError::Io { doing: FOLLOW, source })
+        let source = || io::Error::other("the thread that reads it ended");
+        let read = reading.join();
+        read.unwrap_or_else(|_| Err(StoreError::Io { doing: FOLLOW, source: source() })).map(Some)
+    })
 }
 
 fn followed(
