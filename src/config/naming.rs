@@ -9,20 +9,27 @@ use url::Url;
 const NAME_LIMIT: usize = 64;
 /// How many bytes of its hash tell an address from others: 8 characters of base32.
 const HASH_BYTES: usize = 5;
+/// What is hashed with an address: nothing, and a fragment, which no address of a feed has, where the first such name
+/// is a private feed's.
+const SALTS: [&str; 2] = ["", "#2"];
 
 /// The name of a feed whose address has nothing to name it after.
 const FALLBACK: &str = "feed";
 
 /// Names a feed after its whole address: `https://Example.org/blog/atom.xml` →
-/// `example-org-blog-atom-xml`. `None` where both of its names are `taken` by other addresses.
+/// `example-org-blog-atom-xml`. `None` where all of its names are `taken` by other feeds.
 ///
 /// Scheme and port are not readable in it. Where the readable part does not tell the address from
 /// others, `-` and a hash of the whole address follow: it has a query, was cut, or its name is taken.
 /// Of a secret address the host alone is readable. A name never depends on the order of addresses.
 pub fn feed_name(url: &Url, taken: impl Fn(&FeedName) -> bool) -> Option<FeedName> {
     let is_free = |name: &FeedName| !taken(name);
-    let plain = plain_name(url).filter(is_free);
-    plain.or_else(|| hashed_name(url).filter(is_free))
+    names(url).find(is_free)
+}
+
+/// The names that an address may have, the best first.
+fn names(url: &Url) -> impl Iterator<Item = FeedName> + '_ {
+    plain_name(url).into_iter().chain(SALTS.into_iter().filter_map(|salt| hashed_name(url, salt)))
 }
 
 /// The name of an address without a hash; `None` where that does not tell it from others.
@@ -32,9 +39,9 @@ fn plain_name(url: &Url) -> Option<FeedName> {
     is_whole.then(|| FeedName::new(&readable).ok()).flatten()
 }
 
-/// The name of an address with a hash.
-fn hashed_name(url: &Url) -> Option<FeedName> {
-    let digest = Sha256::digest(url.as_str());
+/// The name of an address with a hash, into which `salt` goes as well.
+fn hashed_name(url: &Url, salt: &str) -> Option<FeedName> {
+    let digest = Sha256::new().chain_update(url.as_str()).chain_update(salt).finalize();
     let hash = BASE32_NOPAD.encode(digest.get(..HASH_BYTES)?).to_ascii_lowercase();
     let readable = readable(url);
     let kept: String = readable.chars().take(NAME_LIMIT - hash.len() - 1).collect();
@@ -43,7 +50,7 @@ fn hashed_name(url: &Url) -> Option<FeedName> {
 
 /// Whether a name is one that [`feed_name`] gives to an address.
 pub fn is_named_after(name: &FeedName, url: &Url) -> bool {
-    [plain_name(url), hashed_name(url)].iter().flatten().any(|own| own == name)
+    names(url).any(|own| own == *name)
 }
 
 fn is_secret(url: &Url) -> bool {
@@ -117,6 +124,9 @@ mod tests {
         let second = feed_name(&url, |name| *name == first).unwrap();
         assert_eq!(first.as_str(), "example-org-a-b");
         assert!(second.as_str().starts_with("example-org-a-b-") && is_named_after(&second, &url));
+        // A private feed may have the first hash, and somebody else asks for the same address.
+        let third = feed_name(&url, |name| *name == first || *name == second).unwrap();
+        assert!(third.as_str().starts_with("example-org-a-b-") && is_named_after(&third, &url));
         assert_eq!(feed_name(&url, |name| is_named_after(name, &url)), None);
     }
 
