@@ -203,7 +203,12 @@ impl Directory {
     pub(super) fn mark(&self) -> Option<DirectoryMark> {
         let last = self.last()?;
         let feeds = Arc::downgrade(&last.listing.feeds);
-        let mark = DirectoryMark { feeds, generation: last.generation, until: last.at + self.age };
+        let (generation, at) = match self.store.answers_from_memory() {
+            true => (last.generation, last.at),
+            // It is read again only where the store has another list.
+            false => (self.generation(), Instant::now()),
+        };
+        let mark = DirectoryMark { feeds, generation, until: at + self.age };
         self.is_still(&mark).then_some(mark)
     }
 

@@ -64,7 +64,7 @@ fn is_leased(error: &AppError) -> bool {
 
 /// Whether a store may be opened later that could not be opened now.
 const fn may_open_later(error: &StoreError) -> bool {
-    matches!(error, StoreError::Leased { .. } | StoreError::Io { .. } | StoreError::Away { .. })
+    matches!(error, StoreError::Leased { .. } | StoreError::Io { .. }) || error.is_passing()
 }
 
 async fn follow(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, AppError> {

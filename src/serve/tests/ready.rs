@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::FeedStanding;
 use crate::serve::client::Peer;
+use crate::serve::directory::DIRECTORY_AGE;
 use crate::serve::ready;
 use bytes::Bytes;
 use doubles::TestStore;
@@ -241,6 +242,9 @@ async fn the_wire_bears_the_same() {
     server.await.unwrap().unwrap();
 }
 
+/// How long it may take until something is ready.
+const WARMING: Duration = Duration::from_secs(10);
+
 /// The answer to a feed reader over the wire, without what names the second.
 async fn read(at: SocketAddr) -> String {
     let said = "GET /feeds/news HTTP/1.1\r\nhost: here:8080\r\nconnection: close\r\n\r\n";
@@ -256,9 +260,12 @@ async fn what_is_ready_where_another_gateway_writes_is_answered_after_a_look() {
     let (at, server) = serving(&site, PATIENT).await;
     let is_ready = || site.ready("/feeds/news", &[]).is_some();
     let warm = async || {
-        while !is_ready() {
-            read(at).await;
-        }
+        let warming = async {
+            while !is_ready() {
+                read(at).await;
+            }
+        };
+        tokio::time::timeout(WARMING, warming).await.unwrap();
     };
     let looks = || site.store.looks.load(Ordering::SeqCst);
     let finds = |write: fn(&TestStore)| {
@@ -275,6 +282,8 @@ async fn what_is_ready_where_another_gateway_writes_is_answered_after_a_look() {
     let changed = read(at).await;
     assert!(changed.starts_with("HTTP/1.1 200") && changed != first, "{changed}");
 
+    // A list that stays as it is does not get too old.
+    tokio::time::sleep(DIRECTORY_AGE * 2).await;
     warm().await;
     finds(|store| store.edit_record("news", |record| record.private = true));
     let private = read(at).await;

@@ -214,7 +214,7 @@ pub(in crate::store) fn read_followed(
         let mut written = WrittenSince::new(&now()?);
         let Some((found, feeds)) = read_beside(records, look, &mut written)? else { continue };
         let end = now()?.log_seq;
-        if let Some((change, seen, at)) = written.up_to(end, records, look)? {
+        if let Some((change, seen, at)) = written.finish_at(end, records, look)? {
             let mut followed =
                 followed((found, feeds), change, (at, seen.closed), (seen.owner, seen.is_free))?;
             open::check_moved(records, &followed.identity)?;
@@ -238,8 +238,12 @@ fn read_beside(
         let reading = scope.spawn(|| Ok((inspect(records)?, as_list(read::feeds(records)?))));
         let mut pause = READ_PAUSES.0;
         while !reading.is_finished() {
-            if written.follow(records, look)?.is_none() {
-                return Ok(None);
+            match written.read_notes(records, look) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                // Notes are kept for longer than a failure or two.
+                Err(error) if error.is_passing() => {}
+                Err(error) => return Err(error),
             }
             std::thread::sleep(pause);
             pause = pause.saturating_mul(2).min(READ_PAUSES.1);
@@ -348,7 +352,7 @@ impl WriteFollower {
                 return self.read_anew(shared);
             }
             self.check_tables(&at, &seen)?;
-            change.take(&self.records, entries)?;
+            change.apply_notes(&self.records, entries)?;
             at = FollowedTo { fence: seen.fence, claim: seen.claim, write: reached };
             if reached >= seen.passed {
                 // At once: an epoch may announce what another round has read.

@@ -25,7 +25,7 @@ pub(super) struct MemoryChange {
 
 impl MemoryChange {
     /// Takes over what entries say, later ones in the place of earlier ones.
-    pub(super) fn take(
+    pub(super) fn apply_notes(
         &mut self,
         records: &Records,
         entries: Vec<(i64, RecentEntry)>,

@@ -26,7 +26,7 @@ impl WrittenSince {
     }
 
     /// Takes what became durable. `None` where that is not known any more, or another gateway has taken the database.
-    pub(super) fn follow(
+    pub(super) fn read_notes(
         &mut self,
         records: &Records,
         look: &LookAt,
@@ -37,20 +37,20 @@ impl WrittenSince {
         if seen.fence != self.fence {
             return Ok(None);
         }
-        self.change.take(records, entries)?;
+        self.change.apply_notes(records, entries)?;
         self.last = reached;
         Ok(Some(seen))
     }
 
     /// The same once all up to the write `end` is durable, with the look that says so, and up to where that is.
-    pub(super) fn up_to(
+    pub(super) fn finish_at(
         mut self,
         end: i64,
         records: &Records,
         look: &LookAt,
     ) -> Result<Option<(MemoryChange, DatabaseLook, FollowedTo)>, StoreError> {
         for _ in 0..DURABLE_TRIES.0 {
-            let Some(seen) = self.follow(records, look)? else { return Ok(None) };
+            let Some(seen) = self.read_notes(records, look)? else { return Ok(None) };
             if self.last >= end {
                 let at = FollowedTo { fence: seen.fence, claim: seen.claim, write: self.last };
                 return Ok(Some((self.change, seen, at)));
