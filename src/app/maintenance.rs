@@ -6,7 +6,7 @@ use super::retention;
 use super::visits::FeedVisits;
 use crate::config::Publish;
 use crate::model::{FeedRecord, Time};
-use crate::record::{self, Observation};
+use crate::poll::RoundError;
 use crate::store::{CommitError, Retention, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn pause(rules: &Publish) -> Duration {
 async fn maintain_feed(
     store: &dyn Store,
     desk: &AdminService,
-    feed: &FeedRecord,
+    feed: &Arc<FeedRecord>,
     (retention, now): (Retention, Time),
 ) -> Result<bool, CommitError> {
     let is_aged = age_feed(desk, feed).await?;
@@ -75,15 +75,11 @@ async fn maintain_feed(
 }
 
 /// Lets changes of a feed leave its sync view, and what is too old its ledger. Answers whether that was done.
-async fn age_feed(desk: &AdminService, feed: &FeedRecord) -> Result<bool, CommitError> {
-    let decide = |round: &Observation<'_>| {
-        let change = round.snapshot.and_then(|_| record::age(round).change);
-        Ok((change, ()))
-    };
-    match desk.decide_and_commit(feed, &[], decide).await {
+async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> Result<bool, CommitError> {
+    match desk.age(feed).await {
         // Whoever changed the feed meanwhile has looked at its window as well.
-        Ok(()) | Err(CommitError::Conflict(_)) => Ok(true),
-        Err(CommitError::Fenced) => Err(CommitError::Fenced),
+        Ok(()) | Err(RoundError::Contended) => Ok(true),
+        Err(RoundError::Fenced) => Err(CommitError::Fenced),
         // One feed that cannot be aged must not keep the others from it.
         Err(error) => {
             tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");

@@ -28,7 +28,7 @@ use crate::model::{
     Change, Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold, SyncId,
     Tick, Time,
 };
-use crate::poll::{PollError, Poller};
+use crate::poll::{PollError, Poller, RoundError};
 use crate::record::Observation;
 use crate::record::local::{Act, Acted};
 use crate::serve::{
@@ -142,6 +142,11 @@ impl AdminService {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         self.poller.decisions().decide_and_commit(record, self.clock.as_ref(), names, decide).await
+    }
+
+    /// Lets changes leave the window of a feed, and what is too old its ledger and archives.
+    pub(super) async fn age(&self, record: &Arc<FeedRecord>) -> Result<(), RoundError> {
+        self.poller.age(record).await
     }
 
     async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {

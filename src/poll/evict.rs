@@ -1,4 +1,5 @@
-//! What is left to leave a feed's ledger after a poll, so that no publisher outruns the limit.
+//! What leaves a feed with time; and what is left to leave its ledger after a poll, so that no publisher outruns the
+//! limit.
 
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
@@ -13,6 +14,19 @@ use std::sync::Arc;
 const MAX_COMMITS: usize = 8;
 /// Beyond the limit by less than this part of it, items leave with the next commit.
 const SLACK: usize = 100;
+
+/// Lets changes leave the window of a feed, and what is too old its ledger and archives ([`record::age`]). As for a
+/// document, a large ledger is read in the turn of large ones, and the decision is made where it may take its time.
+pub(super) async fn age_feed(
+    bench: &Arc<PollContext>,
+    feed: &Arc<FeedRecord>,
+    now: Time,
+) -> Result<CommitProgress, RoundError> {
+    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
+        Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
+    };
+    decide_and_commit(bench, feed, now, DecisionBasis::default(), decide).await
+}
 
 /// Lets items leave the ledger of a feed, in bounded portions, where a commit left it well beyond its limit.
 pub(super) async fn evict_surplus(
@@ -29,11 +43,7 @@ pub(super) async fn evict_surplus(
         if over <= (kept / SLACK).min(EVICTED_AT_ONCE) {
             return Ok(());
         }
-        let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
-            Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
-        };
-        let aged = decide_and_commit(bench, feed, now, DecisionBasis::default(), decide);
-        let aged = aged.await?;
+        let aged = age_feed(bench, feed, now).await?;
         if !aged.committed {
             return Ok(());
         }

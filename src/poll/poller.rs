@@ -5,6 +5,7 @@ use super::board::FeedBoard;
 use super::callbacks::Callbacks;
 use super::decide::{self, DecisionContext, DecisionLimits};
 use super::error::PollError;
+use super::evict::age_feed;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
@@ -70,9 +71,9 @@ pub(super) enum PollCommand {
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
     board: Arc<FeedBoard>,
-    decisions: DecisionContext,
+    /// As it was at the start: its clients are not those of polls once the configuration was read again.
+    bench: Arc<PollContext>,
     callbacks: Arc<Callbacks>,
-    clock: Arc<dyn Clock>,
     /// Which feeds this gateway polls; `None`: all.
     shards: Option<Arc<PollShards>>,
 }
@@ -106,29 +107,12 @@ impl Poller {
             Err(_) if shards.is_some() => NO_CLAIM,
             claim => claim?,
         };
-        let decisions = Self::deciding(&parts, claim);
-        let bench = PollContext {
-            store: Arc::clone(&parts.store),
-            clock: Arc::clone(&parts.clock),
-            fetch: parts.services.fetch,
-            ask: parts.services.ask,
-            call: parts.services.call,
-            judge: parts.judge,
-            load: parts.load,
-            turns: Arc::default(),
-            pauses: Arc::default(),
-            allow_private: parts.settings.allow_private.clone(),
-            attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
-            decisions: decisions.clone(),
-            traces: parts.traces,
-            span: SpanParent::default(),
-        };
+        let bench = Self::context(&parts, claim);
         let callbacks = Arc::new(Callbacks::default());
-        let clock = Arc::clone(&parts.clock);
         let (board_there, callbacks_there) = (Arc::clone(&board), Arc::clone(&callbacks));
         let mut desk = PollScheduler::new(
             parts.settings,
-            bench,
+            bench.clone(),
             parts.clock,
             parts.cancel,
             board_there,
@@ -137,7 +121,27 @@ impl Poller {
         );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, decisions, callbacks, clock, shards }, task))
+        Ok((Self { commands, board, bench: Arc::new(bench), callbacks, shards }, task))
+    }
+
+    fn context(parts: &PollerConfig, claim: Claim) -> PollContext {
+        let Services { fetch, ask, call, .. } = parts.services.clone();
+        PollContext {
+            store: Arc::clone(&parts.store),
+            clock: Arc::clone(&parts.clock),
+            fetch,
+            ask,
+            call,
+            judge: Arc::clone(&parts.judge),
+            load: Arc::clone(&parts.load),
+            turns: Arc::default(),
+            pauses: Arc::default(),
+            allow_private: parts.settings.allow_private.clone(),
+            attempts: Arc::new(Attempts::new(Arc::clone(&parts.store))),
+            decisions: Self::deciding(parts, claim),
+            traces: parts.traces.clone(),
+            span: SpanParent::default(),
+        }
     }
 
     fn deciding(parts: &PollerConfig, claim: Claim) -> DecisionContext {
@@ -174,7 +178,7 @@ impl Poller {
     /// The shard of a feed that is polled by some gateway, where several poll the feeds of the store.
     async fn shard_of_feed(&self, feed: &FeedName) -> Option<Shard> {
         self.shards.as_ref()?;
-        let list = self.decisions.store.feed_list().await.ok()?;
+        let list = self.bench.store.feed_list().await.ok()?;
         list.get(feed).filter(|record| is_polled(record)).map(|record| shard_of(&record.url))
     }
 
@@ -220,7 +224,7 @@ impl Poller {
             false => check(),
         };
         if let Err(why) = checked {
-            let at = self.clock.now();
+            let at = self.bench.clock.now();
             tracing::debug!(feed = %callback.feed, why, "a push is not believed");
             self.board.note(&callback.feed, |status| {
                 status.rare.change(|rare| {
@@ -281,13 +285,18 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
-        self.decisions.limits.store(Arc::new(DecisionLimits::from_settings(&settings)));
+        self.bench.decisions.limits.store(Arc::new(DecisionLimits::from_settings(&settings)));
         self.send(PollCommand::Reconfigure(Box::new((settings, services)))).await
     }
 
     /// What polling decides with: its right to commit, and what is kept.
-    pub const fn decisions(&self) -> &DecisionContext {
-        &self.decisions
+    pub fn decisions(&self) -> &DecisionContext {
+        &self.bench.decisions
+    }
+
+    /// Lets changes leave the window of a feed, and what is too old its ledger and archives, as a poll of it would.
+    pub async fn age(&self, feed: &Arc<FeedRecord>) -> Result<(), RoundError> {
+        age_feed(&self.bench, feed, self.bench.clock.now()).await.map(drop)
     }
 
     /// How a feed's polling stands.

@@ -1,10 +1,15 @@
-//! What a push comes to where polling is behind.
+//! What a push comes to where polling is behind, and whose turn it is to age a feed.
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::model::{EndpointId, SubscriptionKeys, Time};
-use crate::store::{Claim, EmbeddedStore};
+use crate::model::{Format, Snapshot, SubscriptionKeys};
+use crate::poll::LARGE_ENTRIES;
+use crate::poll::tests::double::{JudgeDouble, NOW, StoreDouble, name, record};
+use crate::poll::tests::gateway::{Gateway, Publisher};
+use crate::poll::turns::JudgeCost;
 use crate::websub::Secret;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The polling task takes nothing meanwhile: the queue has room for one command.
 #[tokio::test]
@@ -13,26 +18,25 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let callbacks = Arc::new(Callbacks::default());
     for feed in ["ash", "birch"] {
         let keys = SubscriptionKeys { token: feed.to_owned(), secret: "secret".to_owned() };
-        callbacks.open(&FeedName::new(feed).unwrap(), &keys);
+        callbacks.open(&name(feed), &keys);
     }
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let own = EndpointId::own("gate").unwrap();
-    let settings = PollSettings::default();
-    let decisions = DecisionContext {
-        store: Arc::new(EmbeddedStore::in_memory(Some(own), clock.clone()).unwrap()),
-        node: 0,
-        claim: Arc::new(RwLock::new(Claim { shard: 0, fence: 0 })),
-        window: settings.window,
-        tombstones: settings.tombstones,
-        running: clock.clone(),
-        limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&settings))),
+    let clock = Arc::new(ManualClock::at(NOW));
+    let parts = PollerConfig {
+        settings: PollSettings::default(),
+        store: StoreDouble::new(&[]),
+        clock: clock.clone(),
+        running: clock,
+        services: Publisher::new("one").services(),
+        judge: Arc::new(JudgeDouble::default()),
+        load: Arc::default(),
+        cancel: CancellationToken::new(),
+        traces: Traces::default(),
     };
     let poller = Poller {
         commands,
         board: Arc::default(),
-        decisions,
+        bench: Arc::new(Poller::context(&parts, NO_CLAIM)),
         callbacks: Arc::clone(&callbacks),
-        clock,
         shards: None,
     };
     let signature = Secret::new("secret").unwrap().sign(b"news");
@@ -53,4 +57,26 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     assert_eq!((heard(), heard()), (Some("ash".to_owned()), None));
     assert_eq!(push("birch").await, PushResult::Taken, "sent again");
     assert_eq!((heard(), heard()), (Some("birch".to_owned()), None));
+}
+
+/// However many large feeds there are, ageing them takes the memory of one; others do not wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
+    let store = StoreDouble::new(&[]);
+    for (feed, living) in [("large", LARGE_ENTRIES + 1), ("usual", 1)] {
+        let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
+        snapshot.state.living = u32::try_from(living).unwrap();
+        store.shelf.lock().unwrap().snapshots.insert(name(feed), snapshot);
+    }
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    let poller = &gateway.poller;
+    let is_aged = async |feed: &str| {
+        let aged = timeout(Duration::from_secs(3600), poller.age(&Arc::new(record(feed)))).await;
+        aged.map(Result::unwrap).is_ok()
+    };
+    let turn = poller.bench.turns.acquire(JudgeCost::Large(0)).await.unwrap();
+    assert!(!is_aged("large").await);
+    assert!(is_aged("usual").await);
+    drop(turn);
+    assert!(is_aged("large").await);
 }
