@@ -87,7 +87,7 @@ async fn age(
         tokio::select! {
             () = cancel.cancelled() => return note(store, running.now()).await,
             () = tokio::time::sleep(wait) => {}
-            () = near_limit(space) => {}
+            () = near_limit(space) => maintenance.visit_all(),
         }
         wait = AGE_EVERY;
         report_ticks(store, clock.now()).await;
@@ -130,5 +130,34 @@ async fn report_ticks(store: &dyn Store, now: Time) {
 async fn note(store: &dyn Store, now: Time) {
     if let Err(error) = store.note_running_time(now).await {
         tracing::warn!(%error, "the running time could not be noted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poll::tests::double::StoreDouble;
+    use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
+    use crate::store::SpaceLimits;
+
+    #[tokio::test(start_paused = true)]
+    async fn near_the_limit_every_feed_is_pruned_at_once() {
+        let (folder, cancel) = (tempfile::tempdir().unwrap(), CancellationToken::new());
+        let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
+        space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
+        let gateway = Gateway::start(&StoreDouble::new(&["a", "b"]), &Publisher::gated("")).await;
+        let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+        let store: Arc<dyn Store> = gateway.store.clone();
+        let pruned = || gateway.store.shelf.lock().unwrap().pruned.len();
+        let fill = async {
+            tokio::time::sleep(AGE_FIRST).await;
+            eventually(|| pruned() == 2).await;
+            std::fs::write(folder.path().join("file"), [7; 90_000]).unwrap();
+            space.measure_used();
+            eventually(|| pruned() == 4).await;
+            cancel.cancel();
+        };
+        let clocks: (&dyn Clock, &dyn Clock) = (&gateway.clock, &gateway.clock);
+        tokio::join!(age(&store, clocks, (&desk, Some(&space)), &cancel), fill);
     }
 }

@@ -32,6 +32,11 @@ impl FeedMaintenance {
         Self { store, desk, visits: FeedVisits::default(), rules: None }
     }
 
+    /// The next pass visits every feed.
+    pub(super) fn visit_all(&mut self) {
+        self.visits = FeedVisits::default();
+    }
+
     /// Lets go what the time has come for at the running time `now`, of feeds of which that may be anything, and of
     /// the change log.
     pub(super) async fn run_pass(&mut self, now: Time) -> Result<(), CommitError> {
@@ -39,7 +44,7 @@ impl FeedMaintenance {
         let (rules, retention) = (self.desk.publish_rules(), self.desk.retention());
         let pause = pause(&rules);
         if self.rules.replace(rules.clone()) != Some(rules) {
-            self.visits = FeedVisits::default();
+            self.visit_all();
         }
         self.visits.keep_only(&feeds);
         let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();

@@ -201,15 +201,22 @@ mod tests {
     const FAILURE: FetchError =
         FetchError::Status { code: 500, retry_after: None, redirected_to: None };
 
+    impl AdminService {
+        /// Of a gateway without a network.
+        pub(in crate::app) fn of_gateway(gateway: &Gateway, config: &Config) -> Self {
+            Self::new(
+                Arc::clone(&gateway.store) as Arc<dyn Store>,
+                Arc::new(gateway.clock.clone()),
+                (gateway.poller.clone(), gateway.publisher.services()),
+                config,
+                "https://feeds.example.org".to_owned(),
+                None,
+            )
+        }
+    }
+
     fn service(gateway: &Gateway) -> AdminService {
-        AdminService::new(
-            Arc::clone(&gateway.store) as Arc<dyn Store>,
-            Arc::new(gateway.clock.clone()),
-            (gateway.poller.clone(), gateway.publisher.services()),
-            &Config::default(),
-            "https://feeds.example.org".to_owned(),
-            None,
-        )
+        AdminService::of_gateway(gateway, &Config::default())
     }
 
     /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`.

@@ -37,6 +37,8 @@ pub enum Trouble {
     Unreadable,
     /// What polling remembers cannot be written.
     Unwritable,
+    /// The past of the feed that is pruned next stays.
+    Unprunable,
 }
 
 #[derive(Default)]
@@ -56,6 +58,8 @@ pub struct Shelf {
     pub looks: u32,
     /// How often it was opened again.
     pub reopened: u64,
+    /// The feeds that were pruned, in turn.
+    pub pruned: Vec<FeedName>,
     /// One permit lets one commit in.
     pub gate: Option<Arc<Semaphore>>,
 }
@@ -238,14 +242,19 @@ impl Store for StoreDouble {
     async fn prune(
         &self,
         _: &Claim,
-        _: &FeedName,
+        feed: &FeedName,
         _: &Retention,
         _: Time,
     ) -> Result<Pruned, CommitError> {
-        Err(CommitError::Fenced)
+        let mut shelf = self.shelf.lock().unwrap();
+        if shelf.trouble.pop_if(|it| *it == Trouble::Unprunable).is_some() {
+            return Err(CommitError::Store(StoreError::Closed));
+        }
+        shelf.pruned.push(feed.clone());
+        Ok(Pruned::default())
     }
     async fn trim_log(&self, _: &Claim, _: Duration) -> Result<usize, CommitError> {
-        Err(CommitError::Fenced)
+        Ok(0)
     }
     async fn events(&self, _: &FeedName, _: usize) -> Result<Vec<Event>, StoreError> {
         Err(StoreError::Closed)
@@ -271,9 +280,10 @@ impl Store for StoreDouble {
         let mut shelf = self.shelf.lock().unwrap();
         shelf.condition.check_polls()?;
         let base = shelf.snapshots.get(&change.feed).map_or(Revision(0), |s| s.state.revision);
-        let own =
-            shelf.trouble.pop_if(|it| !matches!(it, Trouble::Unreadable | Trouble::Unwritable));
-        match own {
+        let of_others = |it: &Trouble| {
+            matches!(it, Trouble::Unreadable | Trouble::Unwritable | Trouble::Unprunable)
+        };
+        match shelf.trouble.pop_if(|it| !of_others(it)) {
             Some(Trouble::Conflict) => {
                 // Somebody else commits something in between.
                 if let Some(snapshot) = shelf.snapshots.get_mut(&change.feed) {
@@ -292,7 +302,7 @@ impl Store for StoreDouble {
             Some(Trouble::LostUnknown) => {
                 return Err(CommitError::Ambiguous(StoreError::Closed));
             }
-            Some(Trouble::Unreadable | Trouble::Unwritable) | None => {}
+            Some(Trouble::Unreadable | Trouble::Unwritable | Trouble::Unprunable) | None => {}
         }
         if change.base != base {
             return Err(CommitError::Conflict(base));
