@@ -97,6 +97,9 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> Result<bool, C
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::model::{Format, SettledItems, Snapshot, Tick};
+    use crate::poll::tests::double::{NOW, StoreDouble, Trouble, name};
+    use crate::poll::tests::gateway::{Gateway, Publisher};
 
     #[test]
     fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
@@ -108,5 +111,72 @@ mod tests {
         let archive_age = Some(hours(240));
         assert_eq!(pause(&Publish { archive_age, ..usual.clone() }), hours(10));
         assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
+    }
+
+    /// Two feeds that nothing is read of.
+    async fn gateway() -> (Gateway, FeedMaintenance) {
+        let store = StoreDouble::new(&["a", "b"]);
+        let gateway = Gateway::start(&store, &Publisher::gated("")).await;
+        let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+        (gateway, FeedMaintenance::new(store, desk))
+    }
+
+    /// The feeds that are pruned at a time, in the order of their names.
+    async fn pruned(
+        gateway: &Gateway,
+        maintenance: &mut FeedMaintenance,
+        now: Time,
+    ) -> Vec<String> {
+        gateway.clock.set(now);
+        maintenance.run_pass(now).await.unwrap();
+        let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
+        let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
+        pruned.sort();
+        pruned
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
+        let (gateway, mut maintenance) = gateway().await;
+        let hours = |hours: u64| NOW.plus(Duration::from_secs(hours * 3600));
+        // A change that is in the window for two more hours.
+        let last = Tick::at(hours(2).minus(Config::default().publish.window));
+        let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
+        snapshot.state.tick = Some(last);
+        snapshot.state.window_start = Some(Tick::at(last.time().minus(Duration::from_secs(60))));
+        snapshot.settled =
+            Some(SettledItems { living: 1, tombstones: 0, left_window: Some(last), after: None });
+        gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
+        let commits = || gateway.store.writes().0;
+        assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
+        assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
+        assert_eq!(commits(), 0);
+        assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
+        assert_eq!(commits(), 1);
+        assert_eq!(gateway.store.state_of("a").window_start, Some(last));
+    }
+
+    #[tokio::test]
+    async fn rules_that_changed_go_for_every_feed_at_once() {
+        let (gateway, mut maintenance) = gateway().await;
+        assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
+        assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+        let mut config = Config::default();
+        config.publish.versions += 1;
+        maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
+        assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
+        assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
+        let (gateway, mut maintenance) = gateway().await;
+        gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
+        let mut all = pruned(&gateway, &mut maintenance, NOW).await;
+        assert_eq!(all.len(), 1);
+        all.extend(pruned(&gateway, &mut maintenance, NOW).await);
+        all.sort();
+        assert_eq!(all, ["a", "b"]);
+        assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
     }
 }
