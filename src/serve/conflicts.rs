@@ -28,8 +28,10 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
 use moka::future::Cache;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How many items in conflict one answer shows.
 const ITEMS_SHOWN: usize = 20;
@@ -39,6 +41,8 @@ const LOSERS_SHOWN: usize = 12;
 const COMPARED: usize = 40;
 /// Of how many feeds it is remembered how many items are in conflict.
 const COUNTED_FEEDS: u64 = 100_000;
+/// How long somebody who looks at all feeds waits at most to hear which of them have items in conflict.
+pub(super) const CONTESTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Bytes of pages kept, all feeds together.
 const BYTES: u64 = 4 * 1024 * 1024;
@@ -95,31 +99,58 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ConflictPage
     SingleFlightCache::lasting(("conflict pages", BYTES), FRESH, weigh, admission, metrics)
 }
 
+/// How many items are in conflict of the feeds that have such.
+type ContestedFeeds = Arc<BTreeMap<FeedName, u32>>;
+
 /// How many items of feeds are in conflict.
 pub(super) struct Contested {
     store: Arc<dyn Store>,
     counted: Cache<(FeedName, Revision), u32>,
+    /// Of all feeds, as the store told last.
+    last: Mutex<Option<ContestedFeeds>>,
 }
 
 impl Contested {
     /// Nothing counted yet.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, counted: Cache::builder().max_capacity(COUNTED_FEEDS).build() }
+        let counted = Cache::builder().max_capacity(COUNTED_FEEDS).build();
+        Self { store, counted, last: Mutex::default() }
+    }
+
+    /// How many items are in conflict of all feeds that have such. Where the store does not tell within `limit`, what
+    /// it told last is good enough; `None` where it never did.
+    pub(super) async fn feeds(&self, limit: Duration) -> Option<ContestedFeeds> {
+        let counted = timeout(limit, self.count_all()).await;
+        let failed = match counted {
+            Ok(Ok(counted)) => {
+                let counted = Arc::new(counted);
+                *self.last() = Some(Arc::clone(&counted));
+                return Some(counted);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(late) => late.to_string(),
+        };
+        tracing::debug!(error = failed, "what is in conflict is told as it was known last");
+        self.last().clone()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<ContestedFeeds>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn count_all(&self) -> Result<BTreeMap<FeedName, u32>, StoreError> {
+        let mut counted = BTreeMap::new();
+        for feed in self.store.contested_feeds().await? {
+            let count = self.count(&feed).await?;
+            counted.insert(feed, count);
+        }
+        Ok(counted)
     }
 
     /// How many items of a feed are in conflict. They are looked for once for each revision.
     pub(super) async fn count(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let Some(state) = self.store.state(feed).await? else { return Ok(0) };
-        self.count_at(feed, state.revision).await
-    }
-
-    /// The same of a feed that is at this revision.
-    pub(super) async fn count_at(
-        &self,
-        feed: &FeedName,
-        revision: Revision,
-    ) -> Result<u32, StoreError> {
-        let key = (feed.clone(), revision);
+        let key = (feed.clone(), state.revision);
         if let Some(counted) = self.counted.get(&key).await {
             return Ok(counted);
         }

@@ -15,6 +15,7 @@ use self::table::DashboardPage;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::client::Client;
+use super::conflicts::CONTESTED_WITHIN;
 use super::html;
 use super::problem::Problem;
 use super::shared_work::{SingleFlight, WorkRequest};
@@ -143,16 +144,11 @@ async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed
     let listing = room.directory.listing().await?;
     let mut summaries = room.operator.summaries().await?;
     let now = room.clock.now();
-    let in_conflict = room.store.contested_feeds().await?;
+    let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await.unwrap_or_default();
     let mut feeds = Vec::with_capacity(listing.len());
     for record in listing.seen_by(audience) {
         let state = room.store.state(&record.name).await?;
-        let contested = match &state {
-            Some(state) if in_conflict.contains(&record.name) => {
-                room.contested.count_at(&record.name, state.revision).await?
-            }
-            _ => 0,
-        };
+        let contested = in_conflict.get(&record.name).copied().unwrap_or_default();
         let summary = summaries.remove(&record.name).unwrap_or_default();
         // An aggregate may be private for one of its sources.
         let is_private = listing.private().contains(&record.name);

@@ -15,7 +15,7 @@ use super::hub::HubTotals;
 use super::origins::PassOutcome;
 use super::tls::TlsKeys;
 use crate::load::Load;
-use crate::model::{FeedName, FeedStanding, Time};
+use crate::model::{FeedName, Time};
 use crate::status::{PollTotals, TicksAhead};
 use crate::traces::Traces;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -27,7 +27,6 @@ use prometheus_client::registry::{Registry, Unit};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AnswerLabels {
@@ -358,36 +357,6 @@ impl Metrics {
         };
         let answer = AnswerLabels { method, route: route.to_owned(), status };
         self.meters.requests.get_or_create(&answer).clone()
-    }
-
-    /// Says how feeds and their polling stand.
-    pub(super) fn feeds(&self, counts: &FeedCounts) {
-        let meters = &self.meters;
-        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        for (standing, feeds) in [
-            (FeedStanding::Active, counts.active),
-            (FeedStanding::Paused, counts.paused),
-            (FeedStanding::Gone, counts.gone),
-        ] {
-            let standing = FeedGauges { standing: standing.name() };
-            meters.feeds.get_or_create(&standing).set(number(feeds));
-        }
-        for (gauge, feeds) in [
-            (&meters.polled, counts.polled),
-            (&meters.failing, counts.failing),
-            (&meters.stale, counts.stale),
-            (&meters.held, counts.held),
-            (&meters.in_conflict, counts.in_conflict),
-            (&meters.with_gaps, counts.with_gaps),
-            (&meters.in_flight, counts.in_flight),
-            (&meters.waiting, counts.waiting),
-        ] {
-            gauge.set(number(feeds));
-        }
-        meters.contested.set(i64::from(counts.items_in_conflict));
-        meters.lag.set(seconds(counts.lag));
-        meters.oldest_read.set(seconds(counts.oldest_read));
     }
 
     /// Says how far ticks are ahead of the clock.

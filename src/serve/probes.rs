@@ -1,30 +1,32 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
 use super::conditional::unkept;
+use super::conflicts::CONTESTED_WITHIN;
 use super::directory::Listing;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, SharedState};
-use crate::model::FeedStanding;
-use crate::serve::operator::OperatorError;
 use crate::status::TicksAhead;
+use crate::store::StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 /// The most feeds that are counted anew for each scrape, before it is answered.
 const FEW_FEEDS: usize = 10_000;
-/// So many feeds are counted before others have their turn.
+/// After this number of feeds a count lets others have their turn.
 const COUNTED_IN_A_ROW: usize = 1000;
-/// How long a count of more than [`FEW_FEEDS`] rests then: a million take 50 seconds of rest.
-const COUNT_PAUSE: Duration = Duration::from_millis(50);
+/// How long a count of more than [`FEW_FEEDS`] rests then: those of polling and of the store, of a million feeds, take
+/// 25 seconds of rest each.
+const COUNT_PAUSE: Duration = Duration::from_millis(25);
+/// How long such a count, which nobody waits for, waits at most to hear which feeds have items in conflict.
+const COUNT_WITHIN: Duration = Duration::from_secs(60);
 
 /// `GET /healthz`: whoever answers is alive.
 pub(super) async fn alive() -> Response {
@@ -59,13 +61,13 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     Ok(unkept(TEXT, "ready\n"))
 }
 
-/// `GET /metrics`. What the store cannot say just now stays as it was said last; so does what is counted of many
-/// feeds, until their next count is over.
+/// `GET /metrics`. What the store cannot say soon stays as it was said last; so does what is counted of many feeds,
+/// until their next count is over.
 pub(super) async fn metrics(
     State(room): State<SharedState>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    warn_uncounted(measure_feeds(&room).await);
+    note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
     room.metrics.load(&room.load);
@@ -93,68 +95,90 @@ pub(super) async fn metrics(
 
 /// Counts feeds, where they are few. Where they are many, has them counted while this scrape and those to come are
 /// told what was counted last: a scrape costs the same however many feeds there are.
-async fn measure_feeds(room: &SharedState) -> Result<(), OperatorError> {
+async fn measure_feeds(room: &SharedState) -> Result<(), StoreError> {
     let listing = room.directory.listing().await?;
-    if listing.len() <= FEW_FEEDS {
-        let _turn = room.metrics.counting().lock_owned().await;
-        return count_feeds(room, &listing).await;
+    let counting = room.metrics.counting();
+    if listing.len() > FEW_FEEDS {
+        if let Ok(turn) = counting.try_lock_owned() {
+            let room = Arc::clone(room);
+            tokio::spawn(async move {
+                let count = async {
+                    count_polling(&room, &listing).await;
+                    count_stored(&room, &listing, COUNT_WITHIN).await
+                };
+                tokio::select! {
+                    () = room.closing.cancelled() => {}
+                    counted = count => note_uncounted(counted),
+                }
+                drop(turn);
+            });
+        }
+        return Ok(());
     }
-    if let Ok(turn) = room.metrics.counting().try_lock_owned() {
-        let room = Arc::clone(room);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = room.closing.cancelled() => {}
-                counted = count_feeds(&room, &listing) => warn_uncounted(counted),
-            }
-            drop(turn);
-        });
-    }
-    Ok(())
-}
-
-/// Says that feeds could not be counted; a store that has stopped has said so itself.
-fn warn_uncounted(counted: Result<(), OperatorError>) {
-    if let Err(error) = counted
-        && !matches!(error, OperatorError::Stopped(_))
-    {
-        tracing::warn!(%error, "feeds could not be counted for the metrics");
-    }
-}
-
-/// Counts how the polling of the feeds that this gateway polls stands, and, unless another gateway writes the store,
-/// what is stored of all feeds: how they stand, and their items in conflict.
-async fn count_feeds(room: &AppState, listing: &Listing) -> Result<(), OperatorError> {
-    let is_writer = room.store.condition().owner.is_none();
-    let contested = match is_writer {
-        true => room.store.contested_feeds().await?,
-        false => BTreeSet::new(),
+    count_polling(room, &listing).await;
+    // A scrape that comes while another counts is told what was counted last, where anything was.
+    let turn = match Arc::clone(&counting).try_lock_owned() {
+        Ok(turn) => turn,
+        Err(_) if room.metrics.has_stored() => return Ok(()),
+        Err(_) => match timeout(CONTESTED_WITHIN, counting.lock_owned()).await {
+            Ok(turn) => turn,
+            Err(_) => return Ok(()),
+        },
     };
-    let (mut ahead, mut counts) = (TicksAhead::default(), FeedCounts::default());
-    for (place, (name, record)) in listing.iter().enumerate() {
-        if place > 0 && place % COUNTED_IN_A_ROW == 0 {
-            match listing.len() > FEW_FEEDS {
-                true => sleep(COUNT_PAUSE).await,
-                false => yield_now().await,
-            }
-        }
-        let now = room.clock.now();
-        if let Some(summary) = room.operator.own_summary(name) {
-            counts.add_polling(record, &summary, now);
-        }
-        if !is_writer {
-            continue;
-        }
-        let state = room.store.state(name).await?;
-        ahead.note(name, state.as_ref().and_then(|state| state.tick), now);
-        let contested = match &state {
-            Some(state) if record.standing != FeedStanding::Gone && contested.contains(name) => {
-                room.contested.count_at(name, state.revision).await?
-            }
-            _ => 0,
-        };
-        counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
+    let counted = count_stored(room, &listing, CONTESTED_WITHIN).await;
+    drop(turn);
+    counted
+}
+
+/// Says that feeds could not be counted; the store itself has said why.
+fn note_uncounted(counted: Result<(), StoreError>) {
+    if let Err(error) = counted {
+        tracing::debug!(%error, "feeds could not be counted for the metrics");
     }
-    room.metrics.feeds(&counts);
+}
+
+/// Lets others have their turn now and then, where a count comes to a place in the list.
+async fn take_pause(place: usize, listing: &Listing) {
+    if place > 0 && place % COUNTED_IN_A_ROW == 0 {
+        match listing.len() > FEW_FEEDS {
+            true => sleep(COUNT_PAUSE).await,
+            false => yield_now().await,
+        }
+    }
+}
+
+/// Counts how the polling of the feeds that this gateway polls stands, which is in memory.
+async fn count_polling(room: &AppState, listing: &Listing) {
+    let mut counts = FeedCounts::default();
+    for (place, (name, record)) in listing.iter().enumerate() {
+        take_pause(place, listing).await;
+        if let Some(summary) = room.operator.own_summary(name) {
+            counts.add_polling(record, &summary, room.clock.now());
+        }
+    }
+    room.metrics.polling(&counts);
+}
+
+/// Counts what is stored of all feeds, unless another gateway writes the store: how they stand, and their items in
+/// conflict. These are as they were known last where the store does not tell within `limit`.
+async fn count_stored(
+    room: &AppState,
+    listing: &Listing,
+    limit: Duration,
+) -> Result<(), StoreError> {
+    let (mut ahead, mut counts) = (TicksAhead::default(), FeedCounts::default());
+    if room.store.condition().owner.is_none() {
+        let Some(in_conflict) = room.contested.feeds(limit).await else { return Ok(()) };
+        for (place, (name, record)) in listing.iter().enumerate() {
+            take_pause(place, listing).await;
+            let state = room.store.state(name).await?;
+            let tick = state.as_ref().and_then(|state| state.tick);
+            ahead.note(name, tick, room.clock.now());
+            let contested = in_conflict.get(name).copied().unwrap_or_default();
+            counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
+        }
+    }
+    room.metrics.stored(&counts);
     room.metrics.ticks_ahead(&ahead);
     Ok(())
 }

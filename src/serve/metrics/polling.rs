@@ -1,6 +1,7 @@
 //! How feeds and their polling stand, in a few numbers. Where several gateways poll, each counts the polling of the
 //! feeds that it polls, and the one that writes what is stored of all feeds: so that the sum over them is right.
 
+use super::{FeedGauges, Metrics};
 use crate::model::{FeedRecord, FeedStanding, Time};
 use crate::status::{FeedSummary, PollTotals};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
@@ -78,6 +79,56 @@ impl FeedCounts {
         }
         let age = summary.read.map(|read| now.since(read));
         self.oldest_read = self.oldest_read.max(age.unwrap_or_default());
+    }
+}
+
+/// The label of the feeds that stand so.
+fn labelled(standing: FeedStanding) -> FeedGauges {
+    FeedGauges { standing: standing.name() }
+}
+
+/// A number of feeds, as a gauge has it.
+fn number(feeds: usize) -> i64 {
+    i64::try_from(feeds).unwrap_or(i64::MAX)
+}
+
+impl Metrics {
+    /// Says how the polling of the feeds that this gateway polls stands.
+    pub(in crate::serve) fn polling(&self, counts: &FeedCounts) {
+        let meters = &self.meters;
+        let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        for (gauge, feeds) in [
+            (&meters.polled, counts.polled),
+            (&meters.failing, counts.failing),
+            (&meters.stale, counts.stale),
+            (&meters.with_gaps, counts.with_gaps),
+            (&meters.in_flight, counts.in_flight),
+            (&meters.waiting, counts.waiting),
+        ] {
+            gauge.set(number(feeds));
+        }
+        meters.lag.set(seconds(counts.lag));
+        meters.oldest_read.set(seconds(counts.oldest_read));
+    }
+
+    /// Says how feeds stand in the store.
+    pub(in crate::serve) fn stored(&self, counts: &FeedCounts) {
+        let meters = &self.meters;
+        for (standing, feeds) in [
+            (FeedStanding::Active, counts.active),
+            (FeedStanding::Paused, counts.paused),
+            (FeedStanding::Gone, counts.gone),
+        ] {
+            meters.feeds.get_or_create(&labelled(standing)).set(number(feeds));
+        }
+        meters.held.set(number(counts.held));
+        meters.in_conflict.set(number(counts.in_conflict));
+        meters.contested.set(i64::from(counts.items_in_conflict));
+    }
+
+    /// Whether it was ever said how feeds stand in the store.
+    pub(in crate::serve) fn has_stored(&self) -> bool {
+        self.meters.feeds.get(&labelled(FeedStanding::Active)).is_some()
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct TestStore {
     /// A state waits here; closed: nobody waits.
     pub(super) state_gate: Semaphore,
     pub(super) broken: AtomicBool,
+    /// Its database does not answer: what is in memory is told, and nothing else.
+    pub(super) is_silent: AtomicBool,
     /// What it says of itself; while it has stopped, states are answered and nothing else.
     pub(super) condition: Mutex<StoreCondition>,
     /// A standby's database is not seen.
@@ -148,6 +150,7 @@ impl TestStore {
             states: Mutex::default(),
             state_gate,
             broken: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
             condition: Mutex::default(),
             is_unseen: AtomicBool::new(false),
             gate: Arc::new(gate),
@@ -324,6 +327,9 @@ impl Store for TestStore {
         Ok(ids)
     }
     async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
+        if self.is_silent.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         self.works()?;
         self.stopped()?;
         let feeds = self.feeds.lock().unwrap();

@@ -3,6 +3,7 @@
 use super::doubles::record;
 use super::*;
 use crate::model::FeedStanding;
+use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn metrics_count_by_route_and_never_by_address() {
@@ -58,6 +59,37 @@ async fn metrics_say_how_feeds_stand_and_name_none() {
     }
     let feeds = ["news", "radio", "still"];
     assert!(!feeds.iter().any(|feed| metrics.contains(feed)), "{metrics}");
+}
+
+/// What is in memory is told all the same, and no scrape waits behind another.
+#[tokio::test(start_paused = true)]
+async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
+    let told = async |site: &Site| text(site.get("/metrics").await).await;
+    let active = "tidegate_feeds{standing=\"active\"} 3\n";
+    let site = Site::new();
+    assert!(told(&site).await.contains(active));
+    site.store.is_silent.store(true, Ordering::SeqCst);
+    *site.operator.own.lock().unwrap() = Some(vec!["radio"]);
+    let begun = tokio::time::Instant::now();
+    let scrapes = [told(&site), told(&site), told(&site)];
+    for metrics in futures_util::future::join_all(scrapes).await {
+        for line in ["tidegate_feeds_polled 1\n", active] {
+            assert!(metrics.contains(line), "no {line} in {metrics}");
+        }
+    }
+    assert_eq!(site.get("/").await.status(), 200);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+
+    // Nothing was ever counted.
+    let early = Site::new();
+    early.store.is_silent.store(true, Ordering::SeqCst);
+    let begun = tokio::time::Instant::now();
+    for metrics in futures_util::future::join_all([told(&early), told(&early), told(&early)]).await
+    {
+        assert!(metrics.contains("tidegate_feeds_polled 3\n"), "{metrics}");
+        assert!(!metrics.contains("tidegate_feeds{"), "{metrics}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 /// A scrape is answered at once; what is counted of the feeds comes with a later one.
