@@ -238,8 +238,12 @@ pub(super) async fn enter(
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
     let is_page = room.challenge && is_feed && error_page::is_wanted(&request);
-    let mut response = next.run(request).await;
-    // Where one subscribes, a wrong token is answered as none is, whatever that says; and as slowly as anywhere.
+    // Who sends a form with a password that opens nothing is refused before the form acts.
+    let mut response = match is_wrong && is_subscribing && request.method() == Method::POST {
+        true => guarded(challenged("the password opens nothing; send a reader's token, or none")),
+        false => next.run(request).await,
+    };
+    // Who looks there with one is answered as without, whatever that says; and both as slowly as anywhere.
     let is_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
     if is_wrong && is_guess && !room.readers.hold_back(client).await {
         return guarded(too_many_tokens().into_response());

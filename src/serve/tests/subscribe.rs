@@ -198,6 +198,20 @@ async fn for_everybody_else_the_private_feed_is_none() {
     }
 }
 
+/// The form is refused before it has a feed made.
+#[tokio::test(start_paused = true)]
+async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
+    let (gateway, site) = gateway(announcing());
+    let (wrong, begun) = (password(WRONG), Instant::now());
+    let form = asked("POST", "/subscribe", OTHER, &[("authorization", wrong.as_str())]);
+    let refused = gateway.ask(form).await;
+    assert!(header(&refused, "www-authenticate").starts_with("Basic"), "{refused:?}");
+    assert!(refused.headers().contains_key("x-content-type-options"), "{refused:?}");
+    problem(refused, 401).await;
+    assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
+    assert!(site.asked().is_empty() && !is_made(&gateway));
+}
+
 #[tokio::test]
 async fn a_feed_of_a_readers_list_is_below_the_token() {
     let (gateway, site) = gateway(announcing());
