@@ -10,10 +10,9 @@ use tokio::task::{JoinError, JoinSet, yield_now};
 
 /// The most feeds that are visited at once: half of what a store reads at a time, so that the rest is for polls.
 const FEEDS_AT_ONCE: usize = 8;
-/// So many feeds are passed over before others have their turn.
+/// After this number of feeds a pass over all lets others have their turn.
 pub(super) const PASSED_OVER: usize = 1000;
-/// A feed that stays as it is has its next visit at one of so many moments in the second half of the pause: the visits to
-/// all feeds are spread over them.
+/// The moments in the second half of the pause over which the next visits to feeds that stay as they are are spread.
 const MOMENTS: u32 = 12;
 
 /// A feed as it was when it was visited, and when it is visited again if it stays so.
