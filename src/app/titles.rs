@@ -36,15 +36,11 @@ pub(super) async fn maintain_titles(
         let after = if all { None } else { Some(seen) };
         let updated = tokio::select! {
             () = cancel.cancelled() => return,
-            updated = update_changed(store, desk, &mut visits, (now, after)) => updated,
+            updated = update_or_forget(store, desk, &mut visits, (now, after)) => updated,
         };
         match updated {
             Ok(newest) => seen = newest,
-            Err(error) => {
-                // What was found is not written.
-                visits = FeedVisits::default();
-                tracing::warn!(%error, "the titles of feeds could not be looked at");
-            }
+            Err(error) => tracing::warn!(%error, "the titles of feeds could not be looked at"),
         }
         if all {
             all_at = now.plus(ALL_EVERY);
@@ -64,6 +60,20 @@ pub(super) async fn maintain_titles(
         }
         sealed.borrow_and_update();
     }
+}
+
+/// Does what [`update_changed`] does. Where that fails, what was found is not written, and all is read again.
+async fn update_or_forget(
+    store: &Arc<dyn Store>,
+    desk: &AdminService,
+    visits: &mut FeedVisits,
+    when: (Time, Option<Epoch>),
+) -> Result<Epoch, CommitError> {
+    let updated = update_changed(store, desk, visits, when).await;
+    if updated.is_err() {
+        *visits = FeedVisits::default();
+    }
+    updated
 }
 
 /// Looks at the feeds that changed after the epoch `after`, at all of them where there is none, and reads those that
@@ -125,4 +135,57 @@ async fn title(store: &dyn Store, feed: &FeedName) -> Result<Option<String>, Sto
     // No item has a later tick: this is the document around them alone.
     let view = store.view(feed, Select::After(Tick::at(Time::MAX))).await?;
     Ok(view.and_then(|view| Enrolment::title(&view.skeleton.title)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::model::{Format, Snapshot};
+    use crate::poll::tests::double::{NOW, StoreDouble, Trouble, name};
+    use crate::poll::tests::gateway::{Gateway, Publisher};
+
+    /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
+    async fn pass(gateway: &Gateway, visits: &mut FeedVisits) -> (bool, Vec<String>) {
+        let store: Arc<dyn Store> = gateway.store.clone();
+        let desk = AdminService::of_gateway(gateway, &Config::default());
+        let is_written = update_or_forget(&store, &desk, visits, (NOW, None)).await.is_ok();
+        let read = std::mem::take(&mut gateway.store.shelf.lock().unwrap().viewed);
+        let mut read: Vec<String> = read.iter().map(ToString::to_string).collect();
+        read.sort();
+        (is_written, read)
+    }
+
+    fn read(feeds: &[&str]) -> (bool, Vec<String>) {
+        (true, feeds.iter().map(ToString::to_string).collect())
+    }
+
+    #[tokio::test]
+    async fn titles_are_read_where_feeds_changed_and_again_where_they_were_not_written() {
+        let store = StoreDouble::new(&["a", "b"]);
+        for feed in ["a", "b"] {
+            let snapshot = Snapshot::untouched(Format::Atom10, NOW);
+            store.shelf.lock().unwrap().snapshots.insert(name(feed), snapshot);
+        }
+        let gateway = Gateway::start(&store, &Publisher::gated("")).await;
+        let mut visits = FeedVisits::default();
+        store.shelf.lock().unwrap().trouble.push(Trouble::Unwritable);
+        let (is_written, _) = pass(&gateway, &mut visits).await;
+        assert!(!is_written);
+        store.shelf.lock().unwrap().trouble.clear();
+        assert_eq!(pass(&gateway, &mut visits).await, read(&["a", "b"]));
+        let titles: Vec<_> = store
+            .feed_list()
+            .await
+            .unwrap()
+            .values()
+            .map(|it| it.enrolment.title.clone())
+            .collect();
+        assert_eq!(titles, ["a", "b"].map(|feed| Some(format!("The title of {feed}"))));
+        // The records are others now.
+        assert_eq!(pass(&gateway, &mut visits).await, read(&["a", "b"]));
+        assert_eq!(pass(&gateway, &mut visits).await, read(&[]));
+        store.shelf.lock().unwrap().snapshots.get_mut(&name("b")).unwrap().state.revision.0 += 1;
+        assert_eq!(pass(&gateway, &mut visits).await, read(&["b"]));
+    }
 }

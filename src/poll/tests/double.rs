@@ -1,9 +1,11 @@
 //! Doubles for the store and the judge.
 
+mod judge;
+
+pub use judge::JudgeDouble;
+
 use crate::model::BodyPrints;
 use crate::model::*;
-use crate::poll::*;
-use crate::record::{Observation, Verdict};
 use crate::store::portable;
 use crate::store::*;
 use crate::websub::Subscription;
@@ -35,7 +37,7 @@ pub enum Trouble {
     Reopened,
     /// The list of feeds cannot be read.
     Unreadable,
-    /// What polling remembers cannot be written.
+    /// Neither what polling remembers nor a record can be written.
     Unwritable,
     /// The past of the feed that is pruned next stays.
     Unprunable,
@@ -58,6 +60,8 @@ pub struct Shelf {
     pub looks: u32,
     /// How often it was opened again.
     pub reopened: u64,
+    /// The feeds of which a view was read, in turn.
+    pub viewed: Vec<FeedName>,
     /// The feeds that were pruned, in turn.
     pub pruned: Vec<FeedName>,
     /// One permit lets one commit in.
@@ -182,8 +186,14 @@ impl Store for StoreDouble {
     async fn poll_shards(&self) -> Result<Option<Arc<PollShards>>, StoreError> {
         Ok(self.shards.clone())
     }
-    async fn put_feed(&self, _: &FeedRecord) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+    async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
+        let mut shelf = self.shelf.lock().unwrap();
+        if shelf.trouble.contains(&Trouble::Unwritable) {
+            return Err(StoreError::Closed);
+        }
+        shelf.feeds.retain(|feed| feed.name != record.name);
+        shelf.feeds.push(record.clone());
+        Ok(())
     }
     async fn export(&self, _: mpsc::Sender<portable::ExportRecord>) -> Result<(), StoreError> {
         Err(StoreError::Closed)
@@ -210,6 +220,22 @@ impl Store for StoreDouble {
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
         let snapshot = self.snapshot(feed).await?;
         Ok(snapshot.map(|snapshot| Arc::new(PinnedSnapshot(snapshot)) as Arc<dyn PinnedFeed>))
+    }
+    async fn view(&self, feed: &FeedName, _: Select) -> Result<Option<View>, StoreError> {
+        let mut shelf = self.shelf.lock().unwrap();
+        shelf.viewed.push(feed.clone());
+        let state = shelf.snapshots.get(feed).map(|snapshot| snapshot.state.clone());
+        Ok(state.map(|state| {
+            let skeleton = Skeleton {
+                format: state.format,
+                text: String::new(),
+                slots: SkeletonSlots::default(),
+                context: Context::default(),
+                title: format!("The title of {feed}"),
+                link: None,
+            };
+            View { state, skeleton, items: Vec::new() }
+        }))
     }
     async fn item(&self, _: &FeedName, _: &SyncId) -> Result<Option<Item>, StoreError> {
         Err(StoreError::Closed)
@@ -394,106 +420,4 @@ pub fn event(kind: EventKind, tick: Option<Tick>) -> Event {
         at: NOW,
         seen_gone: None,
     }
-}
-
-/// Takes every document for a change with one new item, but for a few words.
-#[derive(Default)]
-pub struct JudgeDouble {
-    /// The counts of equal observations that it was told.
-    pub looked: Mutex<Vec<u32>>,
-}
-
-impl DocumentJudge for JudgeDouble {
-    fn take_in(
-        &self,
-        round: &Observation<'_>,
-        seen: &ReceivedDocument,
-        _beside: &SharingContext,
-        _ledger: &dyn LedgerReader,
-    ) -> Result<Judged, JudgeError> {
-        let text = String::from_utf8_lossy(&seen.bytes).into_owned();
-        assert!(!text.contains("panic"), "as the document says");
-        if text.contains("login") {
-            return Err(JudgeError::Unreadable("the publisher sent a web page".into()));
-        }
-        let mut change = change(round, seen.prints, EventKind::Created);
-        if text.contains("missing") {
-            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
-            change.events.clear();
-            change.state.render_revision -= 1;
-        }
-        if text.contains("empty") {
-            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
-            change.events.clear();
-            change.state.render_revision -= 1;
-            change.state.hold = Some(Hold {
-                reason: "it is empty".into(),
-                kind: "empty".into(),
-                since: round.now,
-                row_since: round.now,
-                observations: 1,
-                documents: 1,
-                body: 0,
-                source: 0,
-                kept: 0,
-                decision: None,
-            });
-        }
-        let trivial = text.contains("trivial");
-        let look_again = change.state.next_decision_at;
-        let hold = change.state.hold.as_ref();
-        let held = hold.map(Hold::describe);
-        Ok(Judged {
-            sup: None,
-            hub: crate::websub::HubLinks::default(),
-            verdict: Verdict {
-                change: (!trivial).then_some(change),
-                held,
-                look_again,
-                ..Verdict::default()
-            },
-            hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
-            full: !text.contains("salvaged"),
-            entries: 1,
-            partial: None,
-            warnings: Vec::new(),
-            walked: None,
-            wants: None,
-            lacking: false,
-        })
-    }
-
-    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
-        self.looked.lock().unwrap().push(same);
-        let known = &round.snapshot.unwrap().state;
-        let prints = BodyPrints { wire: known.wire, body: known.body };
-        let change = change(round, prints, EventKind::Deleted);
-        Ok(Verdict { change: Some(change), ..Verdict::default() })
-    }
-
-    fn backfill(
-        &self,
-        _: &Observation<'_>,
-        _: &ReceivedDocument,
-        _: &Backfill,
-        _: &std::collections::HashSet<String>,
-    ) -> Result<Judged, JudgeError> {
-        Err(JudgeError::Unreadable("nobody walks here".to_owned()))
-    }
-
-    fn answered(
-        &self,
-        _: &Observation<'_>,
-        replies: &crate::judge::probe::Replies,
-        _: u32,
-    ) -> Result<Judged, JudgeError> {
-        panic!("nobody was to be asked: {replies:?}")
-    }
-}
-
-fn change(round: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
-    let state = state(round.snapshot, prints, round.now);
-    let base = round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
-    let (tick, events) = (state.tick, vec![event(kind, state.tick)]);
-    Change { tick, events, ..Change::of_state(round.feed.clone(), base, round.now, state) }
 }

@@ -1,0 +1,112 @@
+//! A judge that decides by a few words.
+
+use super::{event, state};
+use crate::model::{Backfill, BodyPrints, Change, EventKind, Hold, Revision, UpdateHints};
+use crate::poll::{
+    DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext,
+};
+use crate::record::{Observation, Verdict};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Takes every document for a change with one new item, but for a few words.
+#[derive(Default)]
+pub struct JudgeDouble {
+    /// The counts of equal observations that it was told.
+    pub looked: Mutex<Vec<u32>>,
+}
+
+impl DocumentJudge for JudgeDouble {
+    fn take_in(
+        &self,
+        round: &Observation<'_>,
+        seen: &ReceivedDocument,
+        _beside: &SharingContext,
+        _ledger: &dyn LedgerReader,
+    ) -> Result<Judged, JudgeError> {
+        let text = String::from_utf8_lossy(&seen.bytes).into_owned();
+        assert!(!text.contains("panic"), "as the document says");
+        if text.contains("login") {
+            return Err(JudgeError::Unreadable("the publisher sent a web page".into()));
+        }
+        let mut change = change(round, seen.prints, EventKind::Created);
+        if text.contains("missing") {
+            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
+            change.events.clear();
+            change.state.render_revision -= 1;
+        }
+        if text.contains("empty") {
+            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
+            change.events.clear();
+            change.state.render_revision -= 1;
+            change.state.hold = Some(Hold {
+                reason: "it is empty".into(),
+                kind: "empty".into(),
+                since: round.now,
+                row_since: round.now,
+                observations: 1,
+                documents: 1,
+                body: 0,
+                source: 0,
+                kept: 0,
+                decision: None,
+            });
+        }
+        let trivial = text.contains("trivial");
+        let look_again = change.state.next_decision_at;
+        let hold = change.state.hold.as_ref();
+        let held = hold.map(Hold::describe);
+        Ok(Judged {
+            sup: None,
+            hub: crate::websub::HubLinks::default(),
+            verdict: Verdict {
+                change: (!trivial).then_some(change),
+                held,
+                look_again,
+                ..Verdict::default()
+            },
+            hints: UpdateHints { ttl: Some(Duration::from_secs(1200)), ..UpdateHints::default() },
+            full: !text.contains("salvaged"),
+            entries: 1,
+            partial: None,
+            warnings: Vec::new(),
+            walked: None,
+            wants: None,
+            lacking: false,
+        })
+    }
+
+    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
+        self.looked.lock().unwrap().push(same);
+        let known = &round.snapshot.unwrap().state;
+        let prints = BodyPrints { wire: known.wire, body: known.body };
+        let change = change(round, prints, EventKind::Deleted);
+        Ok(Verdict { change: Some(change), ..Verdict::default() })
+    }
+
+    fn backfill(
+        &self,
+        _: &Observation<'_>,
+        _: &ReceivedDocument,
+        _: &Backfill,
+        _: &std::collections::HashSet<String>,
+    ) -> Result<Judged, JudgeError> {
+        Err(JudgeError::Unreadable("nobody walks here".to_owned()))
+    }
+
+    fn answered(
+        &self,
+        _: &Observation<'_>,
+        replies: &crate::judge::probe::Replies,
+        _: u32,
+    ) -> Result<Judged, JudgeError> {
+        panic!("nobody was to be asked: {replies:?}")
+    }
+}
+
+fn change(round: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
+    let state = state(round.snapshot, prints, round.now);
+    let base = round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
+    let (tick, events) = (state.tick, vec![event(kind, state.tick)]);
+    Change { tick, events, ..Change::of_state(round.feed.clone(), base, round.now, state) }
+}
