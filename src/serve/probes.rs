@@ -139,7 +139,7 @@ fn note_uncounted(counted: Result<(), StoreError>) {
 
 /// Lets others have their turn now and then, where a count comes to a place in the list.
 async fn take_pause(place: usize, listing: &Listing) {
-    if place > 0 && place % COUNTED_IN_A_ROW == 0 {
+    if place > 0 && place.is_multiple_of(COUNTED_IN_A_ROW) {
         match listing.len() > FEW_FEEDS {
             true => sleep(COUNT_PAUSE).await,
             false => yield_now().await,
