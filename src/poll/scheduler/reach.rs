@@ -65,11 +65,24 @@ impl ReachedPublishers {
         self.last.insert(shard, (now, is_reached));
     }
 
+    /// How many publishers were within reach and out of it, lately where that was asked often enough: what was found
+    /// before a line broke says nothing of it.
+    fn counts(&self, now: Instant) -> (usize, usize) {
+        let within = |limit: Duration| {
+            let asked = self.last.values();
+            let (reached, unreached): (Vec<_>, Vec<_>) = asked
+                .filter(|(at, _)| now.saturating_duration_since(*at) < limit)
+                .partition(|(_, is_reached)| *is_reached);
+            (reached.len(), unreached.len())
+        };
+        let (reached, unreached) = within(CUT_OFF_AFTER);
+        if reached + unreached >= FEWEST { (reached, unreached) } else { within(REMEMBERED) }
+    }
+
     /// Whether this gateway reaches publishers.
     pub(super) fn decide(&mut self, now: Instant) -> PublisherReach {
         self.last.retain(|_, (at, _)| now.saturating_duration_since(*at) < REMEMBERED);
-        let reached = self.last.values().filter(|(_, is_reached)| *is_reached).count();
-        let unreached = self.last.len() - reached;
+        let (reached, unreached) = self.counts(now);
         let is_cut_off = unreached >= FEWEST && unreached > reached;
         let elapsed = |since: Instant| now.saturating_duration_since(since);
         match self.state {
@@ -198,6 +211,20 @@ mod tests {
         now += seconds(120);
         assert_eq!(reach.decide(now), PublisherReach::CutOff);
         assert_eq!(reach.decide(now + seconds(1199)), PublisherReach::CutOff);
+    }
+
+    /// Of many publishers, each asked every 5 minutes, few polls end while none is within reach.
+    #[test]
+    fn what_was_reached_before_hides_nothing() {
+        let start = Instant::now();
+        let mut reach = ReachedPublishers::new(start);
+        note(&mut reach, 1..=340, answered, start);
+        let cut_off = (0..=300_i32).find(|second| {
+            let now = start + seconds(u64::try_from(*second).unwrap());
+            note(&mut reach, second / 5..=second / 5, unreached, now);
+            reach.decide(now) == PublisherReach::CutOff
+        });
+        assert_eq!(cut_off, Some(240));
     }
 
     #[test]
