@@ -24,12 +24,12 @@ use self::pages::PagesSeen;
 use super::client::Peer;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
-use super::{Listener, SharedState, request_rules};
+use super::site_service::ListenerSite;
+use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
 use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -159,18 +159,11 @@ fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
     target.or_else(named)
 }
 
-/// Around everything else: what is an origin's is answered here.
-pub(super) async fn enter(
-    State((room, listener)): State<(SharedState, Listener)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if listener == Listener::Operators {
-        return next.run(request).await;
-    }
+/// The answer to any request: what is an origin's is answered here, all else by `next`.
+pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
     match room.origins.find(&request) {
-        None if room.origins.has_paths => at_path(&room, request, next).await,
-        None => next.run(request).await,
+        None if room.origins.has_paths => at_path(room, request, next).await,
+        None => next.route(request).await,
         Some(asked) => {
             let came = request.extensions().get::<Peer>().is_some();
             if came && !request_rules::has_one_host(&request) {
@@ -186,9 +179,7 @@ pub(super) async fn enter(
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
-                    // In a box, since what is around it is moved several times over.
-                    let answering = Box::pin(answer(&room, (site, &rest), request, next));
-                    let (answer, outcome) = answering.await;
+                    let (answer, outcome) = answer(room, (site, &rest), request, next).await;
                     room.metrics.passed(&name, outcome);
                     let (status, outcome) = (answer.status().as_u16(), outcome.name());
                     let milliseconds =
@@ -202,16 +193,16 @@ pub(super) async fn enter(
 }
 
 /// A feed at a path of its own.
-async fn at_path(room: &SharedState, request: Request, next: Next) -> Response {
+async fn at_path(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let listing = match is_read {
         true => room.directory.listing().await.ok(),
         false => None,
     };
     let name = listing.and_then(|all| all.places().feed_at_path(request.uri().path()).cloned());
-    let Some(name) = name else { return next.run(request).await };
+    let Some(name) = name else { return next.route(request).await };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    next.run(as_feed(request, &name, &query)).await
+    next.route(as_feed(request, &name, &query)).await
 }
 
 /// Where the place of an origin leads whose slash was left out.
@@ -271,7 +262,7 @@ async fn answer(
     room: &SharedState,
     (site, rest): (Arc<OriginSite>, &str),
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let method = request.method();
     if matches!(*method, Method::CONNECT | Method::TRACE) {
@@ -344,7 +335,7 @@ async fn follow_look(
     asked: &OriginRequest,
     (look, again): (first::OtherLook, Waited),
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let is_through = asked.site.config().passes == PassMode::Through;
     match look.result(asked.site.config().first_wait).await {
@@ -402,7 +393,7 @@ async fn feed(
     asked: &OriginRequest,
     name: &FeedName,
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let listing = room.directory.listing().await.ok();
     let standing = listing.as_ref().and_then(|all| all.get(name)).map(|record| record.standing);
@@ -419,7 +410,7 @@ async fn feed(
     }
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
-    (next.run(as_feed(request, name, query)).await, PassOutcome::Feed)
+    (next.route(as_feed(request, name, query)).await, PassOutcome::Feed)
 }
 
 #[cfg(test)]

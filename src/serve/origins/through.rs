@@ -3,6 +3,7 @@
 use super::super::client::{Client, Peer};
 use super::super::problem::{Problem, RETRY_SOON};
 use super::super::session::COOKIE;
+use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
 use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
@@ -17,7 +18,6 @@ use crate::origin::{
 };
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -62,7 +62,7 @@ pub(super) async fn pass(
     room: &SharedState,
     asked: &OriginRequest,
     (request, again): (Request, Waited),
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let (parts, body) = request.into_parts();
     let answer = match send(room, asked, &parts, body).await {
@@ -210,7 +210,7 @@ pub(super) async fn look(
     asked: &OriginRequest,
     look: FirstLook,
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let config = asked.site.config();
     let (parts, body) = request.into_parts();
@@ -247,7 +247,7 @@ async fn document(
     asked: &OriginRequest,
     (look, answer): (FirstLook, PassAnswer),
     again: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let turn = match room.origins.looks.document(asked.site.config().first_wait).await {
         Ok(turn) => turn,
@@ -312,7 +312,7 @@ async fn make_feed(
     asked: &OriginRequest,
     (look, whole, traits, turn): (FirstLook, WholeAnswer, FeedTraits, LookPermit),
     again: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let service = match room.origins.service() {
         Ok(service) => Arc::clone(service),
