@@ -31,7 +31,6 @@ use crate::model::{FeedName, FeedStanding};
 use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +60,8 @@ struct OriginRequest {
     site: Arc<OriginSite>,
     /// The address there.
     url: Url,
-    /// Its path and query as the client wrote them.
-    target: Option<PathAndQuery>,
+    /// The same with path and query as the client wrote them.
+    target: Option<Uri>,
 }
 
 /// What a request asks for.
