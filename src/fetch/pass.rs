@@ -51,7 +51,7 @@ impl Core {
             let why = format!("the origin answered {}", head.status.as_u16());
             return Err(FetchError::CutOff { why });
         }
-        let body = TimedBody::new(body, limit).map_err(BodyError::from).boxed_unsync();
+        let body = TimedBody::new(body, limit).boxed_unsync();
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }
 
@@ -236,27 +236,25 @@ impl TimedBody {
     }
 }
 
-/// Why the body of an answer broke off.
+/// The body of an answer broke off, since nothing came.
 #[derive(Debug, thiserror::Error)]
-enum PassedBodyError {
-    #[error(transparent)]
-    Broken(BodyError),
-    #[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
-    Idle { limit: Duration },
+#[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
+struct IdleBodyError {
+    limit: Duration,
 }
 
 impl Body for TimedBody {
     type Data = Bytes;
-    type Error = PassedBodyError;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, PassedBodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
             this.is_waiting = false;
-            return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::Broken)));
+            return Poll::Ready(frame);
         }
         // The time counts from when the client waits: it may have been the client that took nothing.
         let until = Instant::now() + this.limit;
@@ -266,7 +264,7 @@ impl Body for TimedBody {
             idle.as_mut().reset(until);
         }
         ready!(idle.as_mut().poll(context));
-        Poll::Ready(Some(Err(PassedBodyError::Idle { limit: this.limit })))
+        Poll::Ready(Some(Err(IdleBodyError { limit: this.limit }.into())))
     }
 
     fn is_end_stream(&self) -> bool {

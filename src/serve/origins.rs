@@ -290,8 +290,8 @@ async fn answer(
         }
     }
     let is_through = asked.site.config().passes == PassMode::Through;
-    let seen = room.origins.looks.no_feed(&asked.url);
-    if !may_make(room, &asked, method, request.headers()) || seen.is_some() {
+    let has_no_feed = room.origins.looks.no_feed(&asked.url).is_some();
+    if has_no_feed || !may_make(room, &asked, method, request.headers()) {
         return match is_through {
             true => through::pass(room, &asked, (request, Waited::No), next).await,
             false => through::redirect(&asked.url),

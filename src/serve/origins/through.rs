@@ -162,14 +162,14 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
         || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
 }
 
-fn forwarded(room: &SharedState, parts: &Parts) -> ForwardedFor {
+fn forwarded<'p>(room: &SharedState, parts: &'p Parts) -> ForwardedFor<'p> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
-    let is_https = room.site.at("").starts_with("https:");
+    let is_https = room.site.base.starts_with("https:");
     ForwardedFor {
         peer,
         is_trusted: room.settings.load().proxies.are_trusted(peer),
-        host: host(&parts.uri, &parts.headers).map(str::to_owned),
+        host: host(&parts.uri, &parts.headers),
         proto: if is_https { Proto::Https } else { Proto::Http },
     }
 }
@@ -181,7 +181,7 @@ fn passed(
     method: &Method,
     answer: PassAnswer,
 ) -> (Response, PassOutcome) {
-    let mut headers = to_client(&answer.headers, OURS, &room.origins.via);
+    let mut headers = to_client(answer.headers, OURS, &room.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION] {
         let leads = headers.get(&name).and_then(|value| value.to_str().ok());
         let here = leads.and_then(|leads| asked.site.redirected(leads, &asked.url));
