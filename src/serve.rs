@@ -121,9 +121,9 @@ use address::Site;
 use admission::Admission;
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use conflicts::Contested;
@@ -140,6 +140,7 @@ use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
 use session::Sessions;
+use site_service::ListenerSite;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -333,6 +334,11 @@ pub fn router(parts: ServerConfig) -> Router {
     routes(room, Listener::Everybody)
 }
 
+/// All that a listener answers, to be asked without a socket.
+fn routes(room: SharedState, listener: Listener) -> Router {
+    ListenerSite::new(room, listener).into_router()
+}
+
 /// What operators ask, and nobody else.
 fn administration(room: &SharedState) -> Router<SharedState> {
     let items = Router::new()
@@ -401,8 +407,8 @@ fn pages(room: &SharedState) -> Router<SharedState> {
         .route_layer(from_fn_with_state(Arc::clone(room), audience::pages))
 }
 
-/// What a listener answers. What is not for it is as unknown there as what is nowhere.
-fn routes(room: SharedState, listener: Listener) -> Router {
+/// What a listener answers that is no origin's. What is not for it is as unknown there as what is nowhere.
+fn own_routes(room: SharedState, listener: Listener) -> Router {
     let prefix = prefix::Prefix::from_public_url(&room.site.at(""));
     let operators = match listener {
         Listener::Everybody | Listener::Operators => administration(&room),
@@ -452,21 +458,7 @@ fn routes(room: SharedState, listener: Listener) -> Router {
     // Around the routing: the path that is routed has no token in it.
     Router::new()
         .fallback_service(site)
-        .layer(from_fn_with_state((Arc::clone(&room), listener), audience::enter))
-        .layer(from_fn_with_state((Arc::clone(&room), listener), origins::enter))
-        .layer(from_fn_with_state(room, begin))
-}
-
-/// Around everything, in one layer, since what is passed on to an origin goes through each.
-async fn begin(State(room): State<SharedState>, mut request: Request, next: Next) -> Response {
-    client::identify(&room, &mut request);
-    if standby::must_catch_up(&room, &request) {
-        let is_page = error_page::is_wanted(&request);
-        if let Err(error) = room.store.catch_up().await {
-            return standby::unseen(&room, error, is_page);
-        }
-    }
-    next.run(request).await
+        .layer(from_fn_with_state((room, listener), audience::enter))
 }
 
 async fn unknown(request: Request) -> Result<Response, Problem> {

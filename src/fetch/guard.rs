@@ -176,13 +176,14 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
     }
     let openness = allow.openness(url);
     // `url` has normalised every spelling of an address: decimal, octal, hexadecimal, short.
-    let (host, address) = match url.host() {
-        Some(Host::Ipv4(address)) => (address.to_string(), IpAddr::V4(address)),
-        Some(Host::Ipv6(address)) => (address.to_string(), IpAddr::V6(address)),
+    let address = match url.host() {
+        Some(Host::Ipv4(address)) => IpAddr::V4(address),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address),
         Some(Host::Domain(_)) => return Ok(openness),
         None => return Err(Refusal::NotAUrl { url: shown(url) }),
     };
-    if openness.admits(address) { Ok(openness) } else { Err(Refusal::address(&host, address)) }
+    let refusal = || Refusal::address(&address.to_string(), address);
+    if openness.admits(address) { Ok(openness) } else { Err(refusal()) }
 }
 
 /// Whether a proxy may be asked that no configuration names: at an address that may be connected to, or

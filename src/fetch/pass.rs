@@ -9,7 +9,6 @@ use super::unreached::{is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
-use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Either, Empty};
@@ -26,7 +25,8 @@ impl Core {
         let PassRequest { method, url, target, headers, body } = request;
         let limit = self.limits.pass_idle;
         let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
-        let head = PassedHead { method, url, target, headers };
+        let uri = named_address(&url, target)?;
+        let head = PassedHead { method, url, uri, headers };
         let late = FetchError::Timeout { what: ANSWERING, limit };
         let answer = match body {
             None => {
@@ -51,7 +51,7 @@ impl Core {
             let why = format!("the origin answered {}", head.status.as_u16());
             return Err(FetchError::CutOff { why });
         }
-        let body = TimedBody::new(body, limit).map_err(BodyError::from).boxed_unsync();
+        let body = TimedBody::new(body, limit).boxed_unsync();
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }
 
@@ -71,10 +71,10 @@ impl Core {
             };
         };
         let first = if may_repeat { &passers.keeping } else { &passers.closing };
-        let sent = match first.request(head.with(body)?).await {
+        let sent = match first.request(head.with(body)).await {
             // A connection that was kept may be closed just when a request is sent over it, and so may the next.
             Err(error) if may_repeat && is_cut_off(&error) => {
-                passers.closing.request(head.with(no_body())?).await
+                passers.closing.request(head.with(no_body())).await
             }
             sent => sent,
         };
@@ -111,27 +111,36 @@ fn no_body() -> UploadBody {
 /// A request without its body.
 struct PassedHead {
     method: Method,
+    /// What the guard looks at.
     url: Url,
-    target: Option<PathAndQuery>,
+    /// The same, as it is sent.
+    uri: Uri,
     headers: HeaderMap,
 }
 
 impl PassedHead {
-    fn with(&self, body: UploadBody) -> Result<Request<UploadBody>, FetchError> {
-        let mut uri = Uri::builder()
-            .scheme(self.url.scheme())
-            .authority(&self.url[Position::BeforeHost..Position::AfterPort]);
-        uri = match &self.target {
-            Some(target) => uri.path_and_query(target.clone()),
-            None => uri.path_and_query(&self.url[Position::BeforePath..Position::AfterQuery]),
-        };
-        let uri = uri.build().map_err(|error| FetchError::CutOff { why: error.to_string() })?;
+    fn with(&self, body: UploadBody) -> Request<UploadBody> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = uri;
+        *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
-        Ok(request)
+        request
     }
+}
+
+/// An address as it is sent: with what the client wrote, where that names the same server.
+fn named_address(url: &Url, target: Option<Uri>) -> Result<Uri, FetchError> {
+    let host = &url[Position::BeforeHost..Position::AfterPort];
+    let is_same = |target: &Uri| {
+        target.scheme_str() == Some(url.scheme())
+            && target.authority().is_some_and(|named| named.as_str() == host)
+    };
+    if let Some(target) = target.filter(is_same) {
+        return Ok(target);
+    }
+    let path = &url[Position::BeforePath..Position::AfterQuery];
+    let uri = Uri::builder().scheme(url.scheme()).authority(host).path_and_query(path).build();
+    uri.map_err(|error| FetchError::CutOff { why: error.to_string() })
 }
 
 /// How far a request's body has come.
@@ -232,28 +241,26 @@ impl TimedBody {
     }
 }
 
-/// Why the body of an answer broke off.
+/// The body of an answer broke off, since nothing came.
 #[derive(Debug, thiserror::Error)]
-enum PassedBodyError {
-    #[error(transparent)]
-    Broken(BodyError),
-    #[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
-    Idle { limit: Duration },
+#[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
+struct IdleBodyError {
+    limit: Duration,
 }
 
 impl Body for TimedBody {
     type Data = Bytes;
-    type Error = PassedBodyError;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, PassedBodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         while let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
             this.is_waiting = false;
             if !are_trailers(&frame) {
-                return Poll::Ready(frame.map(|frame| frame.map_err(PassedBodyError::Broken)));
+                return Poll::Ready(frame);
             }
         }
         // The time counts from when the client waits: it may have been the client that took nothing.
@@ -264,7 +271,7 @@ impl Body for TimedBody {
             idle.as_mut().reset(until);
         }
         ready!(idle.as_mut().poll(context));
-        Poll::Ready(Some(Err(PassedBodyError::Idle { limit: this.limit })))
+        Poll::Ready(Some(Err(IdleBodyError { limit: this.limit }.into())))
     }
 
     fn is_end_stream(&self) -> bool {

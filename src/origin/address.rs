@@ -1,7 +1,9 @@
 //! The addresses of an origin, here and there.
 
 use crate::config::{OriginConfig, OriginPlace};
+use http::Uri;
 use http::uri::PathAndQuery;
+use std::iter;
 use url::{Position, Url};
 
 /// The longest address that is passed on, in bytes.
@@ -18,6 +20,8 @@ pub struct OriginSite {
     public: String,
     /// The same without scheme and host, for redirects.
     below: String,
+    /// Scheme and host of its addresses there, read once for all requests; `None` where no request can name them.
+    server: Option<Uri>,
 }
 
 /// Why a path is not passed on.
@@ -49,7 +53,9 @@ impl OriginSite {
                 (format!("{}://{host}{port}/", public_url.scheme()), "/".to_owned())
             }
         };
-        Self { config, public, below }
+        let host = &config.url[Position::BeforeHost..Position::AfterPort];
+        let server = format!("{}://{host}", config.url.scheme()).parse().ok();
+        Self { config, public, below, server }
     }
 
     /// What the configuration says of it.
@@ -91,16 +97,19 @@ impl OriginSite {
         Some(url).filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
     }
 
-    /// Path and query there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
+    /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
     /// where no address has these.
-    pub fn target(&self, rest: &str, query: Option<&str>) -> Option<PathAndQuery> {
+    pub fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
         let is_foreign =
             |text: &str| text.bytes().any(|b| !b.is_ascii_graphic() || FOREIGN.contains(&b));
         if is_foreign(rest) || query.is_some_and(is_foreign) {
             return None;
         }
         let (mark, query) = query.map_or(("", ""), |query| ("?", query));
-        [self.config.url.path(), rest, mark, query].concat().parse().ok()
+        let path = [self.config.url.path(), rest, mark, query].concat();
+        let mut parts = self.server.clone()?.into_parts();
+        parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+        Uri::from_parts(parts).ok()
     }
 
     /// Whether a path is that of its place without the slash at its end.
@@ -174,27 +183,36 @@ fn without_port(host: &str) -> &str {
 
 /// The steps of a path, as a server has them that takes an escaped slash or backslash for one.
 fn steps(path: &str) -> impl Iterator<Item = &str> {
-    let is_escaped = |part: &str| {
-        matches!(part.as_bytes(), [b'%', b'2', b'f' | b'F'] | [b'%', b'5', b'c' | b'C'])
-    };
-    let mut from = 0;
-    let mut cuts: Vec<(usize, usize)> = Vec::new();
-    for (at, byte) in path.bytes().enumerate() {
-        let escaped = path.get(at..at + 3).is_some_and(is_escaped);
-        if byte == b'/' || escaped {
-            cuts.push((from, at));
-            from = at + if escaped { 3 } else { 1 };
-        }
-    }
-    cuts.push((from, path.len()));
-    cuts.into_iter().filter_map(|(from, to)| path.get(from..to))
+    path.split('/').flat_map(|part| {
+        let mut rest = Some(part);
+        // Each round ends behind an escape, or is the last.
+        iter::from_fn(move || {
+            let here = rest?;
+            let mut cuts = here.match_indices('%').map(|(at, _)| here.split_at(at));
+            let cut = cuts.find_map(|(step, from)| {
+                let after = ESCAPED_SLASHES.iter().find_map(|slash| from.strip_prefix(slash))?;
+                Some((step, after))
+            });
+            rest = cut.map(|(_, after)| after);
+            Some(cut.map_or(here, |(step, _)| step))
+        })
+    })
 }
+
+/// A slash and a backslash, escaped.
+const ESCAPED_SLASHES: [&str; 4] = ["%2f", "%2F", "%5c", "%5C"];
+/// How a dot is written.
+const DOTS: [&str; 3] = [".", "%2e", "%2E"];
 
 /// Whether a step of a path is `.` or `..`, in whatever spelling.
 fn is_dots(step: &str) -> bool {
     let step = step.split(';').next().unwrap_or(step);
-    let plain = step.replace("%2e", ".").replace("%2E", ".");
-    plain == "." || plain == ".."
+    let Some(rest) = behind_dot(step) else { return false };
+    rest.is_empty() || behind_dot(rest).is_some_and(str::is_empty)
+}
+
+fn behind_dot(text: &str) -> Option<&str> {
+    DOTS.iter().find_map(|dot| text.strip_prefix(dot))
 }
 
 #[cfg(test)]

@@ -66,46 +66,49 @@ pub fn is_usual(headers: &HeaderMap) -> bool {
 
 /// Whether an answer is the same whoever asks and however, as far as it says so itself.
 pub fn is_neutral(headers: &HeaderMap) -> bool {
-    words(headers, header::VARY).iter().all(|word| NEUTRAL.contains(&word.as_str()))
+    words(headers, header::VARY).all(|word| is_one_of(word, &NEUTRAL))
 }
 
 /// Whether an answer may become a feed, as far as status and headers tell; its document decides then. Every other
 /// is passed on and never stored.
 pub fn may_be_feed(status: StatusCode, headers: &HeaderMap) -> bool {
-    status == StatusCode::OK && is_for_everybody(headers) && says_feed(headers)
+    status == StatusCode::OK && says_feed(headers) && is_for_everybody(headers)
 }
 
 /// Whether an answer may be read by everybody, as far as its headers tell.
 pub fn is_for_everybody(headers: &HeaderMap) -> bool {
-    let directives = words(headers, header::CACHE_CONTROL);
-    let is_private = directives
-        .into_iter()
-        .any(|word| matches!(word.split('=').next(), Some("private" | "no-store")));
-    let varies = words(headers, header::VARY);
+    let is_private = words(headers, header::CACHE_CONTROL)
+        .filter_map(|word| word.split('=').next())
+        .any(|directive| is_one_of(directive, &["private", "no-store"]));
     let is_personal =
-        varies.iter().any(|word| matches!(word.as_str(), "*" | "cookie" | "authorization"));
+        words(headers, header::VARY).any(|word| is_one_of(word, &["*", "cookie", "authorization"]));
     !is_private && !is_personal && !headers.contains_key(header::SET_COOKIE)
 }
 
 /// Whether a media type may be a feed's.
 fn says_feed(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|kind| TYPES.contains(&kind.as_str()))
+    media_type(headers).is_some_and(|kind| is_one_of(kind, &TYPES))
 }
 
 /// Whether a media type is a page's.
 pub fn says_page(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|kind| PAGES.contains(&kind.as_str()))
+    media_type(headers).is_some_and(|kind| is_one_of(kind, &PAGES))
 }
 
-fn media_type(headers: &HeaderMap) -> Option<String> {
+fn media_type(headers: &HeaderMap) -> Option<&str> {
     let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    Some(kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    kind.split(';').next().map(str::trim)
 }
 
-/// The elements of a header that is a list, in lower case.
-fn words(headers: &HeaderMap, name: HeaderName) -> Vec<String> {
+/// The elements of a header that is a list.
+fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase()).collect()
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+/// Whether a word is one of these, which are in lower case, whatever its own case.
+fn is_one_of(word: &str, known: &[&str]) -> bool {
+    known.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]

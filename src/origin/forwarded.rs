@@ -26,13 +26,13 @@ impl Proto {
 
 /// Who sent a request, and to which host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForwardedFor {
+pub struct ForwardedFor<'h> {
     /// The other end of the connection.
     pub peer: IpAddr,
     /// Whether that is a proxy whose word is taken.
     pub is_trusted: bool,
     /// The host that was asked for, with its port.
-    pub host: Option<String>,
+    pub host: Option<&'h str>,
     pub proto: Proto,
 }
 
@@ -53,7 +53,7 @@ fn is_of_proxy(name: &HeaderName) -> bool {
 /// What the headers begin with that were there before `Forwarded`.
 const TOLD: &[u8] = b"x-forwarded-";
 
-impl ForwardedFor {
+impl ForwardedFor<'_> {
     /// Writes it into the headers of a request. What a trusted proxy says stays before it; what anybody else
     /// says is replaced.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
@@ -69,7 +69,7 @@ impl ForwardedFor {
         self.append(headers, X_FORWARDED_FOR, address);
         let is_told = |headers: &HeaderMap, name| self.is_trusted && headers.contains_key(name);
         if !is_told(headers, X_FORWARDED_HOST) {
-            let host = self.host.as_deref().filter(|host| !host.is_empty());
+            let host = self.host.filter(|host| !host.is_empty());
             match host.and_then(|host| HeaderValue::from_str(host).ok()) {
                 Some(host) => drop(headers.insert(X_FORWARDED_HOST, host)),
                 None => drop(headers.remove(X_FORWARDED_HOST)),
@@ -100,7 +100,7 @@ impl ForwardedFor {
         let is_quotable =
             |text: &str| text.bytes().all(|c| c.is_ascii_graphic() && c != b'"' && c != b'\\');
         let (open, close) = if peer.is_ipv6() { ("\"[", "]\"") } else { ("", "") };
-        let [named, begin, host, end] = match self.host.as_deref() {
+        let [named, begin, host, end] = match self.host {
             Some(host) if is_token(host) => [";host=", "", host, ""],
             Some(host) if is_quotable(host) => [";host=", "\"", host, "\""],
             _ => [""; 4],

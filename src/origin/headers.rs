@@ -80,10 +80,11 @@ impl OwnCookie {
 pub fn to_origin(
     asked: &HeaderMap,
     cookie: OwnCookie,
-    forwarded: &ForwardedFor,
+    forwarded: &ForwardedFor<'_>,
     via: &Via,
 ) -> HeaderMap {
-    let mut headers = end_to_end(asked);
+    let mut headers = asked.clone();
+    leave_end_to_end(&mut headers);
     // A program behind CGI takes the last one for its own proxy.
     for name in [header::HOST, header::EXPECT, HTTP2_SETTINGS, PROXY] {
         headers.remove(name);
@@ -99,8 +100,9 @@ pub fn to_origin(
 }
 
 /// The headers of an answer as the client gets them, but for those that name addresses.
-pub fn to_client(answered: &HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap {
-    let mut headers = end_to_end(answered);
+pub fn to_client(answered: HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap {
+    let mut headers = answered;
+    leave_end_to_end(&mut headers);
     // It names other servers for the origin's host, which this is not.
     headers.remove(header::ALT_SVC);
     if let header::Entry::Occupied(cookies) = headers.entry(header::SET_COOKIE) {
@@ -114,15 +116,14 @@ pub fn to_client(answered: &HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMa
     headers
 }
 
-/// Headers without those that are for one connection (RFC 9110 section 7.6.1).
-fn end_to_end(all: &HeaderMap) -> HeaderMap {
-    let mut headers = all.clone();
+/// Takes the headers out that are for one connection (RFC 9110 section 7.6.1).
+fn leave_end_to_end(headers: &mut HeaderMap) {
     // The coding says where the body ends (RFC 9112 section 6.3).
-    if all.contains_key(header::TRANSFER_ENCODING) {
+    if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
-    let options = all.get_all(header::CONNECTION).into_iter();
-    let options = options.filter_map(|value| value.to_str().ok());
+    let options: Vec<HeaderValue> = headers.get_all(header::CONNECTION).iter().cloned().collect();
+    let options = options.iter().filter_map(|value| value.to_str().ok());
     for option in options.flat_map(|value| value.split(',')).take(OPTIONS_READ) {
         if let Ok(name) = HeaderName::from_bytes(option.trim().as_bytes()) {
             headers.remove(name);
@@ -131,7 +132,6 @@ fn end_to_end(all: &HeaderMap) -> HeaderMap {
     for name in HOP_BY_HOP {
         headers.remove(name);
     }
-    headers
 }
 
 #[cfg(test)]

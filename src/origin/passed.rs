@@ -1,8 +1,7 @@
 //! A request on its way to an origin, and the answer on its way back; both with bodies as streams.
 
 use bytes::Bytes;
-use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use std::error::Error;
 use std::fmt;
@@ -18,8 +17,8 @@ pub type PassedBody = UnsyncBoxBody<Bytes, BodyError>;
 pub struct PassRequest {
     pub method: Method,
     pub url: Url,
-    /// Path and query as the client wrote them; `None`: as the address has them.
-    pub target: Option<PathAndQuery>,
+    /// The same address with path and query as the client wrote them; `None`: as the address has them.
+    pub target: Option<Uri>,
     /// As the origin gets them, but for `Host`.
     pub headers: HeaderMap,
     /// `None`: it has none.

@@ -7,12 +7,12 @@ use super::connections::{
 use super::control::SiteControl;
 use super::readers::SiteReaders;
 use super::relay::{RelayedSite, report_asked};
-use super::site_service::SiteService;
+use super::site_service::{ListenerSite, SiteService};
 use super::stall::Unstalled;
 use super::tls::{Handshakes, TlsKeys};
 use super::topics::SiteTopics;
 use super::unnamed_proxies::Sign;
-use super::{AppState, Listener, ServerConfig, SharedState, routes};
+use super::{AppState, Listener, ServerConfig, SharedState};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -136,7 +136,7 @@ pub(super) async fn serve(
     (limits, shares): (ConnectionLimits, ConnectionShares),
     (accepting, shutdown): (CancellationToken, CancellationToken),
 ) -> Result<(), ServeError> {
-    let router = routes(Arc::clone(&room), of);
+    let site = ListenerSite::new(Arc::clone(&room), of);
     let open = Connections::new(shares);
     let builder = Arc::new(builder());
     let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
@@ -160,9 +160,8 @@ pub(super) async fn serve(
             Ok(Some((stream, peer, place))) => {
                 let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
                 let handshakes = handshakes.clone();
-                let (room, router, connection) =
-                    (Arc::clone(&room), router.clone(), place.connection());
-                let service = SiteService { room, router, peer, connection };
+                let (site, connection) = (site.clone(), place.connection());
+                let service = SiteService { site, peer, connection };
                 connections.spawn(async move {
                     let tls = handshakes.as_deref();
                     serve_connection((stream, tls), &place, (&builder, service), limits.stall)
@@ -249,7 +248,7 @@ async fn serve_connection(
     let stream = Unstalled::new(stream, stall).telling(Arc::clone(&place.activity));
     let Some(tls) = tls else { return answer(stream, place, builder, service).await };
     let Peer(peer) = service.peer;
-    let is_proxy = service.room.settings.load().proxies.are_trusted(peer);
+    let is_proxy = service.site.room.settings.load().proxies.are_trusted(peer);
     let client = (!is_proxy).then(|| Client::at(peer));
     if let Some(stream) = tls.accept(stream, client, place).await {
         answer(stream, place, builder, service).await;

@@ -24,14 +24,13 @@ use self::pages::PagesSeen;
 use super::client::Peer;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
-use super::{Listener, SharedState, request_rules};
+use super::site_service::ListenerSite;
+use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
 use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +60,8 @@ struct OriginRequest {
     site: Arc<OriginSite>,
     /// The address there.
     url: Url,
-    /// Its path and query as the client wrote them.
-    target: Option<PathAndQuery>,
+    /// The same with path and query as the client wrote them.
+    target: Option<Uri>,
 }
 
 /// What a request asks for.
@@ -159,18 +158,11 @@ fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
     target.or_else(named)
 }
 
-/// Around everything else: what is an origin's is answered here.
-pub(super) async fn enter(
-    State((room, listener)): State<(SharedState, Listener)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if listener == Listener::Operators {
-        return next.run(request).await;
-    }
+/// The answer to any request: what is an origin's is answered here, all else by `next`.
+pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
     match room.origins.find(&request) {
-        None if room.origins.has_paths => at_path(&room, request, next).await,
-        None => next.run(request).await,
+        None if room.origins.has_paths => at_path(room, request, next).await,
+        None => next.route(request).await,
         Some(asked) => {
             let came = request.extensions().get::<Peer>().is_some();
             if came && !request_rules::has_one_host(&request) {
@@ -186,9 +178,7 @@ pub(super) async fn enter(
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
-                    // In a box, since what is around it is moved several times over.
-                    let answering = Box::pin(answer(&room, (site, &rest), request, next));
-                    let (answer, outcome) = answering.await;
+                    let (answer, outcome) = answer(room, (site, &rest), request, next).await;
                     room.metrics.passed(&name, outcome);
                     let (status, outcome) = (answer.status().as_u16(), outcome.name());
                     let milliseconds =
@@ -202,16 +192,16 @@ pub(super) async fn enter(
 }
 
 /// A feed at a path of its own.
-async fn at_path(room: &SharedState, request: Request, next: Next) -> Response {
+async fn at_path(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let listing = match is_read {
         true => room.directory.listing().await.ok(),
         false => None,
     };
     let name = listing.and_then(|all| all.places().feed_at_path(request.uri().path()).cloned());
-    let Some(name) = name else { return next.run(request).await };
+    let Some(name) = name else { return next.route(request).await };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    next.run(as_feed(request, &name, &query)).await
+    next.route(as_feed(request, &name, &query)).await
 }
 
 /// Where the place of an origin leads whose slash was left out.
@@ -271,7 +261,7 @@ async fn answer(
     room: &SharedState,
     (site, rest): (Arc<OriginSite>, &str),
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let method = request.method();
     if matches!(*method, Method::CONNECT | Method::TRACE) {
@@ -300,8 +290,8 @@ async fn answer(
         }
     }
     let is_through = asked.site.config().passes == PassMode::Through;
-    let seen = room.origins.looks.no_feed(&asked.url);
-    if !may_make(room, &asked, method, request.headers()) || seen.is_some() {
+    let has_no_feed = room.origins.looks.no_feed(&asked.url).is_some();
+    if has_no_feed || !may_make(room, &asked, method, request.headers()) {
         return match is_through {
             true => through::pass(room, &asked, (request, Waited::No), next).await,
             false => through::redirect(&asked.url),
@@ -344,7 +334,7 @@ async fn follow_look(
     asked: &OriginRequest,
     (look, again): (first::OtherLook, Waited),
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let is_through = asked.site.config().passes == PassMode::Through;
     match look.result(asked.site.config().first_wait).await {
@@ -402,7 +392,7 @@ async fn feed(
     asked: &OriginRequest,
     name: &FeedName,
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let listing = room.directory.listing().await.ok();
     let standing = listing.as_ref().and_then(|all| all.get(name)).map(|record| record.standing);
@@ -419,7 +409,7 @@ async fn feed(
     }
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
-    (next.run(as_feed(request, name, query)).await, PassOutcome::Feed)
+    (next.route(as_feed(request, name, query)).await, PassOutcome::Feed)
 }
 
 #[cfg(test)]

@@ -1,24 +1,92 @@
-//! What a connection asks of this site: answers that are ready first, the router for all others.
+//! What a connection asks of this site: answers that are ready first, then what is an origin's, the router for all
+//! others.
 
-use super::client::Peer;
+use super::client::{self, Peer};
 use super::connections::{Busy, Connection};
-use super::{SharedState, error_page, ready, standby};
+use super::{Listener, SharedState, error_page, origins, own_routes, ready, standby};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response, Version};
-use http_body::{Frame, SizeHint};
+use http::{Method, Request, Response, Version, header};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use tower::ServiceExt;
+use tower::{ServiceExt, service_fn};
+
+/// The site, as one listener answers it.
+#[derive(Clone)]
+pub(super) struct ListenerSite {
+    pub(super) room: SharedState,
+    listener: Listener,
+    routes: Router,
+}
+
+impl ListenerSite {
+    /// That of a listener.
+    pub(super) fn new(room: SharedState, listener: Listener) -> Self {
+        let routes = own_routes(Arc::clone(&room), listener);
+        Self { room, listener, routes }
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let method = request.method().clone();
+        complete(self.find_answer(request).await, &method)
+    }
+
+    /// What is passed on to an origin goes through here, and through no layer of the router.
+    async fn find_answer(&self, mut request: Request<Body>) -> Response<Body> {
+        client::identify(&self.room, &mut request);
+        if standby::must_catch_up(&self.room, &request) {
+            let is_page = error_page::is_wanted(&request);
+            if let Err(error) = self.room.store.catch_up().await {
+                return standby::unseen(&self.room, error, is_page);
+            }
+        }
+        match self.listener {
+            Listener::Operators => self.route(request).await,
+            Listener::Everybody | Listener::Readers => {
+                origins::enter(&self.room, request, self).await
+            }
+        }
+    }
+
+    /// Answers what is no origin's.
+    pub(super) async fn route(&self, request: Request<Body>) -> Response<Body> {
+        let Ok(answer) = self.routes.clone().oneshot(request).await;
+        answer
+    }
+
+    /// The same as a router.
+    pub(super) fn into_router(self) -> Router {
+        Router::new().fallback_service(service_fn(move |request| {
+            let site = self.clone();
+            async move { Ok::<_, Infallible>(site.answer(request).await) }
+        }))
+    }
+}
+
+/// What a router does to each answer, for those that come from none: a length that is known is said, and no body
+/// goes to HEAD.
+fn complete(mut answer: Response<Body>, method: &Method) -> Response<Body> {
+    if let Some(length) = answer.body().size_hint().exact()
+        && !answer.headers().contains_key(header::CONTENT_LENGTH)
+    {
+        answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
+    if *method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
+    answer
+}
 
 /// The site, as one connection asks it.
 pub(super) struct SiteService {
-    pub(super) room: SharedState,
-    pub(super) router: Router,
+    pub(super) site: ListenerSite,
     pub(super) peer: Peer,
     pub(super) connection: Connection,
 }
@@ -31,35 +99,37 @@ impl Service<Request<Incoming>> for SiteService {
     fn call(&self, mut request: Request<Incoming>) -> Answering {
         let is_http_1 = request.version() < Version::HTTP_2;
         let busy = self.connection.begin(is_http_1);
-        let is_known = !self.room.origins.may_be_for(&request);
+        let room = &self.site.room;
+        let is_known = !room.origins.may_be_for(&request);
         // Otherwise the database says whether it is still the answer.
-        let is_sure = is_known && self.room.store.answers_from_memory();
-        if is_sure && let Some(answer) = ready::answer(&self.room, self.peer, &request) {
+        let is_sure = is_known && room.store.answers_from_memory();
+        if is_sure && let Some(answer) = ready::answer(room, self.peer, &request) {
             return Answering::Ready(Some(
                 answer.map(|body| SentBody::new(SentContent::Whole(body), busy)),
             ));
         }
-        let may_be_ready = is_known && !is_sure && ready::is_there(&self.room, &request);
+        let may_be_ready = is_known && !is_sure && ready::is_there(room, &request);
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
-        let (room, router, peer) = (self.room.clone(), self.router.clone(), self.peer);
-        Answering::Routed(Box::pin(async move {
+        let (site, peer) = (self.site.clone(), self.peer);
+        Answering::Made(Box::pin(async move {
+            let room = &site.room;
             if may_be_ready {
                 match room.store.catch_up().await {
                     Ok(()) => {
-                        if let Some(answer) = ready::answer(&room, peer, &request) {
+                        if let Some(answer) = ready::answer(room, peer, &request) {
                             let sent = |body| SentBody::new(SentContent::Whole(body), busy);
                             return Ok(answer.map(sent));
                         }
                     }
                     Err(error) => {
-                        let answer = standby::unseen(&room, error, error_page::is_wanted(&request));
+                        let answer = standby::unseen(room, error, error_page::is_wanted(&request));
                         let sent = |body| SentBody::new(SentContent::Streamed(body), busy);
                         return Ok(answer.map(sent));
                     }
                 }
             }
-            let mut answer = router.oneshot(request).await?;
+            let mut answer = site.answer(request.map(Body::new)).await;
             room.ready.keep(&mut answer);
             Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))
         }))
@@ -71,7 +141,7 @@ impl Service<Request<Incoming>> for SiteService {
 pub(super) enum Answering {
     /// Until it was handed over.
     Ready(Option<Response<SentBody>>),
-    Routed(Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>),
+    Made(Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>),
 }
 
 impl Future for Answering {
@@ -82,7 +152,7 @@ impl Future for Answering {
             Self::Ready(answer) => {
                 answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
             }
-            Self::Routed(asking) => asking.as_mut().poll(context),
+            Self::Made(making) => making.as_mut().poll(context),
         }
     }
 }
@@ -136,5 +206,28 @@ impl http_body::Body for SentBody {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_its_length_and_has_no_body_for_head() {
+        let completed = |method: &Method, body: Body| {
+            let answer = complete(Response::new(body), method);
+            let length = answer.headers().get(header::CONTENT_LENGTH);
+            let length = length.map(|length| length.to_str().unwrap().to_owned());
+            (length, answer.body().size_hint().exact())
+        };
+        let said = |length: &str| Some(length.to_owned());
+        assert_eq!(completed(&Method::GET, Body::from("abc")), (said("3"), Some(3)));
+        assert_eq!(completed(&Method::HEAD, Body::from("abc")), (said("3"), Some(0)));
+        // Nobody knows how long the rest of a stream is.
+        let stream =
+            || Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>());
+        assert_eq!(completed(&Method::GET, stream()), (None, None));
+        assert_eq!(completed(&Method::HEAD, stream()), (None, Some(0)));
     }
 }

@@ -115,10 +115,20 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
 async fn path_and_query_are_as_the_client_wrote_them() {
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
     let mut asked = request(&publisher.url("/a?b=%27"));
-    asked.target = Some("/A;b=1//c?d='e'&%7e".parse().unwrap());
+    asked.target = Some(publisher.url("/A;b=1//c?d='e'&%7e").parse().unwrap());
     pass(asked).await.unwrap();
     let head = publisher.heads().remove(0);
     assert!(head.starts_with("get /a;b=1//c?d='e'&%7e http/1.1\r\n"), "{head}");
+}
+
+#[test]
+fn no_other_server_is_asked_than_the_guard_saw() {
+    let url = Url::parse("http://a.example:81/b?c").unwrap();
+    let named = |target: &str| named_address(&url, Some(target.parse().unwrap())).unwrap();
+    assert_eq!(named("http://a.example:81/B"), "http://a.example:81/B");
+    for other in ["http://a.example/B", "https://a.example:81/B", "http://u@a.example:81/B", "/B"] {
+        assert_eq!(named(other), "http://a.example:81/b?c", "{other}");
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn list(headers: &HeaderMap) -> Vec<String> {
 fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
     let peer = "192.0.2.1".parse().unwrap();
     let forwarded =
-        ForwardedFor { peer, is_trusted, host: Some("gw.example".to_owned()), proto: Proto::Https };
+        ForwardedFor { peer, is_trusted, host: Some("gw.example"), proto: Proto::Https };
     list(&to_origin(&map(pairs), OURS, &forwarded, &Via::new("gw")))
 }
 
@@ -61,11 +61,11 @@ fn what_is_for_one_connection_is_not_passed_on() {
         assert!(kept.iter().any(|line| line == name), "{kept:?}");
     }
     let both = map(&[("transfer-encoding", "chunked"), ("content-length", "3")]);
-    assert_eq!(list(&to_client(&both, OURS, &Via::new("gw"))), ["via: 1.1 tidegate-gw"]);
+    assert_eq!(list(&to_client(both, OURS, &Via::new("gw"))), ["via: 1.1 tidegate-gw"]);
     let answered =
         map(&[("connection", "x-one"), ("x-one", "1"), ("alt-svc", "h3"), ("etag", "\"a\"")]);
     assert_eq!(
-        list(&to_client(&answered, OURS, &Via::new("gw"))),
+        list(&to_client(answered, OURS, &Via::new("gw"))),
         ["etag: \"a\"", "via: 1.1 tidegate-gw"]
     );
 }
@@ -114,7 +114,7 @@ fn our_cookie_passes_in_no_direction() {
         ("set-cookie", "b=2"),
         ("set-cookie", "=tidegate-session=x"),
     ]);
-    let passed = to_client(&set, OURS, &Via::new("gw"));
+    let passed = to_client(set, OURS, &Via::new("gw"));
     let passed: Vec<_> = passed.get_all(header::SET_COOKIE).iter().collect();
     assert_eq!(passed, ["a=1; Path=/", "b=2"]);
 }

@@ -70,10 +70,11 @@ impl ReachedPublishers {
     fn counts(&self, now: Instant) -> (usize, usize) {
         let within = |limit: Duration| {
             let asked = self.last.values();
-            let (reached, unreached): (Vec<_>, Vec<_>) = asked
-                .filter(|(at, _)| now.saturating_duration_since(*at) < limit)
-                .partition(|(_, is_reached)| *is_reached);
-            (reached.len(), unreached.len())
+            let asked = asked.filter(|(at, _)| now.saturating_duration_since(*at) < limit);
+            asked.fold((0, 0), |(reached, unreached), (_, is_reached)| match is_reached {
+                true => (reached + 1, unreached),
+                false => (reached, unreached + 1),
+            })
         };
         let (reached, unreached) = within(CUT_OFF_AFTER);
         if reached + unreached >= FEWEST { (reached, unreached) } else { within(REMEMBERED) }

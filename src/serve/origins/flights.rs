@@ -70,6 +70,10 @@ impl OriginFlights {
         let clients = Arc::clone(&self.clients);
         let mut flight = Flight { client, clients, turn: None };
         let Some(turns) = self.sites.get(site) else { return Ok(flight) };
+        if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
+            flight.turn = Some(turn);
+            return Ok(flight);
+        }
         match timeout(WAIT, Arc::clone(turns).acquire_owned()).await {
             Ok(Ok(turn)) => {
                 flight.turn = Some(turn);

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use url::Url;
+use url::{Position, Url};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The largest page that is read, in bytes as it comes over the wire.
 pub(super) const PAGE_LIMIT: usize = 512 * 1024;
@@ -43,6 +44,11 @@ impl Default for PagesSeen {
     }
 }
 
+/// What a page is remembered by: its address without the query.
+fn page_key(url: &Url) -> u64 {
+    xxh3_64(url[..Position::AfterPath].as_bytes())
+}
+
 /// Pages that are held in memory at the same time, until they were read; others pass by unread.
 const READ_AT_ONCE: usize = 16;
 
@@ -68,9 +74,7 @@ impl PagesSeen {
         if status != StatusCode::OK || !says_page(headers) || !is_for_everybody(headers) {
             return None;
         }
-        let mut page = url.clone();
-        page.set_query(None);
-        if self.read.contains_key(&key(&page)) {
+        if self.read.contains_key(&page_key(url)) {
             return None;
         }
         Arc::clone(&self.turns).try_acquire_owned().ok()
@@ -101,9 +105,7 @@ pub(super) fn noticing(
 /// Reads what a page announces.
 pub(super) async fn read(room: &SharedState, asked: &OriginRequest, answer: WholeAnswer) {
     let Ok(service) = room.origins.service() else { return };
-    let mut page = asked.url.clone();
-    page.set_query(None);
-    room.origins.pages.read.insert(key(&page), ());
+    room.origins.pages.read.insert(page_key(&asked.url), ());
     let found = service.announced(&asked.url, answer).await;
     let listing = room.directory.listing().await.ok();
     for url in found {

@@ -3,6 +3,7 @@
 use super::super::client::{Client, Peer};
 use super::super::problem::{Problem, RETRY_SOON};
 use super::super::session::COOKIE;
+use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
 use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
@@ -17,7 +18,6 @@ use crate::origin::{
 };
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -62,7 +62,7 @@ pub(super) async fn pass(
     room: &SharedState,
     asked: &OriginRequest,
     (request, again): (Request, Waited),
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let (parts, body) = request.into_parts();
     let answer = match send(room, asked, &parts, body).await {
@@ -162,14 +162,14 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
         || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
 }
 
-fn forwarded(room: &SharedState, parts: &Parts) -> ForwardedFor {
+fn forwarded<'p>(room: &SharedState, parts: &'p Parts) -> ForwardedFor<'p> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
-    let is_https = room.site.at("").starts_with("https:");
+    let is_https = room.site.base.starts_with("https:");
     ForwardedFor {
         peer,
         is_trusted: room.settings.load().proxies.are_trusted(peer),
-        host: host(&parts.uri, &parts.headers).map(str::to_owned),
+        host: host(&parts.uri, &parts.headers),
         proto: if is_https { Proto::Https } else { Proto::Http },
     }
 }
@@ -181,7 +181,7 @@ fn passed(
     method: &Method,
     answer: PassAnswer,
 ) -> (Response, PassOutcome) {
-    let mut headers = to_client(&answer.headers, OURS, &room.origins.via);
+    let mut headers = to_client(answer.headers, OURS, &room.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION] {
         let leads = headers.get(&name).and_then(|value| value.to_str().ok());
         let here = leads.and_then(|leads| asked.site.redirected(leads, &asked.url));
@@ -210,7 +210,7 @@ pub(super) async fn look(
     asked: &OriginRequest,
     look: FirstLook,
     request: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let config = asked.site.config();
     let (parts, body) = request.into_parts();
@@ -247,7 +247,7 @@ async fn document(
     asked: &OriginRequest,
     (look, answer): (FirstLook, PassAnswer),
     again: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let turn = match room.origins.looks.document(asked.site.config().first_wait).await {
         Ok(turn) => turn,
@@ -312,7 +312,7 @@ async fn make_feed(
     asked: &OriginRequest,
     (look, whole, traits, turn): (FirstLook, WholeAnswer, FeedTraits, LookPermit),
     again: Request,
-    next: Next,
+    next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let service = match room.origins.service() {
         Ok(service) => Arc::clone(service),

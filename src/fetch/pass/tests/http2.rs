@@ -160,7 +160,7 @@ async fn headers_of_one_http_1_connection_are_not_in_http_2() {
     let forwarded = ForwardedFor {
         peer: [192, 0, 2, 1].into(),
         is_trusted: false,
-        host: Some("blog.example".to_owned()),
+        host: Some("blog.example"),
         proto: Proto::Https,
     };
     let mut request = origin.request(Method::POST, "/");
