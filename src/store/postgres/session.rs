@@ -399,6 +399,8 @@ impl SessionShared {
             }
             Err(_) => {
                 self.sign.not_answered();
+                // Those that are idle may lead to the machine that hangs: each would cost a try.
+                drop(self.pool.retain(|_, _| false));
                 tracing::warn!("the lease on the database was not renewed in time");
             }
         }
