@@ -65,25 +65,37 @@ impl ReachedPublishers {
         self.last.insert(shard, (now, is_reached));
     }
 
-    /// How many publishers were within reach and out of it, lately where that was asked often enough: what was found
-    /// before a line broke says nothing of it.
+    /// How many publishers were within reach and out of it, as the polls of the last two minutes have it, or the last
+    /// ten of them where those are fewer: what was found before a line broke says nothing of it.
     fn counts(&self, now: Instant) -> (usize, usize) {
-        let within = |limit: Duration| {
-            let asked = self.last.values();
-            let asked = asked.filter(|(at, _)| now.saturating_duration_since(*at) < limit);
-            asked.fold((0, 0), |(reached, unreached), (_, is_reached)| match is_reached {
-                true => (reached + 1, unreached),
-                false => (reached, unreached + 1),
-            })
-        };
-        let (reached, unreached) = within(CUT_OFF_AFTER);
-        if reached + unreached >= FEWEST { (reached, unreached) } else { within(REMEMBERED) }
+        let is_late = |at: &Instant| now.saturating_duration_since(*at) < CUT_OFF_AFTER;
+        let lately = self.since(is_late);
+        if lately.0 + lately.1 >= FEWEST {
+            return lately;
+        }
+        let mut times: Vec<Instant> = self.last.values().map(|(at, _)| *at).collect();
+        times.sort_unstable();
+        let first = times.iter().rev().take(FEWEST).next_back();
+        first.map_or((0, 0), |first| self.since(|at| at >= first))
+    }
+
+    /// The same of polls that ended then.
+    fn since(&self, is_meant: impl Fn(&Instant) -> bool) -> (usize, usize) {
+        let meant = self.last.values().filter(|(at, _)| is_meant(at));
+        meant.fold((0, 0), |(reached, unreached), (_, is_reached)| match is_reached {
+            true => (reached + 1, unreached),
+            false => (reached, unreached + 1),
+        })
     }
 
     /// Whether this gateway reaches publishers.
     pub(super) fn decide(&mut self, now: Instant) -> PublisherReach {
         self.last.retain(|_, (at, _)| now.saturating_duration_since(*at) < REMEMBERED);
         let (reached, unreached) = self.counts(now);
+        let has_come_back = || {
+            let (reached, unreached) = self.since(|_| true);
+            reached >= FEWEST && reached > unreached
+        };
         let is_cut_off = unreached >= FEWEST && unreached > reached;
         let elapsed = |since: Instant| now.saturating_duration_since(since);
         match self.state {
@@ -119,7 +131,7 @@ impl ReachedPublishers {
                 self.last.clear();
             }
             // It polls meanwhile, since nobody else does, and finds that it works again.
-            ReachState::Away { .. } if reached >= FEWEST && reached > unreached => {
+            ReachState::Away { .. } if has_come_back() => {
                 self.state = ReachState::Well { since: now };
             }
             ReachState::Away { until } if now >= until => {
@@ -214,18 +226,26 @@ mod tests {
         assert_eq!(reach.decide(now + seconds(1199)), PublisherReach::CutOff);
     }
 
-    /// Of many publishers, each asked every 5 minutes, few polls end while none is within reach.
-    #[test]
-    fn what_was_reached_before_hides_nothing() {
+    /// When a gateway that reached 340 publishers, and has reached none since, leaves them to others, by how often one
+    /// of its polls ends.
+    fn left_after(pace: i32) -> Option<i32> {
         let start = Instant::now();
         let mut reach = ReachedPublishers::new(start);
         note(&mut reach, 1..=340, answered, start);
-        let cut_off = (0..=300_i32).find(|second| {
+        (0..=800).find(|second| {
             let now = start + seconds(u64::try_from(*second).unwrap());
-            note(&mut reach, second / 5..=second / 5, unreached, now);
+            if second % pace == 0 {
+                note(&mut reach, 1 + second / pace..=1 + second / pace, unreached, now);
+            }
             reach.decide(now) == PublisherReach::CutOff
-        });
-        assert_eq!(cut_off, Some(240));
+        })
+    }
+
+    #[test]
+    fn what_was_reached_before_hides_nothing() {
+        for (pace, after) in [(5, 240), (12, 240), (13, 250), (30, 420), (60, 720)] {
+            assert_eq!(left_after(pace), Some(after), "{pace}");
+        }
     }
 
     #[test]

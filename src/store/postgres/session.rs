@@ -398,9 +398,12 @@ impl SessionShared {
                 tracing::warn!(%error, ?cause, "the lease on the database was not renewed");
             }
             Err(_) => {
+                // Those that are idle may lead to the machine that hangs: each would cost a try. One that is slow is
+                // not asked for new ones each time.
+                if since_boot().saturating_sub(self.sign.last_answer()) < self.lease * 2 / 3 {
+                    drop(self.pool.retain(|_, _| false));
+                }
                 self.sign.not_answered();
-                // Those that are idle may lead to the machine that hangs: each would cost a try.
-                drop(self.pool.retain(|_, _| false));
                 tracing::warn!("the lease on the database was not renewed in time");
             }
         }
