@@ -73,10 +73,11 @@ async fn maintain_feed(
     feed: &Arc<FeedRecord>,
     (retention, now): (Retention, Time),
 ) -> Result<bool, CommitError> {
-    let is_aged = age_feed(desk, feed).await?;
+    // First what waits for no turn: large feeds age one after the other, and near the size limit the space is needed.
+    // What ages changes the feed, which is visited again for what can be pruned then.
     let claim = desk.claim();
     let is_pruned = retention::prune_feed(store, &claim, &feed.name, &retention, now).await?;
-    Ok(is_aged && is_pruned)
+    Ok(age_feed(desk, feed).await? && is_pruned)
 }
 
 /// Lets changes of a feed leave its sync view, and what is too old its ledger. Answers whether that was done.
@@ -100,6 +101,8 @@ mod tests {
     use crate::model::{Format, SettledItems, Snapshot, Tick};
     use crate::poll::tests::double::{NOW, StoreDouble, Trouble, name};
     use crate::poll::tests::gateway::{Gateway, Publisher};
+    use tokio::sync::Semaphore;
+    use tokio::time::timeout;
 
     #[test]
     fn what_is_kept_for_long_may_stay_a_day_longer_and_what_is_not_less() {
@@ -135,11 +138,12 @@ mod tests {
         pruned
     }
 
-    #[tokio::test]
-    async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
-        let (gateway, mut maintenance) = gateway().await;
-        let hours = |hours: u64| NOW.plus(Duration::from_secs(hours * 3600));
-        // A change that is in the window for two more hours.
+    fn hours(hours: u64) -> Time {
+        NOW.plus(Duration::from_secs(hours * 3600))
+    }
+
+    /// Gives the feed `a` a change that is in the window for two more hours.
+    fn change_a(gateway: &Gateway) -> Tick {
         let last = Tick::at(hours(2).minus(Config::default().publish.window));
         let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
         snapshot.state.tick = Some(last);
@@ -147,6 +151,13 @@ mod tests {
         snapshot.settled =
             Some(SettledItems { living: 1, tombstones: 0, left_window: Some(last), after: None });
         gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
+        last
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
+        let (gateway, mut maintenance) = gateway().await;
+        let last = change_a(&gateway);
         let commits = || gateway.store.writes().0;
         assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
         assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
@@ -154,6 +165,17 @@ mod tests {
         assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
         assert_eq!(commits(), 1);
         assert_eq!(gateway.store.state_of("a").window_start, Some(last));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
+        let (gateway, mut maintenance) = gateway().await;
+        change_a(&gateway);
+        gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
+        gateway.clock.set(hours(12));
+        let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
+        assert!(pass.is_err(), "it waits for its commit");
+        assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
     }
 
     #[tokio::test]

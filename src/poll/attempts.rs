@@ -102,15 +102,15 @@ impl Attempts {
         Some(PollFailure { error, blame: FetchBlame::Operator, status: None })
     }
 
-    /// Notes that a document is begun, where it is so large that it needs a mark.
+    /// Notes that a document is begun, where it is so large that it needs a mark. Answers that mark.
     pub async fn begin(
         &self,
         feed: &FeedName,
         entries: usize,
         now: Time,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Attempt>, StoreError> {
         if entries <= LARGE_ENTRIES {
-            return Ok(());
+            return Ok(None);
         }
         let attempt = {
             let mut marks = self.marks();
@@ -123,7 +123,7 @@ impl Attempts {
             attempt
         };
         let noted = self.store.note_attempt(&attempt).await;
-        if noted.is_err() {
+        if let Err(error) = noted {
             // It may be stored all the same, and the document is not begun.
             let mut marks = self.marks();
             marks.kept.remove(feed);
@@ -132,16 +132,17 @@ impl Attempts {
                 marks.kept.insert(feed.clone(), unbegun.clone());
             }
             marks.unwritten.push(unbegun);
+            return Err(error);
         }
-        noted
+        Ok(Some(attempt))
     }
 
-    /// Notes that it is over, whatever came of it.
-    pub async fn end(&self, feed: &FeedName) -> Result<(), StoreError> {
+    /// Notes that the document of a mark is over, whatever came of it. A mark that the feed has of another one stays.
+    pub async fn end(&self, mark: &Attempt) -> Result<(), StoreError> {
         let open = {
             let mut marks = self.marks();
-            let is_open = marks.kept.get(feed).is_some_and(|attempt| attempt.is_open);
-            if is_open { marks.kept.remove(feed) } else { None }
+            let is_it = marks.kept.get(&mark.feed) == Some(mark);
+            if is_it { marks.kept.remove(&mark.feed) } else { None }
         };
         match open {
             Some(attempt) => {

@@ -63,9 +63,11 @@ pub(super) async fn decide_and_commit(
         return decided(bench, feed, now, &basis, None, decide).await;
     };
     let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
-    bench.attempts.begin(&feed.name, entries, now).await?;
+    let mark = bench.attempts.begin(&feed.name, entries, now).await?;
     let settled = decided(bench, feed, now, &basis, Some(turn), decide).await;
-    bench.attempts.end(&feed.name).await?;
+    if let Some(mark) = mark {
+        bench.attempts.end(&mark).await?;
+    }
     settled
 }
 

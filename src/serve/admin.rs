@@ -103,7 +103,7 @@ pub(super) async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Val
         },
         "kept": keeping::described(room, name, state, oldest).await?,
     });
-    let told = json::with(json::feed(&status, record, state, contested), more);
+    let told = json::with(json::feed(&status, record, state, Some(contested)), more);
     Ok(json::with(told, tick_lead(room, state)))
 }
 

@@ -45,6 +45,8 @@ pub(super) struct Audience {
     sight: Sight,
     /// Whether a person may sign in where the request came from.
     may_sign_in: bool,
+    /// Whether the request brought a token, in its path or as the password, that opens nothing.
+    pub(super) is_guess: bool,
 }
 
 /// A token opens nothing, or nothing any more.
@@ -76,7 +78,7 @@ impl Audience {
     /// That of everybody.
     pub(super) fn public(room: &AppState) -> Self {
         let may_sign_in = !room.operators_apart;
-        Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in }
+        Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in, is_guess: false }
     }
 
     /// That of the operator.
@@ -88,7 +90,7 @@ impl Audience {
     fn below(room: &AppState, token: &str, reader: Arc<KnownReader>) -> Self {
         let site = room.site.below(&format!("{TOKEN_PATH}{token}"), &reader);
         let sight = Sight::Reader { reader, is_path: true };
-        Self { site: Arc::new(site), sight, may_sign_in: false }
+        Self { site: Arc::new(site), sight, may_sign_in: false, is_guess: false }
     }
 
     /// That in which an address is, with what follows of the address (`/feeds/…`); `None` where the
@@ -233,19 +235,15 @@ pub(super) async fn enter(
         return guarded(leads);
     }
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    let (audience, is_wrong) = find(&room, listener, &mut request);
+    let audience = find(&room, listener, &mut request);
     let path = request.uri().path();
     let (is_feed, is_subscribing) = (path.starts_with("/feeds/"), path == subscribe::PATH);
     request.extensions_mut().insert(audience.clone());
     let is_page = room.challenge && is_feed && error_page::is_wanted(&request);
-    // Who sends a form with a password that opens nothing is refused before the form acts.
-    let mut response = match is_wrong && is_subscribing && request.method() == Method::POST {
-        true => guarded(challenged("the password opens nothing; send a reader's token, or none")),
-        false => next.run(request).await,
-    };
-    // Who looks there with one is answered as without, whatever that says; and both as slowly as anywhere.
-    let is_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
-    if is_wrong && is_guess && !room.readers.hold_back(client).await {
+    let mut response = next.run(request).await;
+    // Who subscribes with a token that opens nothing is answered as slowly as anywhere.
+    let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
+    if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         return guarded(too_many_tokens().into_response());
     }
     // Of every feed that is not there, so that nobody learns which of them are private.
@@ -267,30 +265,30 @@ fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// The audience of a request, whose path has no token any more; and whether it brought one that opens nothing.
-fn find(room: &AppState, listener: Listener, request: &mut Request) -> (Audience, bool) {
-    let is_of_operators = listener != Listener::Readers;
-    let public = Audience { may_sign_in: is_of_operators, ..Audience::public(room) };
+/// The audience of a request, whose path has no token any more.
+fn find(room: &AppState, listener: Listener, request: &mut Request) -> Audience {
+    let may_sign_in = listener != Listener::Readers;
+    let public = |is_guess| Audience { may_sign_in, is_guess, ..Audience::public(room) };
     if let Some((token, path)) = token_in(request.uri().path()) {
         let reader = room.readers.find(token);
-        let is_wrong = reader.is_none() && !room.readers.is_empty();
+        let is_guess = reader.is_none() && !room.readers.is_empty();
         let path = if path.is_empty() { "/" } else { path };
         let Some(reader) = reader.filter(|_| is_for_readers(request.method(), path)) else {
             put_path(request.uri_mut(), MASKED_PATH);
-            return (public, is_wrong);
+            return public(is_guess);
         };
         let (audience, path) = (Audience::below(room, token, reader), path.to_owned());
         put_path(request.uri_mut(), &path);
-        return (audience, false);
+        return audience;
     }
     if !request.headers().keys().any(may_identify) {
-        return (public, false);
+        return public(false);
     }
     let takes_token = takes_token(request.uri().path());
-    match identified(room, request.headers(), is_of_operators) {
-        Identified::As(audience) if audience.is_operator() || takes_token => (audience, false),
-        Identified::Wrong => (public, takes_token),
-        _ => (public, false),
+    match identified(room, request.headers(), may_sign_in) {
+        Identified::As(audience) if audience.is_operator() || takes_token => audience,
+        Identified::Wrong => public(takes_token),
+        _ => public(false),
     }
 }
 
@@ -301,7 +299,7 @@ pub(super) fn too_many_tokens() -> Problem {
 }
 
 /// What readers are answered that may send a password.
-fn challenged(said: &str) -> Response {
+pub(super) fn challenged(said: &str) -> Response {
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, said).into_response();
     let headers = response.headers_mut();
     headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);

@@ -100,7 +100,7 @@ pub(super) fn pages(admission: Arc<Admission>, metrics: Metrics) -> ConflictPage
 }
 
 /// How many items are in conflict of the feeds that have such.
-type ContestedFeeds = Arc<BTreeMap<FeedName, u32>>;
+pub(super) type ContestedFeeds = Arc<BTreeMap<FeedName, u32>>;
 
 /// How many items of feeds are in conflict.
 pub(super) struct Contested {

@@ -15,9 +15,9 @@ use self::table::DashboardPage;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::client::Client;
-use super::conflicts::CONTESTED_WITHIN;
+use super::conflicts::{CONTESTED_WITHIN, ContestedFeeds};
 use super::html;
-use super::problem::Problem;
+use super::problem::{Problem, RETRY_SOON};
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session, subscribe};
 use crate::model::{Event, FeedName, FeedStanding};
@@ -36,6 +36,9 @@ const EVENTS_READ: usize = 100;
 /// What a feed takes that is looked at, and one that is shown, in bytes.
 const LOOK: u64 = 1024;
 const ROW: u64 = 64 * 1024;
+
+/// What is said where the store never told which feeds have items in conflict.
+const CONFLICTS_UNKNOWN: &str = "conflicts are not known just now";
 
 /// The dashboard, which is made once for all who ask for the same of it at the same time.
 pub(super) struct Overview {
@@ -139,33 +142,43 @@ async fn while_stopped(room: &AppState, audience: &Audience, stop: &StoreStop) -
     }
 }
 
-/// What is known of all feeds, in the order of the reader's list.
-async fn listed(room: &AppState, audience: &Audience) -> Result<Vec<OverviewFeed>, Problem> {
+/// What is known of all feeds, in the order of the reader's list; `in_conflict`: which have items in conflict, where
+/// that is known.
+async fn listed(
+    room: &AppState,
+    audience: &Audience,
+    in_conflict: Option<&ContestedFeeds>,
+) -> Result<Vec<OverviewFeed>, Problem> {
     let listing = room.directory.listing().await?;
     let mut summaries = room.operator.summaries().await?;
     let now = room.clock.now();
-    let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await.unwrap_or_default();
     let mut feeds = Vec::with_capacity(listing.len());
     for record in listing.seen_by(audience) {
         let state = room.store.state(&record.name).await?;
-        let contested = in_conflict.get(&record.name).copied().unwrap_or_default();
+        let contested = in_conflict.and_then(|counted| counted.get(&record.name).copied());
         let summary = summaries.remove(&record.name).unwrap_or_default();
         // An aggregate may be private for one of its sources.
         let is_private = listing.private().contains(&record.name);
         let record = (&**record, is_private);
+        let contested = contested.unwrap_or_default();
         feeds.push(OverviewFeed::new(record, summary, state.as_ref(), contested, now));
     }
     placement::place(&mut feeds, listing.seen_by(audience).map(|record| &**record));
     Ok(feeds)
 }
 
-/// The names of the feeds that are looked for, in their order; without a filter also those that were deleted.
+/// The names of the feeds that are looked for, in their order; without a filter also those that were deleted. Fails
+/// where that depends on which feeds have items in conflict and this is not known.
 pub(super) async fn find(
     room: &AppState,
     search: &str,
     filter: Option<FeedFilter>,
+    in_conflict: Option<&ContestedFeeds>,
 ) -> Result<Vec<FeedName>, Problem> {
-    let feeds = listed(room, &Audience::operator(room)).await?;
+    if in_conflict.is_none() && filter.is_some_and(FeedFilter::needs_conflicts) {
+        return Err(Problem::later(CONFLICTS_UNKNOWN, RETRY_SOON));
+    }
+    let feeds = listed(room, &Audience::operator(room), in_conflict).await?;
     let is_found = |feed: &&OverviewFeed| {
         filter.is_none_or(|filter| filter.admits(feed)) && feed.contains(search)
     };
@@ -194,7 +207,8 @@ async fn made(
     audience: &Audience,
     query: &DashboardQuery,
 ) -> Result<String, Problem> {
-    let feeds = listed(room, audience).await?;
+    let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
+    let feeds = listed(room, audience, in_conflict.as_ref()).await?;
     let now = room.clock.now();
     let list = list::select(&feeds, query);
     let mut rows = Vec::with_capacity(list.feeds.len());
@@ -215,6 +229,7 @@ async fn made(
     feeds.iter().for_each(|feed| ahead.note(&feed.name, feed.changed, now));
     let content = html! {
         @if !ahead.is_empty() { p.bad { (ahead) "." } }
+        @if in_conflict.is_none() { p.bad { (CONFLICTS_UNKNOWN) "." } }
         (table::content(&page, room.operator.ready()))
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };

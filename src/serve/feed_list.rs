@@ -3,6 +3,7 @@
 
 use super::admission::{Work, WorkKind};
 use super::client::Client;
+use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
 use super::paging;
 use super::problem::Problem;
@@ -124,15 +125,18 @@ async fn cost(room: &SharedState, query: &FeedListQuery) -> Result<u64, Problem>
 
 async fn listed(room: &SharedState, query: &FeedListQuery) -> Result<Value, Problem> {
     let listing = room.directory.listing().await?;
+    let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
+    let in_conflict = in_conflict.as_ref();
     let all = match query.is_selective() {
-        true => dashboard::find(room, &query.search, query.filter).await?,
+        true => dashboard::find(room, &query.search, query.filter, in_conflict).await?,
         false => listing.keys().cloned().collect(),
     };
     let page = FeedNamePage::cut(all, query);
     let mut feeds = Vec::with_capacity(page.names.len());
     for status in statuses(room, query, &page).await? {
         let state = room.store.state(&status.name).await?;
-        let contested = room.contested.count(&status.name).await?;
+        let contested =
+            in_conflict.map(|counted| counted.get(&status.name).copied().unwrap_or_default());
         let record = listing.get(&status.name).map(|record| &**record);
         let told = json::feed(&status, record, state.as_ref(), contested);
         let told = json::with(told, admin::tick_lead(room, state.as_ref()));

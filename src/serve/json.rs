@@ -66,12 +66,13 @@ pub(super) fn feed_options(status: &FeedStatus) -> Value {
     with(options, json!({ "private": status.private, "add_feeds": status.adds_feeds }))
 }
 
-/// What is known of a feed without its ledger; `record`: as the list of subscriptions has it.
+/// What is known of a feed without its ledger; `record`: as the list of subscriptions has it; `contested`: how many
+/// items are in conflict, where that is known.
 pub(super) fn feed(
     status: &FeedStatus,
     record: Option<&FeedRecord>,
     state: Option<&FeedState>,
-    contested: u32,
+    contested: Option<u32>,
 ) -> Value {
     let walk = status.polling.backfill.as_ref();
     let more = json!({

@@ -160,15 +160,19 @@ async fn count_polling(room: &AppState, listing: &Listing) {
 }
 
 /// Counts what is stored of all feeds, unless another gateway writes the store: how they stand, and their items in
-/// conflict. These are as they were known last where the store does not tell within `limit`.
+/// conflict. These are as they were known last where the store does not tell within `limit`; where it never told, they
+/// stay as they were said last.
 async fn count_stored(
     room: &AppState,
     listing: &Listing,
     limit: Duration,
 ) -> Result<(), StoreError> {
     let (mut ahead, mut counts) = (TicksAhead::default(), FeedCounts::default());
+    let mut knows_conflicts = true;
     if room.store.condition().owner.is_none() {
-        let Some(in_conflict) = room.contested.feeds(limit).await else { return Ok(()) };
+        let in_conflict = room.contested.feeds(limit).await;
+        knows_conflicts = in_conflict.is_some();
+        let in_conflict = in_conflict.unwrap_or_default();
         for (place, (name, record)) in listing.iter().enumerate() {
             take_pause(place, listing).await;
             let state = room.store.state(name).await?;
@@ -179,6 +183,9 @@ async fn count_stored(
         }
     }
     room.metrics.stored(&counts);
+    if knows_conflicts {
+        room.metrics.in_conflict(&counts);
+    }
     room.metrics.ticks_ahead(&ahead);
     Ok(())
 }

@@ -55,9 +55,15 @@ impl ListenerSite {
         }
     }
 
-    /// Answers what is no origin's.
+    /// Answers what is no origin's. For HEAD the router inside has cut off the body before the one around it says how
+    /// long that is: a length of 0 tells nothing.
     pub(super) async fn route(&self, request: Request<Body>) -> Response<Body> {
-        let Ok(answer) = self.routes.clone().oneshot(request).await;
+        let is_head = *request.method() == Method::HEAD;
+        let Ok(mut answer) = self.routes.clone().oneshot(request).await;
+        let headers = answer.headers_mut();
+        if is_head && headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0") {
+            headers.remove(header::CONTENT_LENGTH);
+        }
         answer
     }
 
@@ -71,14 +77,16 @@ impl ListenerSite {
 }
 
 /// What a router does to each answer, for those that come from none: a length that is known is said, and no body
-/// goes to HEAD.
+/// goes to HEAD. What is empty there may have been cut off.
 fn complete(mut answer: Response<Body>, method: &Method) -> Response<Body> {
+    let is_head = *method == Method::HEAD;
     if let Some(length) = answer.body().size_hint().exact()
+        && !(is_head && length == 0)
         && !answer.headers().contains_key(header::CONTENT_LENGTH)
     {
         answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
     }
-    if *method == Method::HEAD {
+    if is_head {
         *answer.body_mut() = Body::empty();
     }
     answer
@@ -224,6 +232,9 @@ mod tests {
         let said = |length: &str| Some(length.to_owned());
         assert_eq!(completed(&Method::GET, Body::from("abc")), (said("3"), Some(3)));
         assert_eq!(completed(&Method::HEAD, Body::from("abc")), (said("3"), Some(0)));
+        assert_eq!(completed(&Method::GET, Body::empty()), (said("0"), Some(0)));
+        // It may be a stream that a router has cut off.
+        assert_eq!(completed(&Method::HEAD, Body::empty()), (None, Some(0)));
         // Nobody knows how long the rest of a stream is.
         let stream =
             || Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>());

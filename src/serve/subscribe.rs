@@ -5,7 +5,7 @@
 //! address: a feed is made of it as of any other.
 
 use super::address::{DocumentForm, Site};
-use super::audience::Audience;
+use super::audience::{Audience, challenged};
 use super::forms::{self, SentForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
@@ -76,6 +76,14 @@ pub(super) async fn send(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
+    if audience.is_guess {
+        let said = "the password opens nothing; send a reader's token, or none";
+        // It may be that of a proxy: a browser is asked for another one only where readers are asked for theirs.
+        return match room.challenge {
+            true => Ok(challenged(said)),
+            false => Err(Problem::new(StatusCode::UNAUTHORIZED, said)),
+        };
+    }
     let is_page = prefers_html(&headers);
     let form = SentForm::of_program(&room, (&audience, &headers), body, REQUEST_BODY_LIMIT)?;
     let typed = form.get(PARAMETER).trim();

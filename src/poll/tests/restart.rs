@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::Attempt;
+use crate::poll::attempts::Attempts;
 
 #[tokio::test]
 async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_for() {
@@ -161,6 +162,21 @@ async fn a_large_document_bears_a_mark_while_it_is_taken_in() {
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     let shelf = gateway.store.shelf.lock().unwrap();
     assert_eq!((shelf.marks, shelf.attempts.len()), (2, 0));
+}
+
+/// A turn is given back before the mark is closed, so that the next one may have begun by then.
+#[tokio::test]
+async fn who_ends_closes_no_mark_of_another() {
+    let store = StoreDouble::new(&["news"]);
+    let (attempts, feed) = (Attempts::new(store.clone()), name("news"));
+    let is_marked = || store.shelf.lock().unwrap().attempts.contains_key(&feed);
+    assert_eq!(attempts.begin(&feed, LARGE_ENTRIES, NOW).await.unwrap(), None);
+    let first = attempts.begin(&feed, LARGE_ENTRIES + 1, NOW).await.unwrap().unwrap();
+    let second = attempts.begin(&feed, LARGE_ENTRIES + 1, later(1)).await.unwrap().unwrap();
+    attempts.end(&first).await.unwrap();
+    assert!(is_marked());
+    attempts.end(&second).await.unwrap();
+    assert!(!is_marked());
 }
 
 #[tokio::test]

@@ -116,9 +116,9 @@ async fn the_mark_of_a_gateway_that_was_cut_off_is_no_kill() {
     // And has begun another document since.
     cut.begin(&feed, LARGE_ENTRIES + 1, later(2)).await.unwrap();
     cut.lose(&feed);
-    next.begin(&feed, LARGE_ENTRIES + 1, later(3)).await.unwrap();
+    let mark = next.begin(&feed, LARGE_ENTRIES + 1, later(3)).await.unwrap().unwrap();
     assert!(cut.flush().await);
     assert!(marks()[0].is_open);
-    next.end(&feed).await.unwrap();
+    next.end(&mark).await.unwrap();
     assert!(marks().is_empty());
 }

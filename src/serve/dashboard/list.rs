@@ -88,6 +88,11 @@ impl FeedFilter {
         }
     }
 
+    /// Whether it goes by the items in conflict.
+    pub(super) const fn needs_conflicts(self) -> bool {
+        matches!(self, Self::Problems | Self::Conflicts)
+    }
+
     /// Whether it shows a feed.
     pub(super) fn admits(self, feed: &OverviewFeed) -> bool {
         let is_served = feed.standing != FeedStanding::Gone;

@@ -122,6 +122,11 @@ impl Metrics {
             meters.feeds.get_or_create(&labelled(standing)).set(number(feeds));
         }
         meters.held.set(number(counts.held));
+    }
+
+    /// Says which feeds have items in conflict.
+    pub(in crate::serve) fn in_conflict(&self, counts: &FeedCounts) {
+        let meters = &self.meters;
         meters.in_conflict.set(number(counts.in_conflict));
         meters.contested.set(i64::from(counts.items_in_conflict));
     }

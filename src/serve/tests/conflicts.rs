@@ -353,3 +353,32 @@ async fn conflicts_are_looked_for_where_there_are_any() {
     }
     assert_eq!(site.store.contests.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_that_the_database_never_told_are_not_told_as_none() {
+    let site = site(&["a"]);
+    let silent = |is_silent: bool| site.store.is_silent.store(is_silent, Ordering::SeqCst);
+    let unknown = "conflicts are not known just now";
+    silent(true);
+    for show in ["conflicts", "problems"] {
+        let later = site.call("GET", &format!("/feeds?show={show}"), "").await;
+        assert!(later.headers().contains_key("retry-after"), "{show}");
+        assert_eq!(problem(later, 503).await["detail"], unknown, "{show}");
+    }
+    for list in ["/feeds", "/feeds?show=all"] {
+        let told = json(site.call("GET", list, "").await).await;
+        let feed = told["feeds"].as_array().unwrap().iter().find(|feed| feed["name"] == "news");
+        let count = feed.unwrap().get("conflicts");
+        assert_eq!(count, Some(&serde_json::Value::Null), "{list}");
+    }
+    for page in ["/", "/?show=conflicts"] {
+        assert!(text(site.get(page).await).await.contains(unknown), "{page}");
+    }
+    // What it told last is good enough.
+    for is_silent in [false, true] {
+        silent(is_silent);
+        let told = json(site.call("GET", "/feeds?show=conflicts", "").await).await;
+        assert_eq!((&told["matches"], &told["feeds"][0]["conflicts"]), (&1.into(), &1.into()));
+        assert!(!text(site.get("/").await).await.contains(unknown));
+    }
+}

@@ -36,10 +36,10 @@ fn what_is_not_polled_is_not_said_to_be() {
         explain::why(&status, None),
         "its items are made here; it has not been polled since the start"
     );
-    assert_eq!(json::feed(&status, None, None, 0)["url"], status.url);
+    assert_eq!(json::feed(&status, None, None, Some(0))["url"], status.url);
     status.url = String::new();
     assert_eq!(explain::why(&status, None), "its items are made here");
-    assert_eq!(json::feed(&status, None, None, 0)["url"], serde_json::Value::Null);
+    assert_eq!(json::feed(&status, None, None, Some(0))["url"], serde_json::Value::Null);
     let sources = |count| (0..count).map(|n| FeedName::new(&format!("s{n}")).unwrap()).collect();
     status.options.sharing.local = false;
     status.options.sharing.sources = sources(2);
@@ -55,7 +55,7 @@ fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     let mut status = status("news");
     let mut report = hub_report("https://upstream.example/feed?token=4fJ9xQ2mLp7Rk1Zt");
     status.hub = Some(HubNote::new(&report, at(0), None));
-    let told = json::feed(&status, None, None, 0);
+    let told = json::feed(&status, None, None, Some(0));
     assert_eq!(told["hub"]["topic"], "https://upstream.example/feed?***");
     assert_eq!(told["hub"]["others"][0], "https://hub.example/?***");
     // What looks like none is one where the operator says so, and only then.
@@ -65,7 +65,7 @@ fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     for (secret, shown) in [(None, plain), (Some(true), "https://upstream.example/feed?***")] {
         status.options.secret = secret;
         status.hub = Some(HubNote::new(&report, at(0), secret));
-        let told = json::feed(&status, None, None, 0);
+        let told = json::feed(&status, None, None, Some(0));
         assert_eq!(
             (&told["hub"]["topic"], &told["backfill"]["next"]),
             (&shown.into(), &shown.into())

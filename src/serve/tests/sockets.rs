@@ -63,6 +63,17 @@ async fn http_1_is_answered() {
     assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
+/// Of a stream nobody knows how long it will be.
+#[tokio::test]
+async fn the_head_of_a_stream_has_no_length() {
+    let site = Site::announcing();
+    let (at, _server) = serving(&site, PATIENT).await;
+    let asked = "HEAD /events HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let (_, head) = raw(at, asked).await;
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("event-stream"), "{head}");
+    assert!(!head.contains("content-length") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
 #[tokio::test]
 async fn cleartext_http_2_is_answered_with_prior_knowledge() {
     let site = Site::new();

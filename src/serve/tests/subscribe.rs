@@ -198,18 +198,30 @@ async fn for_everybody_else_the_private_feed_is_none() {
     }
 }
 
-/// The form is refused before it has a feed made.
+/// The form is refused before it has a feed made. A browser shows why, and asks for another password only where readers
+/// are asked for theirs: that of a proxy would be wrong each time.
 #[tokio::test(start_paused = true)]
 async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
-    let (gateway, site) = gateway(announcing());
-    let (wrong, begun) = (password(WRONG), Instant::now());
-    let form = asked("POST", "/subscribe", OTHER, &[("authorization", wrong.as_str())]);
-    let refused = gateway.ask(form).await;
-    assert!(header(&refused, "www-authenticate").starts_with("Basic"), "{refused:?}");
-    assert!(refused.headers().contains_key("x-content-type-options"), "{refused:?}");
-    problem(refused, 401).await;
-    assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
-    assert!(site.asked().is_empty() && !is_made(&gateway));
+    let wrong = password(WRONG);
+    for challenge in [false, true] {
+        let (gateway, site) = gateway(ServeSettings { challenge, ..announcing() });
+        for (accept, kind) in [("*/*", "application/problem+json"), ("text/html", "text/html")] {
+            let begun = Instant::now();
+            let headers = [("authorization", wrong.as_str()), ("accept", accept)];
+            let refused = gateway.ask(asked("POST", "/subscribe", OTHER, &headers)).await;
+            assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+            assert!(header(&refused, "content-type").starts_with(kind), "{refused:?}");
+            let is_asked = header(&refused, "www-authenticate").starts_with("Basic");
+            assert_eq!(is_asked, challenge, "{refused:?}");
+            assert!(refused.headers().contains_key("x-content-type-options"), "{refused:?}");
+            assert!(text(refused).await.contains("the password opens nothing"));
+            assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
+        }
+        assert!(site.asked().is_empty() && !is_made(&gateway));
+        let metrics = text(gateway.get("/metrics").await).await;
+        let counted = "requests_total{method=\"POST\",route=\"/subscribe\",status=\"401\"} 2\n";
+        assert!(metrics.contains(counted), "{metrics}");
+    }
 }
 
 #[tokio::test]
