@@ -1,6 +1,6 @@
 //! Which headers are passed on (RFC 9110 section 7.6).
 
-use super::forwarded::ForwardedFor;
+use super::forwarded::ForwardedValues;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The most options of `Connection` that are read.
@@ -80,7 +80,7 @@ impl OwnCookie {
 pub fn to_origin(
     asked: &HeaderMap,
     cookie: OwnCookie,
-    forwarded: &ForwardedFor<'_>,
+    forwarded: &ForwardedValues,
     via: &Via,
 ) -> HeaderMap {
     let mut headers = asked.clone();
