@@ -40,7 +40,7 @@ pub(in crate::serve) async fn recent(
 }
 
 async fn made(room: &AppState, audience: &Audience) -> Result<Markup, Problem> {
-    let feeds = listed(room, audience).await?;
+    let feeds = listed(room, audience, None).await?;
     let query = DashboardQuery {
         order: FeedOrder::Changed,
         filter: FeedFilter::All,
