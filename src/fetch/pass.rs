@@ -8,8 +8,7 @@ use super::error::{ANSWERING, FetchError};
 use super::unreached::{is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue};
-use http::uri::Scheme;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Either, Empty};
@@ -59,7 +58,7 @@ impl Core {
     /// Sends a request. `may_repeat`: it may be sent once more.
     async fn send(
         &self,
-        mut head: PassedHead,
+        head: PassedHead,
         body: UploadBody,
         may_repeat: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
@@ -71,7 +70,6 @@ impl Core {
                 sent => sent,
             };
         };
-        head.name_host();
         let first = if may_repeat { &passers.keeping } else { &passers.closing };
         let sent = match first.request(head.with(body)).await {
             // A connection that was kept may be closed just when a request is sent over it, and so may the next.
@@ -121,15 +119,6 @@ struct PassedHead {
 }
 
 impl PassedHead {
-    /// Writes `Host`, which the client would make anew of the address. Without TLS alone, where HTTP/1 is spoken:
-    /// HTTP/2 has `:authority` in its stead (RFC 9113 section 8.3.1).
-    fn name_host(&mut self) {
-        let named = self.uri.authority().filter(|_| self.uri.scheme() == Some(&Scheme::HTTP));
-        if let Some(Ok(host)) = named.map(|named| HeaderValue::from_str(named.as_str())) {
-            self.headers.insert(HOST, host);
-        }
-    }
-
     fn with(&self, body: UploadBody) -> Request<UploadBody> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();

@@ -36,19 +36,6 @@ pub struct ForwardedFor<'h> {
     pub proto: Proto,
 }
 
-/// The same as values of headers. They hold for all requests of the same sender to the same host.
-#[derive(Debug, Clone)]
-pub struct ForwardedValues {
-    peer: IpAddr,
-    is_trusted: bool,
-    host: Option<HeaderValue>,
-    proto: Proto,
-    /// What `Forwarded` says of the sender.
-    element: Option<HeaderValue>,
-    /// What `X-Forwarded-For` says.
-    address: Option<HeaderValue>,
-}
-
 /// Whether a header says where a request came from, also with the characters that programs behind CGI cannot tell
 /// apart.
 fn is_of_proxy(name: &HeaderName) -> bool {
@@ -66,29 +53,25 @@ fn is_of_proxy(name: &HeaderName) -> bool {
 /// What the headers begin with that were there before `Forwarded`.
 const TOLD: &[u8] = b"x-forwarded-";
 
-impl ForwardedValues {
-    /// Whether these are the values of a sender.
-    pub fn are_of(&self, sender: &ForwardedFor<'_>) -> bool {
-        let host = self.host.as_ref().map(HeaderValue::as_bytes);
-        (self.peer, self.is_trusted, self.proto) == (sender.peer, sender.is_trusted, sender.proto)
-            && host == sender.host.map(str::as_bytes)
-    }
-
-    /// Writes them into the headers of a request. What a trusted proxy says stays before them; what anybody else
+impl ForwardedFor<'_> {
+    /// Writes it into the headers of a request. What a trusted proxy says stays before it; what anybody else
     /// says is replaced.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
+        let peer = self.peer.to_canonical();
         if !self.is_trusted {
             let told: Vec<_> = headers.keys().filter(|name| is_of_proxy(name)).cloned().collect();
             for name in told {
                 headers.remove(name);
             }
         }
-        self.append(headers, header::FORWARDED, self.element.as_ref());
-        self.append(headers, X_FORWARDED_FOR, self.address.as_ref());
+        let address = peer.to_string();
+        self.append(headers, header::FORWARDED, self.element(peer, &address));
+        self.append(headers, X_FORWARDED_FOR, address);
         let is_told = |headers: &HeaderMap, name| self.is_trusted && headers.contains_key(name);
         if !is_told(headers, X_FORWARDED_HOST) {
-            match self.host.as_ref().filter(|host| !host.is_empty()) {
-                Some(host) => drop(headers.insert(X_FORWARDED_HOST, host.clone())),
+            let host = self.host.filter(|host| !host.is_empty());
+            match host.and_then(|host| HeaderValue::from_str(host).ok()) {
+                Some(host) => drop(headers.insert(X_FORWARDED_HOST, host)),
                 None => drop(headers.remove(X_FORWARDED_HOST)),
             }
         }
@@ -97,8 +80,7 @@ impl ForwardedValues {
         }
     }
 
-    fn append(&self, headers: &mut HeaderMap, name: HeaderName, own: Option<&HeaderValue>) {
-        let Some(own) = own else { return };
+    fn append(&self, headers: &mut HeaderMap, name: HeaderName, value: String) {
         let mut all = String::new();
         if self.is_trusted {
             for before in headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()) {
@@ -106,28 +88,9 @@ impl ForwardedValues {
                 all.push_str(", ");
             }
         }
-        if all.is_empty() {
-            headers.insert(name, own.clone());
-        } else if let Ok(own) = own.to_str()
-            && let Ok(value) = HeaderValue::try_from(all + own)
-        {
+        let all = if all.is_empty() { value } else { all + &value };
+        if let Ok(value) = HeaderValue::try_from(all) {
             headers.insert(name, value);
-        }
-    }
-}
-
-impl ForwardedFor<'_> {
-    /// Writes it as values of headers.
-    pub fn values(&self) -> ForwardedValues {
-        let peer = self.peer.to_canonical();
-        let address = peer.to_string();
-        ForwardedValues {
-            peer: self.peer,
-            is_trusted: self.is_trusted,
-            host: self.host.and_then(|host| HeaderValue::from_str(host).ok()),
-            proto: self.proto,
-            element: HeaderValue::try_from(self.element(peer, &address)).ok(),
-            address: HeaderValue::try_from(address).ok(),
         }
     }
 

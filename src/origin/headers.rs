@@ -1,6 +1,6 @@
 //! Which headers are passed on (RFC 9110 section 7.6).
 
-use super::forwarded::ForwardedValues;
+use super::forwarded::ForwardedFor;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The most options of `Connection` that are read.
@@ -80,7 +80,7 @@ impl OwnCookie {
 pub fn to_origin(
     asked: &HeaderMap,
     cookie: OwnCookie,
-    forwarded: &ForwardedValues,
+    forwarded: &ForwardedFor<'_>,
     via: &Via,
 ) -> HeaderMap {
     let mut headers = asked.clone();

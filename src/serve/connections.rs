@@ -12,9 +12,7 @@ pub(super) use activity::{Activity, Busy, Ending, EndingWatch};
 pub(super) use limits::ConnectionLimits;
 
 use super::client::Client;
-use crate::origin::{ForwardedFor, ForwardedValues};
 use activity::SweepClock;
-use arc_swap::ArcSwapOption;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,9 +24,6 @@ use tokio::time::Instant;
 pub(super) const CONNECTION_LIMIT: usize = 1024;
 /// Those of one peer that is no trusted proxy.
 pub(super) const PEER_LIMIT: usize = 128;
-/// The longest host whose values are kept with a connection, in bytes: a name has 253 (RFC 1035 section 2.3.4), and its
-/// port six.
-const KEPT_HOST: usize = 259;
 /// How long a newcomer waits where nobody can give way; then it is closed, and the next one waits.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -207,26 +202,12 @@ impl Connections {
 pub(super) struct Connection {
     id: u64,
     activity: Arc<Activity>,
-    /// What its last request told an origin of who sent it.
-    forwarded: Arc<ArcSwapOption<ForwardedValues>>,
 }
 
 impl Connection {
     /// A request is in flight on it until what this returns is dropped.
     pub(super) fn begin(&self, is_http_1: bool) -> Busy {
         self.activity.begin(is_http_1)
-    }
-
-    /// What an origin is told of the sender of a request: mostly the same as of the request before.
-    pub(super) fn forwarded(&self, sender: &ForwardedFor<'_>) -> Arc<ForwardedValues> {
-        if let Some(kept) = self.forwarded.load_full().filter(|kept| kept.are_of(sender)) {
-            return kept;
-        }
-        let values = Arc::new(sender.values());
-        if sender.host.is_none_or(|host| host.len() <= KEPT_HOST) {
-            self.forwarded.store(Some(Arc::clone(&values)));
-        }
-        values
     }
 
     /// Ends it.
@@ -237,8 +218,7 @@ impl Connection {
     /// One of a test.
     #[cfg(test)]
     pub(super) fn new(id: u64) -> Self {
-        let activity = Arc::new(Activity::new(SweepClock::default()));
-        Self { id, activity, forwarded: Arc::default() }
+        Self { id, activity: Arc::new(Activity::new(SweepClock::default())) }
     }
 
     /// Whether it was ended.
@@ -265,8 +245,7 @@ impl std::hash::Hash for Connection {
 impl ConnectionSlot {
     /// The connection that has this place.
     pub(super) fn connection(&self) -> Connection {
-        let activity = Arc::clone(&self.activity);
-        Connection { id: self.id, activity, forwarded: Arc::default() }
+        Connection { id: self.id, activity: Arc::clone(&self.activity) }
     }
 
     #[cfg(test)]
@@ -294,7 +273,6 @@ impl Drop for ConnectionSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origin::Proto;
 
     fn peer(last: u8) -> Client {
         Client::at([192, 0, 2, last].into())
@@ -302,25 +280,6 @@ mod tests {
 
     fn connections(all: usize, each: usize) -> Arc<Connections> {
         Connections::new(ConnectionShares { all, each })
-    }
-
-    #[test]
-    fn a_connection_keeps_what_is_told_of_its_last_sender() {
-        let (connection, long) = (Connection::new(1), "a".repeat(KEPT_HOST + 1));
-        let told = |host: Option<&str>, is_trusted| {
-            let peer = [192, 0, 2, 1].into();
-            // Each request has a copy of its own.
-            let connection = connection.clone();
-            connection.forwarded(&ForwardedFor { peer, is_trusted, host, proto: Proto::Http })
-        };
-        let first = told(Some("a.example"), false);
-        assert!(Arc::ptr_eq(&first, &told(Some("a.example"), false)));
-        // It would be room that a client chooses.
-        assert!(!Arc::ptr_eq(&told(Some(long.as_str()), false), &told(Some(long.as_str()), false)));
-        assert!(Arc::ptr_eq(&first, &told(Some("a.example"), false)));
-        assert!(!Arc::ptr_eq(&first, &told(Some("a.example"), true)));
-        let other = told(Some("b.example"), false);
-        assert!(Arc::ptr_eq(&other, &told(Some("b.example"), false)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -333,10 +333,10 @@ impl Metrics {
         self.sent(bytes);
     }
 
-    /// What counts the requests for an origin with an outcome.
-    pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) -> Counter {
+    /// A request for an origin was answered.
+    pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) {
         let labels = OriginLabels { origin: origin.to_string(), outcome: outcome.name() };
-        self.meters.passed.get_or_create(&labels).clone()
+        self.meters.passed.get_or_create(&labels).inc();
     }
 
     /// Bytes of a body went out.

@@ -22,7 +22,6 @@ use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
 use super::client::Peer;
-use super::metrics::Metrics;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
@@ -33,8 +32,7 @@ use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use prometheus_client::metrics::counter::Counter;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
@@ -46,7 +44,7 @@ const FIRST_AGAIN: Duration = Duration::from_secs(5);
 
 /// The sites, and what is known of their answers.
 pub(super) struct Origins {
-    sites: Vec<Arc<CountedSite>>,
+    sites: Vec<Arc<OriginSite>>,
     allow: Vec<AllowConfig>,
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
@@ -66,28 +64,10 @@ struct OriginRequest {
     target: Option<Uri>,
 }
 
-/// An origin, and what counts its requests: looked up once for each outcome.
-pub(super) struct CountedSite {
-    site: Arc<OriginSite>,
-    passed: [OnceLock<Counter>; PassOutcome::COUNT],
-}
-
-impl CountedSite {
-    fn new(site: Arc<OriginSite>) -> Arc<Self> {
-        Arc::new(Self { site, passed: [const { OnceLock::new() }; PassOutcome::COUNT] })
-    }
-
-    fn count(&self, metrics: &Metrics, outcome: PassOutcome) {
-        if let Some(counter) = self.passed.get(outcome as usize) {
-            counter.get_or_init(|| metrics.passed(&self.site.config().name, outcome)).inc();
-        }
-    }
-}
-
 /// What a request asks for.
-pub(super) enum OriginAsked {
+enum OriginAsked<'r> {
     /// An origin, and the rest of the path.
-    Site(Arc<CountedSite>, String),
+    Site(&'r Arc<OriginSite>, &'r str),
     /// The place of an origin without the slash at its end.
     WithoutSlash,
 }
@@ -99,7 +79,7 @@ impl Origins {
         // A host is its origin's alone, whatever the path.
         sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
         Self {
-            sites: sites.into_iter().map(CountedSite::new).collect(),
+            sites,
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
@@ -115,27 +95,29 @@ impl Origins {
         self.service.is_some() && !(self.sites.is_empty() && self.allow.is_empty())
     }
 
-    /// What of an origin a request asks for; `None` where it may be one for an answer of our own.
-    pub(super) fn find<B>(&self, request: &http::Request<B>) -> Option<OriginAsked> {
-        if self.sites.is_empty() {
-            return None;
-        }
+    /// Whether a request may be one for an origin, so that no answer of our own is ready for it.
+    pub(super) fn may_be_for<B>(&self, request: &http::Request<B>) -> bool {
+        !self.sites.is_empty() && self.find(request).is_some()
+    }
+
+    fn find<'r, B>(&'r self, request: &'r http::Request<B>) -> Option<OriginAsked<'r>> {
         let path = request.uri().path();
         let host = host(request.uri(), request.headers());
-        self.sites.iter().find_map(|counted| {
-            if let Some(rest) = counted.site.rest(host, path) {
-                return Some(OriginAsked::Site(Arc::clone(counted), rest.to_owned()));
+        for site in &self.sites {
+            if let Some(rest) = site.rest(host, path) {
+                return Some(OriginAsked::Site(site, rest));
             }
-            counted.site.is_place_without_slash(path).then_some(OriginAsked::WithoutSlash)
-        })
+            if site.is_place_without_slash(path) {
+                return Some(OriginAsked::WithoutSlash);
+            }
+        }
+        None
     }
 
     /// The site that admits an address, and the address there: one of an origin, or of the list of those that
     /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
-        let of_origin = |counted: &Arc<CountedSite>| {
-            Some((AdmittedSite::of_origin(&counted.site), counted.site.there(url)?))
-        };
+        let of_origin = |site| Some((AdmittedSite::of_origin(site), site.there(url)?));
         if let Some(found) = self.sites.iter().find_map(of_origin) {
             return Some(found);
         }
@@ -146,7 +128,7 @@ impl Origins {
 
     /// The address here of one of an origin.
     pub(super) fn place_of(&self, url: &Url) -> Option<String> {
-        self.sites.iter().find_map(|counted| counted.site.public_address(url))
+        self.sites.iter().find_map(|site| site.public_address(url))
     }
 
     /// Notes that a feed at an address of an origin may be made, since it was found.
@@ -176,14 +158,9 @@ fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
     target.or_else(named)
 }
 
-/// The answer to any request: what is an origin's is answered here, all else by `next`. `asked`: what
-/// [`Origins::find`] found.
-pub(super) async fn enter(
-    room: &SharedState,
-    (request, asked): (Request, Option<OriginAsked>),
-    next: &ListenerSite,
-) -> Response {
-    match asked {
+/// The answer to any request: what is an origin's is answered here, all else by `next`.
+pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerSite) -> Response {
+    match room.origins.find(&request) {
         None if room.origins.has_paths => at_path(room, request, next).await,
         None => next.route(request).await,
         Some(asked) => {
@@ -193,8 +170,8 @@ pub(super) async fn enter(
             }
             match asked {
                 OriginAsked::WithoutSlash => with_slash(request.uri()),
-                OriginAsked::Site(counted, rest) => {
-                    let site = Arc::clone(&counted.site);
+                OriginAsked::Site(site, rest) => {
+                    let (site, rest) = (Arc::clone(site), rest.to_owned());
                     let (name, begun) = (site.config().name.clone(), Instant::now());
                     let method = request.method().clone();
                     let request = match site.config().passes {
@@ -202,7 +179,7 @@ pub(super) async fn enter(
                         PassMode::Redirect => request_rules::without_body(request),
                     };
                     let (answer, outcome) = answer(room, (site, &rest), request, next).await;
-                    counted.count(&room.metrics, outcome);
+                    room.metrics.passed(&name, outcome);
                     let (status, outcome) = (answer.status().as_u16(), outcome.name());
                     let milliseconds =
                         u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -264,9 +241,6 @@ pub(super) enum PassOutcome {
 }
 
 impl PassOutcome {
-    /// How many there are.
-    const COUNT: usize = Self::Failed as usize + 1;
-
     /// The word for it.
     pub(super) const fn name(self) -> &'static str {
         match self {

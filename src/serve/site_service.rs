@@ -3,7 +3,6 @@
 
 use super::client::{self, Peer};
 use super::connections::{Busy, Connection};
-use super::origins::OriginAsked;
 use super::{Listener, SharedState, error_page, origins, own_routes, ready, standby};
 use axum::Router;
 use axum::body::Body;
@@ -33,18 +32,14 @@ impl ListenerSite {
         Self { room, listener, routes }
     }
 
-    /// Answers a request. `asked`: what of an origin it asks for.
-    async fn answer(&self, request: Request<Body>, asked: Option<OriginAsked>) -> Response<Body> {
+    /// Answers a request.
+    pub(super) async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let method = request.method().clone();
-        complete(self.find_answer(request, asked).await, &method)
+        complete(self.find_answer(request).await, &method)
     }
 
     /// What is passed on to an origin goes through here, and through no layer of the router.
-    async fn find_answer(
-        &self,
-        mut request: Request<Body>,
-        asked: Option<OriginAsked>,
-    ) -> Response<Body> {
+    async fn find_answer(&self, mut request: Request<Body>) -> Response<Body> {
         client::identify(&self.room, &mut request);
         if standby::must_catch_up(&self.room, &request) {
             let is_page = error_page::is_wanted(&request);
@@ -55,7 +50,7 @@ impl ListenerSite {
         match self.listener {
             Listener::Operators => self.route(request).await,
             Listener::Everybody | Listener::Readers => {
-                origins::enter(&self.room, (request, asked), self).await
+                origins::enter(&self.room, request, self).await
             }
         }
     }
@@ -74,10 +69,9 @@ impl ListenerSite {
 
     /// The same as a router.
     pub(super) fn into_router(self) -> Router {
-        Router::new().fallback_service(service_fn(move |request: Request<Body>| {
+        Router::new().fallback_service(service_fn(move |request| {
             let site = self.clone();
-            let asked = site.room.origins.find(&request);
-            async move { Ok::<_, Infallible>(site.answer(request, asked).await) }
+            async move { Ok::<_, Infallible>(site.answer(request).await) }
         }))
     }
 }
@@ -114,8 +108,7 @@ impl Service<Request<Incoming>> for SiteService {
         let is_http_1 = request.version() < Version::HTTP_2;
         let busy = self.connection.begin(is_http_1);
         let room = &self.site.room;
-        let asked = room.origins.find(&request);
-        let is_known = asked.is_none();
+        let is_known = !room.origins.may_be_for(&request);
         // Otherwise the database says whether it is still the answer.
         let is_sure = is_known && room.store.answers_from_memory();
         if is_sure && let Some(answer) = ready::answer(room, self.peer, &request) {
@@ -144,7 +137,7 @@ impl Service<Request<Incoming>> for SiteService {
                     }
                 }
             }
-            let mut answer = site.answer(request.map(Body::new), asked).await;
+            let mut answer = site.answer(request.map(Body::new)).await;
             room.ready.keep(&mut answer);
             Ok(answer.map(|body| SentBody::new(SentContent::Streamed(body), busy)))
         }))

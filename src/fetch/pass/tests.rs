@@ -48,9 +48,6 @@ async fn a_request_and_its_answer_are_passed_on_as_they_are() {
         assert!(!head.contains(absent), "{head}");
     }
     assert!(head.contains("x-mine: 7"), "{head}");
-    let host = publisher.url("").replace("http://", "");
-    let host = format!("\r\nhost: {}\r\n", host.trim_end_matches('/'));
-    assert!(head.contains(&host) && head.matches("\r\nhost:").count() == 1, "{head}");
 
     let mut posted = request(&publisher.url("/"));
     posted.method = Method::POST;
@@ -60,22 +57,6 @@ async fn a_request_and_its_answer_are_passed_on_as_they_are() {
     pass(posted).await.unwrap();
     let head = publisher.heads().remove(1);
     assert!(head.contains("content-length: 4\r\n") && !head.contains("chunked"), "{head}");
-}
-
-#[test]
-fn the_host_is_named_by_a_header_where_no_protocol_is_chosen() {
-    let named = |url: &str| {
-        let url = Url::parse(url).unwrap();
-        let uri = named_address(&url, None).unwrap();
-        let mut head = PassedHead { method: Method::GET, url, uri, headers: HeaderMap::new() };
-        head.name_host();
-        head.headers.get(HOST).map(|host| host.to_str().unwrap().to_owned())
-    };
-    assert_eq!(named("http://a.example:80/x").as_deref(), Some("a.example"));
-    assert_eq!(named("http://user:key@a.example:443/").as_deref(), Some("a.example:443"));
-    assert_eq!(named("http://[2001:db8::1]:8080/").as_deref(), Some("[2001:db8::1]:8080"));
-    // Over HTTP/2 there would be two.
-    assert_eq!(named("https://a.example:8443/"), None);
 }
 
 #[tokio::test]

@@ -101,26 +101,3 @@ fn only_admitted_addresses_are_asked() {
         assert_eq!(admitted(other), None, "{other}");
     }
 }
-
-#[test]
-fn a_request_is_found_once_and_counted_by_what_became_of_it() {
-    let settings = OriginSettings { sites: vec![at()], ..OriginSettings::default() };
-    let origins = Origins::new(&settings, "gw");
-    let find = |target: &str| origins.find(&http::Request::get(target).body(()).unwrap());
-    assert!(find("/feeds").is_none());
-    assert!(matches!(find("/blog"), Some(OriginAsked::WithoutSlash)));
-    let metrics = Metrics::new();
-    for (target, outcome) in [
-        ("/blog/", PassOutcome::Passed),
-        ("/blog/a%20b?c", PassOutcome::Passed),
-        ("/blog/a", PassOutcome::Failed),
-    ] {
-        let Some(OriginAsked::Site(counted, rest)) = find(target) else { panic!("{target}") };
-        assert!(format!("/blog/{rest}?c").starts_with(target), "{rest}");
-        counted.count(&metrics, outcome);
-    }
-    let counted = |outcome| metrics.passed(&FeedName::new("blog").unwrap(), outcome).get();
-    assert_eq!(counted(PassOutcome::Passed), 2);
-    assert_eq!(counted(PassOutcome::Failed), 1);
-    assert_eq!(counted(PassOutcome::Feed), 0);
-}

@@ -1,7 +1,6 @@
 //! What is passed on to an origin, and what comes back.
 
 use super::super::client::{Client, Peer};
-use super::super::connections::Connection;
 use super::super::problem::{Problem, RETRY_SOON};
 use super::super::session::COOKIE;
 use super::super::site_service::ListenerSite;
@@ -14,8 +13,8 @@ use super::{OriginRequest, PassOutcome, Waited, feed, host, later, pages};
 use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
-    BodyError, ForwardedFor, ForwardedValues, OwnCookie, PassAnswer, PassRequest, Proto,
-    WholeAnswer, is_neutral, is_usual, may_be_feed, may_make_feed, to_client, to_origin,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, Proto, WholeAnswer, is_neutral,
+    is_usual, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
@@ -163,20 +162,15 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
         || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
 }
 
-/// What the origin is told of who sent a request.
-fn forwarded(room: &SharedState, parts: &Parts) -> Arc<ForwardedValues> {
+fn forwarded<'p>(room: &SharedState, parts: &'p Parts) -> ForwardedFor<'p> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let is_https = room.site.base.starts_with("https:");
-    let sender = ForwardedFor {
+    ForwardedFor {
         peer,
         is_trusted: room.settings.load().proxies.are_trusted(peer),
         host: host(&parts.uri, &parts.headers),
         proto: if is_https { Proto::Https } else { Proto::Http },
-    };
-    match parts.extensions.get::<Connection>() {
-        Some(connection) => connection.forwarded(&sender),
-        None => Arc::new(sender.values()),
     }
 }
 
