@@ -2,7 +2,7 @@
 
 use super::FetchLimits;
 use super::clients::MAX_HEADERS;
-use super::error::{ACCEPTING, FetchError, root_cause};
+use super::error::{ACCEPTING, ANSWERING, FetchError, root_cause};
 use super::guard::{Refusal, shown};
 use super::resolver::Unresolved;
 use hyper_util::client::legacy;
@@ -23,7 +23,8 @@ pub(super) fn unreached(
     told(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
         (true, true) => not_accepted(limits),
         (true, false) => not_connected(url, &error),
-        _ => broken(error, limits),
+        (false, true) => FetchError::Timeout { what: ANSWERING, limit: limits.idle },
+        (false, false) => broken(error, limits),
     })
 }
 
