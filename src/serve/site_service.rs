@@ -43,8 +43,8 @@ impl ListenerSite {
         client::identify(&self.room, &mut request);
         if standby::must_catch_up(&self.room, &request) {
             let is_page = error_page::is_wanted(&request);
-            if let Err(error) = self.room.store.catch_up().await {
-                return standby::unseen(&self.room, error, is_page);
+            if let Some(refusal) = standby::catch_up(&self.room, is_page).await {
+                return refusal;
             }
         }
         match self.listener {
@@ -123,18 +123,12 @@ impl Service<Request<Incoming>> for SiteService {
         Answering::Made(Box::pin(async move {
             let room = &site.room;
             if may_be_ready {
-                match room.store.catch_up().await {
-                    Ok(()) => {
-                        if let Some(answer) = ready::answer(room, peer, &request) {
-                            let sent = |body| SentBody::new(SentContent::Whole(body), busy);
-                            return Ok(answer.map(sent));
-                        }
-                    }
-                    Err(error) => {
-                        let answer = standby::unseen(room, error, error_page::is_wanted(&request));
-                        let sent = |body| SentBody::new(SentContent::Streamed(body), busy);
-                        return Ok(answer.map(sent));
-                    }
+                let is_page = error_page::is_wanted(&request);
+                if let Some(refusal) = standby::catch_up(room, is_page).await {
+                    return Ok(refusal.map(|body| SentBody::new(SentContent::Streamed(body), busy)));
+                }
+                if let Some(answer) = ready::answer(room, peer, &request) {
+                    return Ok(answer.map(|body| SentBody::new(SentContent::Whole(body), busy)));
                 }
             }
             let mut answer = site.answer(request.map(Body::new)).await;

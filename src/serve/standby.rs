@@ -4,7 +4,6 @@
 use super::observe::guard;
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, error_page};
-use crate::store::StoreError;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
@@ -23,13 +22,14 @@ pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
     !room.store.answers_from_memory() && !ALWAYS.contains(&path) && !says_why()
 }
 
-/// The answer where that cannot be seen.
-pub(super) fn unseen(room: &AppState, error: StoreError, is_page: bool) -> Response {
+/// Waits until a standby has seen that; the answer where it cannot be seen.
+pub(super) async fn catch_up(room: &AppState, is_page: bool) -> Option<Response> {
+    let error = room.store.catch_up().await.err()?;
     // The store itself has logged why, once.
     let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
     let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
     let response = problem.into_response();
     let mut response = if is_page { error_page::page(response, "/") } else { response };
     guard(response.headers_mut());
-    response
+    Some(response)
 }
