@@ -246,6 +246,12 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 
+    /// What the last barrier made durable is shown by this process: from now on others that follow the store may
+    /// announce its epochs.
+    fn close_epochs(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Whether another process writes to it, and this one does not.
     fn is_followed(&self) -> bool {
         false

@@ -18,6 +18,9 @@
 //!   for the disk, and for a synchronous standby where there is one. The log of the database is one sequence, so
 //!   what the barrier made durable has everything before it. So one wait serves a group of changes, and nothing is
 //!   published or acknowledged before it. A change costs three round trips, and those that plan it.
+//! * **Epochs are closed** by one more small update, which waits for no disk: after the writer shows what an epoch
+//!   announces, and before it announces it itself. So whoever was told of a change, by whichever gateway, gets it from
+//!   each.
 //! * **A commit whose answer is lost** is settled, not guessed: the shard's row says whether the position moved. It
 //!   waits for a transaction that is still under way. Fence and position together are the token of the commit:
 //!   nobody else writes under this fence, and this node makes one write at a time. Where the position went back

@@ -454,6 +454,8 @@ impl Committer {
         passed.inspect_err(|error| self.shared.fail(error)).is_ok()
     }
 
+    /// Shows what a group has done, and then the epoch that announces it. Between the two it is closed for whoever follows
+    /// this store, so that nobody is told of a change before all show it.
     fn publish(&mut self, group: &mut CommitGroup) {
         self.shared.list_writes.store(self.list_writes, Ordering::Release);
         for (feed, head) in std::mem::take(&mut group.feeds) {
@@ -468,7 +470,10 @@ impl Committer {
                 // It serves only to notice damage; the store itself is durable.
                 tracing::warn!(error = %error, "the store could not note what it has reached");
             }
-            self.shared.sealed.send_replace(epoch);
+            match self.records.engine().close_epochs() {
+                Ok(()) => drop(self.shared.sealed.send_replace(epoch)),
+                Err(error) => self.shared.fail(&error),
+            }
         }
     }
 }

@@ -150,7 +150,8 @@ pub(in crate::store) fn begin(
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     records.engine().apply(writes)?;
     let doing = "make its opening durable";
-    records.engine().pass().map_err(|error| match error {
+    let engine = records.engine();
+    engine.pass().and_then(|()| engine.close_epochs()).map_err(|error| match error {
         StoreError::Io { source, .. } => StoreError::Io { doing, source },
         StoreError::Away { source, .. } => StoreError::Away { doing, source },
         other => other,

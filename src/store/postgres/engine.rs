@@ -32,6 +32,8 @@ struct WriteState {
     position: WritePosition,
     /// What was written since the last barrier is not durable.
     is_passed: bool,
+    /// The last write under this claim up to which epochs are closed.
+    closed: i64,
 }
 
 impl PostgresEngine {
@@ -39,7 +41,7 @@ impl PostgresEngine {
     pub(super) fn open(session: &Arc<Session>) -> Result<Self, StoreError> {
         let position = session.claim()?;
         // Nobody knows whether the last writes of another were made durable.
-        let state = Some(Mutex::new(WriteState { position, is_passed: false }));
+        let state = Some(Mutex::new(WriteState { position, is_passed: false, closed: 0 }));
         Ok(Self { session: Arc::clone(session), state })
     }
 
@@ -228,11 +230,23 @@ impl Engine for PostgresEngine {
     fn pass(&self) -> Result<(), StoreError> {
         let mut state = self.writing()?;
         if !state.is_passed {
-            let position = state.position;
+            let (position, closed) = (state.position, state.closed);
             self.session.run("make a write durable", move |shared| async move {
-                shared.pass(position).await
+                shared.pass(position, closed).await
             })?;
             state.is_passed = true;
+        }
+        Ok(())
+    }
+
+    fn close_epochs(&self) -> Result<(), StoreError> {
+        let mut state = self.writing()?;
+        let position = state.position;
+        if state.is_passed && state.closed < position.log_seq {
+            self.session.run("close an epoch", move |shared| async move {
+                shared.close_epochs(position).await
+            })?;
+            state.closed = position.log_seq;
         }
         Ok(())
     }

@@ -159,7 +159,11 @@ statements! {
     ADVANCE = "UPDATE tidegate_shard SET log_seq = log_seq + 1 \
         WHERE shard = $1 AND fence = $2 AND log_seq = $3";
     /// The barrier: a commit that waits for the disk, and for a synchronous standby.
-    PASS = "UPDATE tidegate_shard SET passed = log_seq, closed = log_seq \
+    PASS = "UPDATE tidegate_shard SET passed = log_seq, closed = greatest(closed, $4) \
+        WHERE shard = $1 AND fence = $2 AND log_seq = $3";
+    /// What was made durable is shown by the node that writes: the others may announce it. It waits for no disk; where
+    /// it is lost, the next barrier says it again.
+    CLOSE = "UPDATE tidegate_shard SET closed = log_seq \
         WHERE shard = $1 AND fence = $2 AND log_seq = $3";
     /// The barrier of a node that follows, for writes that their own node may not live to pass. It closes nothing: the
     /// node that writes may go on with the same epoch. It does not wait for a write that is under way.

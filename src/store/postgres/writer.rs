@@ -3,10 +3,10 @@
 
 use super::ask::{Parameters, get};
 use super::connect::SqlError;
-use super::session::{SHARD, SessionShared};
+use super::session::{ANSWER_TIME, SHARD, SessionShared};
 use super::statements::{
-    ADVANCE, BEGIN, CLEAR, CLEAR_ALL, COMMIT, FORGET_RECENT, NOTE_RECENT, PASS, PUT, REACHED,
-    REMOVE, ROLLBACK,
+    ADVANCE, BEGIN, CLEAR, CLEAR_ALL, CLOSE, COMMIT, FORGET_RECENT, NOTE_RECENT, PASS, PUT,
+    REACHED, REMOVE, ROLLBACK,
 };
 use crate::store::engine::{Class, Writes};
 use deadpool_postgres::Object;
@@ -211,12 +211,44 @@ impl SessionShared {
         }
     }
 
-    /// Waits until everything up to `position` is durable. An error where not all of it is there.
-    pub(super) async fn pass(&self, position: WritePosition) -> Result<(), SqlError> {
-        let (mut failed, mut pause) = (None, SETTLE_PAUSES.0);
+    /// Waits until everything up to `position` is durable; epochs up to the write `closed` are closed. An error where
+    /// not all of it is there.
+    pub(super) async fn pass(&self, position: WritePosition, closed: i64) -> Result<(), SqlError> {
         let WritePosition { fence, log_seq } = position;
+        self.at_position(fence, async || {
+            self.execute(PASS, &[&SHARD, &fence, &log_seq, &closed]).await
+        })
+        .await
+    }
+
+    /// Closes epochs up to `position`, which is durable. An error where not all of it is there.
+    pub(super) async fn close_epochs(&self, position: WritePosition) -> Result<(), SqlError> {
+        let WritePosition { fence, log_seq } = position;
+        let closing = async |client: &Object| {
+            let close = client.prepare_cached(CLOSE).await?;
+            let (begun, closed, committed) = tokio::join!(
+                biased;
+                client.batch_execute(BEGIN),
+                client.execute(&close, &[&SHARD, &fence, &log_seq]),
+                client.batch_execute(COMMIT),
+            );
+            begun?;
+            committed?;
+            Ok(closed?)
+        };
+        self.at_position(fence, async || self.on_connection(ANSWER_TIME, closing).await).await
+    }
+
+    /// Updates the shard where it is at a position, which may be done again, until that is answered. An error where
+    /// the shard is not there.
+    async fn at_position(
+        &self,
+        fence: i64,
+        update: impl AsyncFn() -> Result<u64, SqlError>,
+    ) -> Result<(), SqlError> {
+        let (mut failed, mut pause) = (None, SETTLE_PAUSES.0);
         loop {
-            match self.execute(PASS, &[&SHARD, &fence, &log_seq]).await {
+            match update().await {
                 Ok(1) => return Ok(()),
                 Ok(_) => {
                     self.reached(fence).await?;

@@ -12,7 +12,11 @@ use std::sync::Mutex;
 struct FarEngine {
     engine: MemoryEngine,
     reads: Arc<Mutex<Vec<Vec<Class>>>>,
+    closing: Arc<Mutex<Option<Closing>>>,
 }
+
+/// What is done as an epoch is closed.
+type Closing = Box<dyn Fn() -> Result<(), StoreError> + Send>;
 
 impl FarEngine {
     fn note(&self, classes: Vec<Class>) {
@@ -84,6 +88,10 @@ impl Engine for FarEngine {
     fn pass(&self) -> Result<(), StoreError> {
         Ok(())
     }
+
+    fn close_epochs(&self) -> Result<(), StoreError> {
+        self.closing.lock().unwrap().as_ref().map_or(Ok(()), |closing| closing())
+    }
 }
 
 const NAMES: [&str; 8] =
@@ -94,12 +102,13 @@ struct FarStore {
     store: EmbeddedStore,
     claim: crate::store::Claim,
     reads: Arc<Mutex<Vec<Vec<Class>>>>,
+    closing: Arc<Mutex<Option<Closing>>>,
 }
 
 impl FarStore {
     async fn new() -> Self {
         let engine = FarEngine::default();
-        let reads = Arc::clone(&engine.reads);
+        let (reads, closing) = (Arc::clone(&engine.reads), Arc::clone(&engine.closing));
         let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
         let store = EmbeddedStore::over_memory(
             Records::of(Arc::new(engine)),
@@ -111,7 +120,7 @@ impl FarStore {
         );
         let store = store.unwrap();
         let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
-        Self { store, claim, reads }
+        Self { store, claim, reads, closing }
     }
 
     /// Takes in eight items, by changes that are written in one piece each.
@@ -206,4 +215,37 @@ async fn a_view_reads_each_of_its_items_once() {
     for class in [Class::Ledger, Class::Heads, Class::Bodies] {
         assert_eq!(count(&reads, class), NAMES.len(), "{class:?} of {reads:?}");
     }
+}
+
+/// Others may announce an epoch from the moment that it is closed: by then its changes are shown here. And here it is
+/// told only once the others may, too.
+#[tokio::test]
+async fn an_epoch_is_closed_between_what_it_announces_and_its_announcement() {
+    let far = FarStore::with_items().await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let news = FeedName::new("news").unwrap();
+    let (shared, noted) = (Arc::clone(&far.store.inner.shared), Arc::clone(&seen));
+    *far.closing.lock().unwrap() = Some(Box::new(move || {
+        let revision = shared.published(&news).unwrap().watch.revision();
+        noted.lock().unwrap().push((revision, *shared.sealed.borrow()));
+        Ok(())
+    }));
+    let change = far.draft(9).await.item("item-8", "one").done();
+    far.store.commit(&far.claim, change).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [(Revision(5), Epoch(4))]);
+    assert_eq!(*far.store.watch_epochs().borrow(), Epoch(5));
+}
+
+/// Whether the others may announce it is not known: it is shown, not told, and the store is opened again.
+#[tokio::test]
+async fn an_epoch_that_could_not_be_closed_is_not_told() {
+    let far = FarStore::with_items().await;
+    *far.closing.lock().unwrap() = Some(Box::new(|| {
+        let source = std::io::Error::other("it is gone");
+        Err(StoreError::Away { doing: "close an epoch", source })
+    }));
+    let change = far.draft(9).await.item("item-8", "one").done();
+    let error = far.store.commit(&far.claim, change).await.unwrap_err();
+    assert!(matches!(error, CommitError::Ambiguous(_)), "{error:?}");
+    assert_eq!(*far.store.watch_epochs().borrow(), Epoch(4));
 }

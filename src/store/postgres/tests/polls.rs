@@ -129,6 +129,22 @@ async fn a_write_without_its_barrier_is_shown_and_its_epoch_is_not() {
     }
 }
 
+/// The database lost that an epoch was closed, as it may in a failover: the next barrier says so again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_epoch_whose_closing_was_lost_is_told_after_the_next_barrier() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    schema.sql("UPDATE tidegate_shard SET closed = closed - 1 WHERE shard = 0");
+    let follower = follow(&schema);
+    assert_eq!(*follower.watch_epochs().borrow(), Epoch(0));
+    writer.put_feed(&listed("other")).await.unwrap();
+    follower.catch_up().await.unwrap();
+    assert_eq!(*follower.watch_epochs().borrow(), Epoch(1));
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
 /// The table of requests is emptied, as by a restart of the database: who waits learns that soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_request_that_was_lost_is_not_waited_for() {
