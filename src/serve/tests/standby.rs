@@ -135,22 +135,54 @@ async fn each_gateway_counts_what_it_polls_and_the_writer_what_is_stored() {
     assert!(writer.operator.lists.load(Ordering::SeqCst) == 0, "nothing is read for metrics");
 }
 
-#[tokio::test]
-async fn a_person_who_signed_in_through_a_standby_is_known_to_it() {
-    let (_writer, standby, _relayed) = pair();
+/// Signs in at a gateway; the cookie of the session.
+async fn sign_in(site: &Site) -> String {
     let headers = [
         ("origin", "https://feeds.example.org"),
         ("content-type", "application/x-www-form-urlencoded"),
     ];
     let body = format!("token={TOKEN}");
-    let answer = standby.ask(request("POST", "/session", &headers, &body)).await;
+    let answer = site.ask(request("POST", "/session", &headers, &body)).await;
     let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
     assert!(cookie.starts_with("tidegate-session="), "{answer:?}");
+    cookie
+}
+
+#[tokio::test]
+async fn a_person_who_signed_in_through_a_standby_is_known_to_it() {
+    let (_writer, standby, _relayed) = pair();
+    let cookie = sign_in(&standby).await;
     let signed_in = [("cookie", &*cookie), ("accept", "text/html")];
     let page = text(standby.get_with("/feeds/news/about", &signed_in).await).await;
     assert!(page.contains("Poll now"), "{page}");
     let page = text(standby.get_with("/feeds/news/about", &[("accept", "text/html")]).await).await;
     assert!(!page.contains("Poll now"), "{page}");
+}
+
+/// Each gateway tells an open session from a cookie that somebody made up, and passes on requests of the former alone.
+#[tokio::test]
+async fn a_cookie_that_was_made_up_passes_nothing_on() {
+    let (_writer, standby, _relayed) = pair();
+    let cookie = sign_in(&standby).await;
+    // Another one, which nobody answers: what it passes on is refused.
+    let alone = self::standby();
+    let made_up = format!("tidegate-session={}", "0".repeat(112));
+    let another = cookie.replace(|c: char| c.is_ascii_digit(), "a");
+    assert_eq!((another.len(), made_up.len()), (cookie.len(), cookie.len()));
+    let pages = ["/feeds/news", "/feeds/news/sync", "/sup.json", "/", "/feeds/news/about"];
+    for path in pages {
+        let said = problem(alone.get_with(path, &[("cookie", &*cookie)]).await, 503).await;
+        assert!(said["detail"].to_string().contains("has the feeds"), "{path}: {said}");
+        for forged in [&made_up, &another] {
+            let answer = alone.get_with(path, &[("cookie", forged.as_str())]).await;
+            assert_eq!(answer.status(), 200, "{path}");
+        }
+    }
+    // Nor does one of a session that is over.
+    alone.clock.set(at(13 * 3600));
+    for path in pages {
+        assert_eq!(alone.get_with(path, &[("cookie", &*cookie)]).await.status(), 200, "{path}");
+    }
 }
 
 #[tokio::test]
