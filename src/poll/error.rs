@@ -61,6 +61,8 @@ impl RoundError {
     pub const fn is_of_store(&self, is_shared: bool) -> bool {
         match self {
             Self::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. }) => true,
+            // It is no smaller the next time.
+            Self::Store(StoreError::TooLarge { .. }) => false,
             Self::Store(_) | Self::Fenced => is_shared,
             _ => false,
         }
@@ -155,6 +157,8 @@ mod tests {
             assert!(error.is_of_store(true) && !error.is_of_store(false));
         }
         assert!(!RoundError::Contended.is_of_store(true));
+        let large = StoreError::TooLarge { what: "a change".to_owned(), size: 9, limit: 8 };
+        assert!(!RoundError::Store(large).is_of_store(true));
     }
 
     #[test]

@@ -114,6 +114,14 @@ fn failed(said: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreErr
     StoreError::Io { doing: FORWARD, source: io::Error::other(said) }
 }
 
+/// What comes of a write whose sending failed. One that is too large was not sent.
+fn unsent(error: StoreError) -> CommitError {
+    match error {
+        StoreError::TooLarge { .. } => CommitError::Store(error),
+        error => CommitError::Ambiguous(error),
+    }
+}
+
 impl From<CommitError> for ForwardedAnswer {
     fn from(error: CommitError) -> Self {
         match error {
@@ -222,7 +230,7 @@ impl StoreInner {
                 let said = format!("the gateway {} did not answer in time", following.owner().name);
                 return Err(CommitError::Ambiguous(failed(said)));
             }
-            Err(error) => return Err(CommitError::Ambiguous(error)),
+            Err(error) => return Err(unsent(error)),
         };
         postcard::from_bytes(&answer).map_err(|error| CommitError::Ambiguous(failed(error)))
     }
@@ -399,5 +407,20 @@ impl StoreInner {
             .await;
         drop(lock);
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is not judged anew, and whoever reads of it learns the limit.
+    #[test]
+    fn a_write_that_is_too_large_to_send_was_not_stored() {
+        let what = "a request to the gateway that writes".to_owned();
+        let refused = unsent(StoreError::TooLarge { what, size: 9, limit: 8 });
+        assert!(matches!(refused, CommitError::Store(StoreError::TooLarge { .. })), "{refused:?}");
+        assert!(refused.to_string().contains("is 9 bytes, the limit is 8"), "{refused}");
+        assert!(matches!(unsent(StoreError::Closed), CommitError::Ambiguous(_)));
     }
 }
