@@ -71,6 +71,10 @@ impl WaitingRequests {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_awaited(&self, number: i64) -> bool {
+        self.waiters().contains_key(&number)
+    }
+
     /// Hands answers to whoever waits for them, until the session ends.
     async fn hand_out(session: Weak<SessionShared>, waiting: Weak<Self>) {
         let (mut pause, mut look_at) = (LOOK_PAUSES.0, Instant::now());
@@ -166,14 +170,20 @@ impl RequestSender {
         self.waiting.waiters().insert(number, Waiter { reply, sent: None });
         let (waiting, of) = (Arc::clone(&self.waiting), self.session.clone());
         let pending = UnansweredRequest { number, waiting, session: of };
+        let waiting = Arc::clone(&self.waiting);
         let sending = session.run_async("ask the gateway that writes", move |shared| async move {
-            let is_sent = shared.ask_writer(number, &body, once).await?;
+            let mut is_sent = shared.ask_writer(number, &body, once).await?;
             // A question rests on no claim: a node that was forgotten joins anew and asks.
-            if is_sent || once.is_none() {
-                return Ok(is_sent);
+            if !is_sent && once.is_some() {
+                shared.beat().await;
+                is_sent = shared.ask_writer(number, &body, once).await?;
             }
-            shared.beat().await;
-            shared.ask_writer(number, &body, once).await
+            // It may have been withdrawn before it was in the table.
+            if is_sent && !waiting.is_awaited(number) {
+                // What stays there is forgotten later.
+                let _ = shared.end_requests(vec![number]).await;
+            }
+            Ok(is_sent)
         });
         if !sending.await? {
             return Ok(WriterAnswer::Forgotten);

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 async fn list(store: &EmbeddedStore, feed: &FeedName) {
     let record = FeedRecord { name: feed.clone(), ..listed("listed") };
@@ -169,6 +169,35 @@ async fn a_request_that_was_lost_is_not_waited_for() {
     assert!(!answered.load(Ordering::Acquire));
     follower.close().await.unwrap();
     writer.close().await.unwrap();
+}
+
+/// Whoever asked has gone before the request was in the table: nobody carries it out later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_request_that_was_given_up_as_it_was_sent_does_not_stay() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    let follower = follow(&schema);
+    writer.close().await.unwrap();
+    schema.sql(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN PERFORM pg_sleep(1); RETURN NEW; END'; CREATE TRIGGER waits BEFORE INSERT \
+        ON tidegate_request FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let asking = follower.ask_writer(b"why".to_vec(), Duration::from_secs(60));
+    assert!(timeout(Duration::from_millis(300), asking).await.is_err());
+    let count = || sql(&schema.url, "SELECT 1 FROM tidegate_request");
+    assert_eq!(count(), 0, "it is not there yet");
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(count(), 0);
+    // One that somebody waits for does.
+    let asking = follower.ask_writer(b"why".to_vec(), Duration::from_secs(60));
+    let looking = async {
+        sleep(Duration::from_secs(2)).await;
+        count()
+    };
+    let (_, there) = tokio::join!(timeout(Duration::from_secs(3), asking), looking);
+    assert_eq!(there, 1);
+    follower.close().await.unwrap();
 }
 
 struct Noting(Arc<AtomicBool>);
