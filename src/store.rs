@@ -24,6 +24,7 @@ mod poll_shards;
 pub mod portable;
 mod postgres;
 mod purge_mark;
+mod questions;
 mod record;
 mod retention;
 mod seals;
@@ -54,6 +55,7 @@ pub use self::poll_shards::{HeldShard, PollShards, PublisherReach, SHARDS, Shard
 pub use self::postgres::PostgresRequest;
 #[cfg(test)]
 pub(crate) use self::postgres::TestSchema;
+pub use self::questions::{AnswerQuestions, GatewayAnswer};
 pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;
 
@@ -209,13 +211,6 @@ pub enum CommitError {
     /// It was not stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Answers what other gateways over the same store ask of the one that writes.
-#[async_trait]
-pub trait AnswerQuestions: Send + Sync {
-    /// The answer to a question. Who asked may not wait for it any more.
-    async fn answer_question(&self, question: Vec<u8>) -> Vec<u8>;
 }
 
 /// The store. Domain-level: no closures, no iterators over the engine, no types of the engine.

@@ -16,7 +16,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::shares::{FairShares, Share};
 use super::{API, Listener, REQUEST_BODY_LIMIT, SharedState, callback, routes};
 use crate::model::{FeedName, Time};
-use crate::store::{AnswerQuestions, DatabaseOwner, StoreError, in_words};
+use crate::store::{AnswerQuestions, DatabaseOwner, GatewayAnswer, StoreError, in_words};
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -24,23 +24,30 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body::Body as _;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The most requests of each kind that are passed on at a time, and of a client those that need no token.
+/// The most requests of each kind that are passed on at a time, and of a client those that are no operator's.
 const AT_ONCE: usize = 16;
 const OF_CLIENT: u32 = 4;
+/// The most of each kind that the gateway that writes answers at a time, for all others.
+const ANSWERED_AT_ONCE: usize = 32;
 /// How long a request waits for a place.
 const PLACE_TIME: Duration = Duration::from_secs(5);
 /// The largest answer, in bytes.
 const ANSWER_LIMIT: usize = 64 << 20;
+/// The answers to other gateways that are under way at a time, in KiB, until each is in the database: two of the
+/// largest. One of at most [`SHORT_ANSWER`] bytes does not count.
+const ANSWERS_KIB: usize = 2 * ANSWER_LIMIT / 1024;
+const SHORT_ANSWER: usize = 64 << 10;
 /// How much longer an answer is waited for than the gateway that writes takes for it.
 pub(super) const PASSING_TIME: Duration = Duration::from_secs(5);
 /// What every gateway answers itself, though it is of operators.
@@ -100,6 +107,7 @@ struct RelayedRequest {
     target: String,
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
+    kind: RelayKind,
 }
 
 /// Its answer.
@@ -111,9 +119,9 @@ struct RelayedResponse {
 }
 
 /// Whose requests have places of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RelayKind {
-    /// Administration, with the token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum RelayKind {
+    /// Administration: with the token, or by who has signed in.
     Operator,
     /// Hubs, publishers and subscribers.
     Hub,
@@ -121,28 +129,54 @@ enum RelayKind {
 }
 
 impl RelayKind {
-    fn of(route: &str) -> Self {
+    fn of(route: &str, is_signed_in: bool) -> Self {
         match route {
             callback::ROUTE | "/websub" | CLOUD_PATH => Self::Hub,
-            route if route.starts_with(API) => Self::Operator,
+            route if is_signed_in || route.starts_with(API) => Self::Operator,
             _ => Self::Other,
         }
     }
 }
 
-/// The places of requests that are passed on.
+/// Places for requests, of which each kind has its own.
+pub(super) struct RelayQuota {
+    operators: Arc<Semaphore>,
+    hubs: Arc<Semaphore>,
+    pub(super) others: Arc<Semaphore>,
+}
+
+impl RelayQuota {
+    fn new(each: usize) -> Self {
+        let [operators, hubs, others] = [each; 3].map(|each| Arc::new(Semaphore::new(each)));
+        Self { operators, hubs, others }
+    }
+
+    const fn places(&self, kind: RelayKind) -> &Arc<Semaphore> {
+        match kind {
+            RelayKind::Operator => &self.operators,
+            RelayKind::Hub => &self.hubs,
+            RelayKind::Other => &self.others,
+        }
+    }
+}
+
+/// The places of requests that are passed on, and of those that are answered for other gateways.
 pub(super) struct RelayPlaces {
-    operators: Semaphore,
-    hubs: Semaphore,
-    others: Semaphore,
+    passed: RelayQuota,
     clients: FairShares<Client>,
+    pub(super) answered: RelayQuota,
+    /// KiB of answers.
+    pub(super) answers: Arc<Semaphore>,
 }
 
 impl RelayPlaces {
     pub(super) fn new() -> Self {
-        let places = || Semaphore::new(AT_ONCE);
-        let (operators, hubs, others) = (places(), places(), places());
-        Self { operators, hubs, others, clients: FairShares::new(OF_CLIENT) }
+        Self {
+            passed: RelayQuota::new(AT_ONCE),
+            clients: FairShares::new(OF_CLIENT),
+            answered: RelayQuota::new(ANSWERED_AT_ONCE),
+            answers: Arc::new(Semaphore::new(ANSWERS_KIB)),
+        }
     }
 
     /// Waits for a place; an error where there is none soon.
@@ -152,18 +186,34 @@ impl RelayPlaces {
         client: Client,
     ) -> Result<(SemaphorePermit<'_>, Option<Share<Client>>), Problem> {
         let busy = || Problem::later("too many requests are being passed on", RETRY_SOON);
-        let places = match kind {
-            RelayKind::Operator => &self.operators,
-            RelayKind::Hub => &self.hubs,
-            RelayKind::Other => &self.others,
-        };
         let share = match kind {
             RelayKind::Operator => None,
             _ => Some(self.clients.try_take(&client, 1).ok_or_else(busy)?),
         };
-        let place = timeout(PLACE_TIME, places.acquire()).await;
+        let place = timeout(PLACE_TIME, self.passed.places(kind).acquire()).await;
         let place = place.ok().and_then(Result::ok).ok_or_else(busy)?;
         Ok((place, share))
+    }
+
+    /// A place for what another gateway passed on; an error where there is none. Nothing waits for one: what waits would
+    /// take up what writes of other gateways need.
+    fn answer(&self, kind: RelayKind) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = Arc::clone(self.answered.places(kind)).try_acquire_owned();
+        let said = "the gateway that writes answers too many such requests for other gateways";
+        place.map_err(|_| Problem::later(said, RETRY_SOON))
+    }
+
+    /// Room for an answer to another gateway; an error where too much is under way.
+    fn hold(&self, response: &Response) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+        let size = response.body().size_hint().upper().map(usize::try_from);
+        let size = size.and_then(Result::ok).map_or(ANSWER_LIMIT, |size| size.min(ANSWER_LIMIT));
+        if size <= SHORT_ANSWER {
+            return Ok(None);
+        }
+        let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.answers).try_acquire_many_owned(kib);
+        let said = "the answers of the gateway that writes to other gateways are too many bytes";
+        room.map(Some).map_err(|_| Problem::later(said, RETRY_SOON))
     }
 }
 
@@ -201,10 +251,11 @@ pub(super) async fn relay(
     }
     let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    let (kind, body) = (RelayKind::of(route), body_limit(route));
+    let kind = RelayKind::of(route, room.sessions.is_open(request.headers()));
+    let body = body_limit(route);
     // Before its body is read.
     let _place = room.relays.take(kind, client).await?;
-    let passing = pass_on(&room, listener, (request, body), &owner, limit);
+    let passing = pass_on(&room, listener, (request, kind, body), &owner, limit);
     timeout(limit, passing).await.unwrap_or_else(|_| Err(unanswered(&owner, "it took too long")))
 }
 
@@ -234,7 +285,7 @@ fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
 pub(super) async fn pass_on(
     room: &SharedState,
     listener: Listener,
-    (request, body_limit): (Request, usize),
+    (request, kind, body_limit): (Request, RelayKind, usize),
     owner: &DatabaseOwner,
     limit: Duration,
 ) -> Result<Response, Problem> {
@@ -263,6 +314,7 @@ pub(super) async fn pass_on(
         target,
         headers,
         body: Vec::from(body),
+        kind,
     };
     let failed = |why: &dyn std::fmt::Display| unanswered(owner, &why.to_string());
     let question = RelayedQuestion::Request(Box::new(relayed));
@@ -344,15 +396,23 @@ impl RelayedSite {
         Arc::new(RelayAnswers { site: Arc::downgrade(self), runtime: Handle::current() })
     }
 
-    async fn answer(&self, relayed: RelayedRequest) -> RelayedResponse {
-        match self.response(relayed).await {
-            Ok(response) => response,
-            Err(problem) => whole(problem.into_response()).await,
-        }
+    /// The answer to a request, and what it takes up here until it was sent.
+    async fn answer(
+        &self,
+        relayed: RelayedRequest,
+    ) -> (RelayedResponse, Vec<OwnedSemaphorePermit>) {
+        let mut permits = Vec::new();
+        let response = self.response(relayed, &mut permits).await;
+        (whole(response.unwrap_or_else(Problem::into_response)).await, permits)
     }
 
-    async fn response(&self, relayed: RelayedRequest) -> Result<RelayedResponse, Problem> {
-        let RelayedRequest { listener, peer, method, target, headers, body } = relayed;
+    async fn response(
+        &self,
+        relayed: RelayedRequest,
+        permits: &mut Vec<OwnedSemaphorePermit>,
+    ) -> Result<Response, Problem> {
+        let RelayedRequest { listener, peer, method, target, headers, body, kind } = relayed;
+        permits.push(self.room.relays.answer(kind)?);
         let wrong = |what: &str| {
             Problem::new(
                 StatusCode::BAD_REQUEST,
@@ -368,11 +428,15 @@ impl RelayedSite {
             request.extensions_mut().insert(Peer(peer));
         }
         request.extensions_mut().insert(IsRelayed);
-        let answered = router.clone().oneshot(request).await;
-        Ok(match answered {
-            Ok(response) => whole(response).await,
-            Err(never) => match never {},
-        })
+        let is_action = !request.method().is_safe();
+        let Ok(response) = router.clone().oneshot(request).await;
+        match self.room.relays.hold(&response) {
+            Ok(room) => permits.extend(room),
+            // It was carried out, or refused: "ask again soon" would be untrue.
+            Err(_) if is_action => {}
+            Err(problem) => return Err(problem),
+        }
+        Ok(response)
     }
 }
 
@@ -401,20 +465,24 @@ struct RelayAnswers {
 
 #[async_trait]
 impl AnswerQuestions for RelayAnswers {
-    async fn answer_question(&self, question: Vec<u8>) -> Vec<u8> {
-        let Some(site) = self.site.upgrade() else { return Vec::new() };
+    async fn answer_question(&self, question: Vec<u8>) -> GatewayAnswer {
+        let Some(site) = self.site.upgrade() else { return GatewayAnswer::default() };
         match postcard::from_bytes(&question) {
             Ok(RelayedQuestion::Request(relayed)) => {
                 let answering = async move { site.answer(*relayed).await };
                 let answered = self.runtime.spawn(answering).await.ok();
-                answered.and_then(|answer| postcard::to_stdvec(&answer).ok()).unwrap_or_default()
+                let sent = answered.and_then(|(answer, permits)| {
+                    let bytes = postcard::to_stdvec(&answer).ok()?;
+                    Some(GatewayAnswer { bytes, permits })
+                });
+                sent.unwrap_or_default()
             }
             Ok(RelayedQuestion::AskedFor(feeds)) => {
                 let now = site.room.clock.now();
                 feeds.iter().for_each(|feed| site.room.asked.want(feed, now));
-                Vec::new()
+                GatewayAnswer::default()
             }
-            Err(_) => Vec::new(),
+            Err(_) => GatewayAnswer::default(),
         }
     }
 }

@@ -259,7 +259,7 @@ impl Store for TestStore {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let writer = self.writer.lock().unwrap().clone();
         match writer {
-            Some(writer) => Ok(Some(writer.answer_question(question).await)),
+            Some(writer) => Ok(Some(writer.answer_question(question).await.bytes)),
             None => Ok(None),
         }
     }

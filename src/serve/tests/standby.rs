@@ -159,6 +159,53 @@ async fn a_person_who_signed_in_through_a_standby_is_known_to_it() {
     assert!(!page.contains("Poll now"), "{page}");
 }
 
+/// Whatever others ask for by the hundred, hubs and operators are answered.
+#[tokio::test]
+async fn each_kind_of_request_has_places_of_its_own_at_the_writer() {
+    let (writer, standby, _relayed) = pair();
+    let cookie = sign_in(&standby).await;
+    let challenge = "/websub/callback/known?hub.mode=subscribe";
+    let free = standby.get(challenge).await.status();
+    let others = &writer.room.relays.answered.others;
+    let all = u32::try_from(others.available_permits()).unwrap();
+    let held = others.try_acquire_many(all).unwrap();
+    let refused = standby.get("/session").await;
+    assert_eq!(header(&refused, "retry-after"), "30");
+    let said = problem(refused, 503).await["detail"].to_string();
+    assert!(said.contains("too many such requests for other gateways"), "{said}");
+    assert_eq!(standby.get(challenge).await.status(), free);
+    assert_eq!(standby.call("GET", "/feeds/news", "").await.status(), 200);
+    let signed_in = [("cookie", &*cookie), ("accept", "text/html")];
+    assert_eq!(standby.get_with("/feeds/news/about", &signed_in).await.status(), 200);
+    drop(held);
+    assert_eq!(standby.get("/session").await.status(), 200);
+    assert_eq!(others.available_permits(), usize::try_from(all).unwrap());
+}
+
+#[tokio::test]
+async fn answers_to_other_gateways_take_so_many_bytes_and_no_more() {
+    let (writer, standby) = (Site::with_long_documents(), standby());
+    let relayed = RelayedSite::new(&writer.room);
+    *standby.store.writer.lock().unwrap() = Some(relayed.answers());
+    let cookie = sign_in(&standby).await;
+    let get = async |path: &str| standby.get_with(path, &[("cookie", &*cookie)]).await;
+    let budget = &writer.room.relays.answers;
+    let all = budget.available_permits();
+    assert!(text(get("/feeds/news").await).await.len() > LONG_DOCUMENT);
+    assert_eq!(budget.available_permits(), all, "it was sent");
+    let most = u32::try_from(all - LONG_DOCUMENT / 1024).unwrap();
+    let held = budget.try_acquire_many(most).unwrap();
+    let refused = get("/feeds/news").await;
+    assert_eq!(header(&refused, "retry-after"), "30");
+    let said = problem(refused, 503).await["detail"].to_string();
+    assert!(said.contains("to other gateways"), "{said}");
+    // What is short, and what says how an action ended, is answered.
+    assert_eq!(get("/feeds/news/about").await.status(), 200);
+    assert_eq!(standby.call("POST", "/feeds/news/poll", "").await.status(), 200);
+    drop(held);
+    assert_eq!(get("/feeds/news").await.status(), 200);
+}
+
 /// Each gateway tells an open session from a cookie that somebody made up, and passes on requests of the former alone.
 #[tokio::test]
 async fn a_cookie_that_was_made_up_passes_nothing_on() {

@@ -12,13 +12,15 @@ use crate::model::{Attempt, Change, FeedName, FeedStanding, PollState, Revision,
 use crate::store::engine::{Class, Writes};
 use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{Record, StateRecord, decode, encode_plain};
-use crate::store::{Claim, CommitError, Committed, Epoch, FeedList, StoreError, as_list, in_words};
+use crate::store::{
+    Claim, CommitError, Committed, Epoch, FeedList, GatewayAnswer, StoreError, as_list, in_words,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How long the answer to a change is waited for: longer than another gateway takes to become the one that writes.
 const COMMIT_TIME: Duration = Duration::from_secs(30);
@@ -52,14 +54,12 @@ pub(in crate::store) trait AskWriter: Send + Sync {
 #[async_trait]
 pub(in crate::store) trait AnswerRequests: Send + Sync {
     /// Carries out a request; its answer.
-    async fn answer(&self, body: Vec<u8>) -> Vec<u8>;
+    async fn answer(&self, body: Vec<u8>) -> GatewayAnswer;
 }
 
 /// The version of what gateways ask each other: the first byte of a request. A gateway of another version answers
 /// nothing to it, and is asked again once both are of one.
 const REQUEST_VERSION: u8 = 1;
-/// The most questions that are answered at the same time; further ones are refused.
-const QUESTIONS: usize = 64;
 
 /// A write that another gateway planned. Records are as they are stored, so that each says its own version.
 #[derive(Serialize, Deserialize)]
@@ -298,31 +298,30 @@ impl ForwardedAnswer {
 /// Carries out the writes of other gateways in the store of the one that writes.
 pub(super) struct ForwardedWrites {
     within: Weak<StoreInner>,
-    questions: Semaphore,
 }
 
 impl ForwardedWrites {
-    pub(super) fn new(within: Weak<StoreInner>) -> Self {
-        Self { within, questions: Semaphore::new(QUESTIONS) }
+    pub(super) const fn new(within: Weak<StoreInner>) -> Self {
+        Self { within }
     }
 }
 
 #[async_trait]
 impl AnswerRequests for ForwardedWrites {
-    async fn answer(&self, body: Vec<u8>) -> Vec<u8> {
+    async fn answer(&self, body: Vec<u8>) -> GatewayAnswer {
+        let mut permits = Vec::new();
         let answer = match self.within.upgrade() {
             Some(inner) => match read_request(&body) {
-                Ok(ForwardedWrite::Question(question)) => match self.questions.try_acquire() {
-                    Ok(_room) => inner.answer_question(question).await,
-                    Err(_) => ForwardedAnswer::Failed(format!("it answers {QUESTIONS} already")),
-                },
-                Ok(write) => inner.carry_out(write).await.unwrap_or_else(ForwardedAnswer::from),
+                Ok(write) => {
+                    let done = inner.carry_out(write, &mut permits).await;
+                    done.unwrap_or_else(ForwardedAnswer::from)
+                }
                 Err(error) => CommitError::Store(error).into(),
             },
             None => ForwardedAnswer::Failed("it was closed".to_owned()),
         };
         // What cannot be written is no answer, which is an error for whoever asked.
-        postcard::to_stdvec(&answer).unwrap_or_default()
+        GatewayAnswer { bytes: postcard::to_stdvec(&answer).unwrap_or_default(), permits }
     }
 }
 
@@ -334,16 +333,11 @@ fn read_request(body: &[u8]) -> Result<ForwardedWrite, StoreError> {
 }
 
 impl StoreInner {
-    async fn answer_question(&self, question: Vec<u8>) -> ForwardedAnswer {
-        match self.shared.answers() {
-            Some(answers) => ForwardedAnswer::Answer(answers.answer_question(question).await),
-            None => ForwardedAnswer::Unanswered,
-        }
-    }
-
+    /// `permits`: what the answer takes up.
     async fn carry_out(
         self: Arc<Self>,
         write: ForwardedWrite,
+        permits: &mut Vec<OwnedSemaphorePermit>,
     ) -> Result<ForwardedAnswer, CommitError> {
         match write {
             ForwardedWrite::Commit(commit) => {
@@ -378,7 +372,14 @@ impl StoreInner {
                 };
                 self.ask(Touches::Lists, noted).await?;
             }
-            ForwardedWrite::Question(question) => return Ok(self.answer_question(question).await),
+            ForwardedWrite::Question(question) => {
+                let Some(answers) = self.shared.answers() else {
+                    return Ok(ForwardedAnswer::Unanswered);
+                };
+                let answer = answers.answer_question(question).await;
+                *permits = answer.permits;
+                return Ok(ForwardedAnswer::Answer(answer.bytes));
+            }
         }
         Ok(ForwardedAnswer::Noted)
     }

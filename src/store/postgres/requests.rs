@@ -11,8 +11,8 @@ use super::session::{ANSWER_TIME, Session, SessionShared};
 use super::statements::{
     ANSWER, ANSWERS, ASK, ASKED, END_REQUESTS, FORGET_REQUESTS, TAKE_REQUESTS,
 };
-use crate::store::StoreError;
 use crate::store::embedded::{AnswerRequests, AskWriter, WriterAnswer};
+use crate::store::{GatewayAnswer, StoreError};
 use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,13 +23,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::Row;
 
-/// The largest request and the largest answer, in bytes.
+/// The largest request, in bytes.
 const REQUEST_LIMIT: usize = 128 << 20;
 /// The most writes and the most questions of a node that wait for answers; others wait to be sent. A question may take
 /// long, and holds no write up.
 const AT_ONCE: (usize, usize) = (64, 64);
 /// The most requests that are taken up at once, and that are carried out at the same time.
 const TAKEN_AT_ONCE: (usize, usize) = (16, 256);
+/// The most bytes of requests or answers that are read at once, but for the last one of them.
+const TAKEN_BYTES: i64 = 16 << 20;
 /// The pauses between looks for answers, and for requests while there are some: the first and the longest.
 const LOOK_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));
 /// The pause between looks for requests while none come, and after how long without any.
@@ -239,7 +241,7 @@ impl SessionShared {
     /// Answers that have come.
     async fn answers(&self) -> Result<Vec<(i64, Vec<u8>)>, SqlError> {
         let limit = i64::try_from(TAKEN_AT_ONCE.0).unwrap_or(i64::MAX);
-        let rows = self.rows(ANSWERS, &[&self.node, &limit]).await?;
+        let rows = self.rows(ANSWERS, &[&self.node, &limit, &TAKEN_BYTES]).await?;
         rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
     }
 
@@ -262,7 +264,8 @@ impl SessionShared {
     ) -> Result<Vec<TakenRequest>, SqlError> {
         let limit = i64::try_from(TAKEN_AT_ONCE.0).unwrap_or(i64::MAX);
         let (nodes, numbers) = begun.columns();
-        let rows = self.rows(TAKE_REQUESTS, &[&fence, &limit, &now, &nodes, &numbers]).await?;
+        let parameters: Parameters<'_> = &[&fence, &limit, &now, &nodes, &numbers, &TAKEN_BYTES];
+        let rows = self.rows(TAKE_REQUESTS, parameters).await?;
         let read = |row: &Row| {
             let key = (get(row, 0)?, get(row, 1)?);
             Ok(TakenRequest { key, body: get(row, 2)?, is_once: get(row, 3)? })
@@ -376,9 +379,10 @@ pub(super) async fn answer_requests(shared: Weak<SessionShared>, answers: Arc<dy
             let begun = Arc::clone(&begun);
             begun.begin(key);
             running.spawn(async move {
-                let answer = of_store.answer(body).await;
+                let GatewayAnswer { bytes, permits } = of_store.answer(body).await;
                 let Some(session) = session.upgrade() else { return };
-                let answered = session.answer_request(key, &answer, fence).await;
+                let answered = session.answer_request(key, &bytes, fence).await;
+                drop((bytes, permits));
                 if let Err(error) = &answered {
                     tracing::debug!(?error, "another gateway could not be answered");
                 }
@@ -401,3 +405,6 @@ impl SessionShared {
         let _ = timeout(ANSWER_TIME, forgotten).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

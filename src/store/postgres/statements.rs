@@ -128,21 +128,25 @@ statements! {
         SELECT node, $2, $3, $4, $5 FROM tidegate_node WHERE node = $1";
     /// Which requests of a node there still are.
     ASKED = "SELECT number FROM tidegate_request WHERE node = $1";
-    /// What was answered to a node.
-    ANSWERS = "SELECT number, answer FROM tidegate_request WHERE node = $1 AND answer IS NOT NULL LIMIT $2";
+    /// What was answered to a node, up to a number of bytes.
+    ANSWERS = "SELECT number, answer FROM (SELECT number, answer, \
+        sum(octet_length(answer)) OVER (ORDER BY number) - octet_length(answer) AS before \
+        FROM tidegate_request WHERE node = $1 AND answer IS NOT NULL) AS answered \
+        WHERE before < $3 ORDER BY number LIMIT $2";
     /// Takes requests away.
     END_REQUESTS = "DELETE FROM tidegate_request WHERE node = $1 AND number = ANY($2)";
     /// The node that writes takes up requests, as long as it has the fence of its claim, but for those that it has begun:
     /// its last answer from here may have been lost. One that may be carried out once is taken up by nobody else, and
-    /// not when nobody waits for it any more.
+    /// not when nobody waits for it any more. Up to a number of bytes at once.
     TAKE_REQUESTS = "UPDATE tidegate_request r SET taken = $1 FROM \
-        (SELECT q.node, q.number FROM tidegate_request q WHERE q.taken <= $1 AND q.answer IS NULL \
+        (SELECT q.node, q.number, sum(octet_length(q.body)) OVER (ORDER BY q.asked_at, q.node, q.number) \
+        - octet_length(q.body) AS before FROM tidegate_request q WHERE q.taken <= $1 AND q.answer IS NULL \
         AND (q.once_until IS NULL OR (q.taken IN (0, $1) AND q.once_until > $3)) \
         AND NOT EXISTS (SELECT 1 FROM unnest($4::bigint[], $5::bigint[]) AS begun (node, number) \
         WHERE begun.node = q.node AND begun.number = q.number) \
         AND EXISTS (SELECT 1 FROM tidegate_shard s WHERE s.shard = 0 AND s.fence = $1) \
         ORDER BY q.asked_at, q.node, q.number LIMIT $2) AS next \
-        WHERE r.node = next.node AND r.number = next.number \
+        WHERE next.before < $6 AND r.node = next.node AND r.number = next.number \
         RETURNING r.node, r.number, r.body, r.once_until IS NOT NULL";
     /// It answers one that it has taken up.
     ANSWER = "UPDATE tidegate_request SET answer = $3 WHERE node = $1 AND number = $2 AND taken = $4";

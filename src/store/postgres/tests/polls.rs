@@ -6,8 +6,8 @@ use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revis
 use crate::store::conformance::make::poll_state;
 use crate::store::disk::faults::{change, claim, news};
 use crate::store::{
-    AnswerQuestions, CommitError, EmbeddedStore, Epoch, PollShards, PublisherReach, SHARDS, Shard,
-    SharedSettings, Store,
+    AnswerQuestions, CommitError, EmbeddedStore, Epoch, GatewayAnswer, PollShards, PublisherReach,
+    SHARDS, Shard, SharedSettings, Store,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -204,9 +204,9 @@ struct Noting(Arc<AtomicBool>);
 
 #[async_trait]
 impl AnswerQuestions for Noting {
-    async fn answer_question(&self, question: Vec<u8>) -> Vec<u8> {
+    async fn answer_question(&self, question: Vec<u8>) -> GatewayAnswer {
         self.0.store(true, Ordering::Release);
-        question
+        question.into()
     }
 }
 
@@ -214,9 +214,9 @@ struct Echo;
 
 #[async_trait]
 impl AnswerQuestions for Echo {
-    async fn answer_question(&self, mut question: Vec<u8>) -> Vec<u8> {
+    async fn answer_question(&self, mut question: Vec<u8>) -> GatewayAnswer {
         question.reverse();
-        question
+        question.into()
     }
 }
 
