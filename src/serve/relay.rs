@@ -50,6 +50,8 @@ const ANSWERS_KIB: usize = 2 * ANSWER_LIMIT / 1024;
 const SHORT_ANSWER: usize = 64 << 10;
 /// How much longer an answer is waited for than the gateway that writes takes for it.
 pub(super) const PASSING_TIME: Duration = Duration::from_secs(5);
+/// What paths of the hub and of callbacks begin with.
+const HUB_PATHS: &str = "/websub";
 /// What every gateway answers itself, though it is of operators.
 const OWN: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 /// What reads and is still for the gateway that writes.
@@ -107,7 +109,6 @@ struct RelayedRequest {
     target: String,
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    kind: RelayKind,
 }
 
 /// Its answer.
@@ -119,8 +120,8 @@ struct RelayedResponse {
 }
 
 /// Whose requests have places of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum RelayKind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RelayKind {
     /// Administration: with the token, or by who has signed in.
     Operator,
     /// Hubs, publishers and subscribers.
@@ -129,11 +130,14 @@ pub(super) enum RelayKind {
 }
 
 impl RelayKind {
-    fn of(route: &str, is_signed_in: bool) -> Self {
-        match route {
-            callback::ROUTE | "/websub" | CLOUD_PATH => Self::Hub,
-            route if is_signed_in || route.starts_with(API) => Self::Operator,
-            _ => Self::Other,
+    /// Of a request to a path, from whoever sent these headers.
+    fn of(room: &SharedState, path: &str, headers: &HeaderMap) -> Self {
+        if path == CLOUD_PATH || path.starts_with(HUB_PATHS) {
+            Self::Hub
+        } else if path.starts_with(API) || room.sessions.is_open(headers) {
+            Self::Operator
+        } else {
+            Self::Other
         }
     }
 }
@@ -251,11 +255,11 @@ pub(super) async fn relay(
     }
     let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    let kind = RelayKind::of(route, room.sessions.is_open(request.headers()));
+    let kind = RelayKind::of(&room, request.uri().path(), request.headers());
     let body = body_limit(route);
     // Before its body is read.
     let _place = room.relays.take(kind, client).await?;
-    let passing = pass_on(&room, listener, (request, kind, body), &owner, limit);
+    let passing = pass_on(&room, listener, (request, body), &owner, limit);
     timeout(limit, passing).await.unwrap_or_else(|_| Err(unanswered(&owner, "it took too long")))
 }
 
@@ -285,7 +289,7 @@ fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
 pub(super) async fn pass_on(
     room: &SharedState,
     listener: Listener,
-    (request, kind, body_limit): (Request, RelayKind, usize),
+    (request, body_limit): (Request, usize),
     owner: &DatabaseOwner,
     limit: Duration,
 ) -> Result<Response, Problem> {
@@ -314,7 +318,6 @@ pub(super) async fn pass_on(
         target,
         headers,
         body: Vec::from(body),
-        kind,
     };
     let failed = |why: &dyn std::fmt::Display| unanswered(owner, &why.to_string());
     let question = RelayedQuestion::Request(Box::new(relayed));
@@ -411,8 +414,7 @@ impl RelayedSite {
         relayed: RelayedRequest,
         permits: &mut Vec<OwnedSemaphorePermit>,
     ) -> Result<Response, Problem> {
-        let RelayedRequest { listener, peer, method, target, headers, body, kind } = relayed;
-        permits.push(self.room.relays.answer(kind)?);
+        let RelayedRequest { listener, peer, method, target, headers, body } = relayed;
         let wrong = |what: &str| {
             Problem::new(
                 StatusCode::BAD_REQUEST,
@@ -428,6 +430,8 @@ impl RelayedSite {
             request.extensions_mut().insert(Peer(peer));
         }
         request.extensions_mut().insert(IsRelayed);
+        let kind = RelayKind::of(&self.room, request.uri().path(), request.headers());
+        permits.push(self.room.relays.answer(kind)?);
         let is_action = !request.method().is_safe();
         let Ok(response) = router.clone().oneshot(request).await;
         match self.room.relays.hold(&response) {

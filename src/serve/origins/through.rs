@@ -2,11 +2,10 @@
 
 use super::super::client::{Client, Peer};
 use super::super::problem::{Problem, RETRY_SOON};
-use super::super::relay::{self, RelayKind};
 use super::super::session::COOKIE;
 use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
-use super::super::{Listener, SharedState, auth};
+use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
@@ -364,8 +363,7 @@ async fn make_feed_elsewhere(
     let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
     let answered = match room.store.condition().owner {
         Some(owner) => {
-            let again = (again, RelayKind::Other, 0);
-            let passing = relay::pass_on(room, listener, again, &owner, limit);
+            let passing = relay::pass_on(room, listener, (again, 0), &owner, limit);
             let answered = timeout(limit, passing).await.ok().and_then(Result::ok);
             // Where it is too busy, the publisher's own document may do.
             answered.filter(|response| response.status() != StatusCode::SERVICE_UNAVAILABLE)
