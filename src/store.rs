@@ -3,6 +3,7 @@
 //! Nothing is published, announced or acknowledged that has not passed [`Store::commit`]'s
 //! durability barrier.
 
+mod accepted_feeds;
 mod assemble;
 mod check;
 mod condition;
@@ -35,6 +36,7 @@ mod state_watch;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
+pub use self::accepted_feeds::AcceptedFeeds;
 pub use self::condition::{
     DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
 };
@@ -459,6 +461,14 @@ pub trait Store: Send + Sync + 'static {
     /// Notes where the running time stands, by which what is kept ages. Durable on return. A store that
     /// forgets everything when it ends has nothing to note.
     async fn note_running_time(&self, _at: Time) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// The feeds of a configuration that it was given last, as far as that was noted. No export has them.
+    async fn applied_feeds(&self) -> Result<Option<AcceptedFeeds>, StoreError> {
+        Ok(None)
+    }
+    /// Notes which it is about to be given. Durable on return.
+    async fn note_applied_feeds(&self, _applied: AcceptedFeeds) -> Result<(), StoreError> {
         Ok(())
     }
     /// Notes that everything was handed over for good: nothing is committed from now on, and the store

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use crate::status::TicksAhead;
-use crate::store::{FeedList, FreeSpace, Store, StoreError};
+use crate::store::{AcceptedFeeds, FeedList, FreeSpace, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::yield_now;
@@ -19,19 +19,75 @@ const AGE_EVERY: Duration = Duration::from_secs(3600);
 /// How soon after a start it is looked at first, so that what is often restarted is looked at too.
 const AGE_FIRST: Duration = Duration::from_secs(60);
 
-/// Writes the configuration's feeds to the store. Feeds of the file win over the API's; one that
+/// What the store is to have of the configuration's feeds, where that is another than it has.
+struct FeedChanges {
+    /// Feeds of the configuration, and those that left it.
+    changed: Vec<FeedRecord>,
+    /// What is to be written.
+    written: Vec<FeedRecord>,
+    /// A sentence for each feed that is left out.
+    left_out: Vec<String>,
+}
+
+fn failed(error: StoreError) -> AppError {
+    AppError::run("the feeds could not be stored", error)
+}
+
+/// Has the store have the configuration's feeds, whichever it had. Feeds of the file win over the API's; one that
 /// left the file is paused and still served. Answers the records that changed.
 pub(super) async fn reconcile(
     store: &dyn Store,
     config: &Config,
+    accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
-    let failed = |error: StoreError| AppError::run("the feeds could not be stored", error);
-    let stored = store.feed_list().await.map_err(failed)?;
-    let (config, left_out) = names::assigned(config, &stored);
+    let FeedChanges { changed, written, left_out } = compare(store, config, now).await?;
     for sentence in left_out {
         tracing::warn!("{sentence}");
     }
+    for record in changed.iter().filter(|record| has_left(record)) {
+        tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
+    }
+    let before = store.applied_feeds().await.map_err(failed)?;
+    if before.is_none_or(|before| before.digest != accepted.digest) {
+        // First: whoever takes over from a gateway that ends in between does not have its feeds for newer ones.
+        store.note_applied_feeds(accepted).await.map_err(failed)?;
+    }
+    store.put_feeds(&written).await.map_err(failed)?;
+    Ok(changed)
+}
+
+/// The same where another gateway wrote until now. Where the feeds that it applied are newer, all stays as it is:
+/// answers a sentence that says so.
+pub(super) async fn take_over(
+    store: &dyn Store,
+    config: &Config,
+    accepted: AcceptedFeeds,
+    now: Time,
+) -> Result<Option<String>, AppError> {
+    let applied = store.applied_feeds().await.map_err(failed)?;
+    if applied.is_none_or(|applied| !accepted.are_older_than(&applied)) {
+        reconcile(store, config, accepted, now).await?;
+        return Ok(None);
+    }
+    let changed = compare(store, config, now).await?.changed;
+    let lacking = changed.iter().filter(|record| has_left(record)).count();
+    let others = changed.len() - lacking;
+    Ok(Some(format!(
+        "the feeds of this gateway's configuration are older than those that another gateway applied, and were not \
+         taken over: feeds that it lacks: {lacking}; of which it says something else: {others}. Give this gateway \
+         the newer file, and have it read that (SIGHUP)"
+    )))
+}
+
+/// Whether a record that is to be written is of a feed that left the configuration.
+fn has_left(record: &FeedRecord) -> bool {
+    record.standing == FeedStanding::Paused
+}
+
+async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedChanges, AppError> {
+    let stored = store.feed_list().await.map_err(failed)?;
+    let (config, left_out) = names::assigned(config, &stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
     let mut stored = FeedList::clone(&stored);
     let (mut changed, mut written) = (Vec::new(), Vec::new());
@@ -48,7 +104,6 @@ pub(super) async fn reconcile(
         let left = configured && record.standing == FeedStanding::Active;
         if left {
             record.standing = FeedStanding::Paused;
-            tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
         }
         if record.follow(Some(&before), when, store.endpoint()) {
             written.push(record.clone());
@@ -57,8 +112,7 @@ pub(super) async fn reconcile(
             changed.push(record);
         }
     }
-    store.put_feeds(&written).await.map_err(failed)?;
-    Ok(changed)
+    Ok(FeedChanges { changed, written, left_out })
 }
 
 /// Lets changes leave the sync views in time, also of feeds that never change.
@@ -136,9 +190,71 @@ async fn note(store: &dyn Store, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::accepted::AcceptedConfig;
+    use crate::clock::ManualClock;
     use crate::poll::tests::double::StoreDouble;
     use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
-    use crate::store::SpaceLimits;
+    use crate::store::{EmbeddedStore, SpaceLimits};
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_795_191_605 + seconds)
+    }
+
+    /// A configuration with these feeds, and what is known of it once it was accepted.
+    fn accepted(names: &[&str], seconds: i64) -> (Config, AcceptedFeeds) {
+        let table = |name: &&str| {
+            format!("[[feed]]\nname = {name:?}\nurl = \"https://{name}.example/\"\n")
+        };
+        let text = names.iter().map(table).collect::<String>();
+        let config = config::check("t.toml", &text).unwrap().config;
+        let feeds = AcceptedConfig::new(&config, at(seconds)).feeds;
+        (config, feeds)
+    }
+
+    /// The feeds of a store, those that are paused in brackets.
+    async fn shown(store: &dyn Store) -> String {
+        let feeds = store.feed_list().await.unwrap();
+        let shown = feeds.values().map(|record| match record.standing {
+            FeedStanding::Active => record.name.to_string(),
+            _ => format!("({})", record.name),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[tokio::test]
+    async fn who_takes_over_applies_its_feeds_unless_they_are_older() {
+        let clock = Arc::new(ManualClock::at(at(0)));
+        let store = EmbeddedStore::in_memory(None, clock).unwrap();
+        let reconcile = async |(config, feeds): &(Config, AcceptedFeeds)| {
+            reconcile(&store, config, *feeds, at(100)).await.unwrap();
+        };
+        let take_over = async |(config, feeds): &(Config, AcceptedFeeds)| {
+            take_over(&store, config, *feeds, at(100)).await.unwrap()
+        };
+        let (first, second) = (accepted(&["a", "b"], 0), accepted(&["b", "c", "d"], 10));
+        // Nothing is noted yet, as by an older program.
+        assert_eq!(take_over(&first).await, None);
+        assert_eq!(shown(&store).await, "a b");
+        // The writer reads its file again, and ends before others have.
+        reconcile(&second).await;
+        assert_eq!(shown(&store).await, "(a) b c d");
+        let sentence = take_over(&first).await.unwrap();
+        let counts = "feeds that it lacks: 2; of which it says something else: 1.";
+        assert!(sentence.contains(counts), "{sentence}");
+        assert_eq!(shown(&store).await, "(a) b c d");
+        // The same file, whenever it was accepted, ends what another gateway may not have ended.
+        let lost = FeedRecord { standing: FeedStanding::Paused, ..second.0.feeds[1].record() };
+        store.put_feed(&lost).await.unwrap();
+        assert_eq!(take_over(&accepted(&["b", "c", "d"], 5)).await, None);
+        assert_eq!(shown(&store).await, "(a) b c d");
+        // A newer one.
+        assert_eq!(take_over(&accepted(&["c", "e"], 30)).await, None);
+        assert_eq!(shown(&store).await, "(a) (b) c (d) e");
+        // Whoever is told to have it go by an older one does.
+        reconcile(&first).await;
+        assert_eq!(shown(&store).await, "a b (c) (d) (e)");
+        assert_eq!(take_over(&first).await, None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn near_the_limit_every_feed_is_pruned_at_once() {

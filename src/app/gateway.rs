@@ -4,6 +4,7 @@ mod role;
 pub(super) mod settings;
 
 use self::role::{kept, open_or_follow};
+use super::accepted::AcceptedConfig;
 use super::hub::{HubAccess, Served};
 use super::operator::AdminService;
 use super::tls::Certificate;
@@ -100,17 +101,20 @@ impl Gateway {
     /// Starts a gateway: the store first, then the socket, then polling, then serving. When it
     /// returns, the gateway answers.
     pub async fn start(config: &Config, outside: Outside) -> Result<Self, AppError> {
+        let accepted = AcceptedConfig::new(config, outside.clock.now());
         // One for the store and for who measures.
         let space = space::watched(config, outside.space);
         let store = open_or_follow(config, &outside.clock, space.clone()).await?;
-        Self::start_over(config, Outside { space, ..outside }, store).await
+        Self::start_over(config, Outside { space, ..outside }, (store, accepted), false).await
     }
 
-    /// The same over a store that is open: where another gateway writes it, as a standby.
+    /// The same over a store that is open: where another gateway writes it, as a standby. `is_other_role`: this one
+    /// goes on so, and nobody has said that its feeds are to be applied now.
     async fn start_over(
         config: &Config,
         outside: Outside,
-        store: Arc<dyn Store>,
+        (store, accepted): (Arc<dyn Store>, AcceptedConfig),
+        is_other_role: bool,
     ) -> Result<Self, AppError> {
         let is_standby = store.condition().owner.is_some();
         let (given, operators) = (outside.listener.as_deref(), outside.admin_listener.as_deref());
@@ -129,8 +133,17 @@ impl Gateway {
         let admin_token =
             token::admin_token(&config.server.admin_token, &config.store.path, keeps)?;
         let readers = readers::readers(config)?;
-        if !is_standby {
-            feeds::reconcile(store.as_ref(), config, clock.now()).await?;
+        let (of_config, now) = (accepted.feeds, clock.now());
+        let held_back = match is_other_role {
+            _ if is_standby => None,
+            true => feeds::take_over(store.as_ref(), config, of_config, now).await?,
+            false => {
+                feeds::reconcile(store.as_ref(), config, of_config, now).await?;
+                None
+            }
+        };
+        if let Some(sentence) = &held_back {
+            tracing::warn!("{sentence}");
         }
         let polling = CancellationToken::new();
         let serving = CancellationToken::new();
@@ -165,14 +178,14 @@ impl Gateway {
             Arc::clone(&store),
             Arc::clone(&clock),
             (poller, services),
-            config,
+            (config, accepted),
             public_url.clone(),
             hub.clone(),
         ));
         if !is_standby {
             desk.open_all().await;
         }
-        if let Some(hub) = &hub {
+        if let Some(hub) = hub.as_ref().filter(|_| held_back.is_none()) {
             super::hub::keep_webhooks(hub, config, store.as_ref()).await;
         }
         let public_address = public_url.clone();

@@ -19,6 +19,7 @@ mod standing;
 pub(super) use gather::Gathered;
 pub(super) use list_feeds::SeenList;
 
+use super::accepted::AcceptedConfig;
 use super::translate;
 use crate::clock::Clock;
 use crate::config::{Config, Publish};
@@ -65,6 +66,8 @@ pub(super) struct AdminService {
     exporting: Arc<Semaphore>,
     /// Without its feeds.
     config: RwLock<Config>,
+    /// What was accepted last.
+    accepted: RwLock<AcceptedConfig>,
     public_url: String,
     hub: Option<Hub>,
     /// What a reload reaches beside polling and the hub.
@@ -87,7 +90,7 @@ impl AdminService {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         (poller, services): (Poller, Services),
-        config: &Config,
+        (config, accepted): (&Config, AcceptedConfig),
         public_url: String,
         hub: Option<Hub>,
     ) -> Self {
@@ -104,6 +107,7 @@ impl AdminService {
             asked: Arc::default(),
             exporting: Arc::new(Semaphore::new(1)),
             config,
+            accepted: RwLock::new(accepted),
             public_url,
             hub,
             reloaded: OnceLock::new(),
@@ -123,6 +127,11 @@ impl AdminService {
     /// The right to commit that polling holds.
     pub(super) fn claim(&self) -> Claim {
         self.poller.decisions().claim()
+    }
+
+    /// What this gateway goes on with in another role.
+    pub(super) fn accepted(&self) -> AcceptedConfig {
+        self.accepted.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How feeds are republished, and what is kept of them.

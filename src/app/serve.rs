@@ -98,7 +98,7 @@ pub(super) async fn run(
                 if gateway.may_change_role().await {
                     // What is cut off so is closed by its own end, and gives the database back.
                     gateway = tokio::select! {
-                        changed = change_role(gateway, running) => changed?,
+                        changed = gateway.change_role() => changed?,
                         _ = signals.terminate.recv() => {
                             manager.tell_stopping();
                             return Ok(());
@@ -124,22 +124,12 @@ pub(super) async fn run(
     stopped.and(ended)
 }
 
-/// Goes on as a standby, or as the gateway that has the feeds, with the configuration as it is now.
-async fn change_role(gateway: Gateway, running: &ConfigOrigin<'_>) -> Result<Gateway, AppError> {
-    match running.settings.load() {
-        Ok(checked) => gateway.change_role(&checked.config).await,
-        Err(error) => {
-            let error = error.report();
-            tracing::error!(error, "this gateway cannot go on in another role: its configuration");
-            Ok(gateway)
-        }
-    }
-}
-
 /// Reads the configuration again; a wrong one changes nothing.
 async fn reload(gateway: &Gateway, running: &ConfigOrigin<'_>) {
     if gateway.is_standby() {
-        tracing::info!("another gateway writes: its configuration says which feeds there are");
+        tracing::info!(
+            "another gateway writes: its configuration says which feeds there are, and this one's once it writes"
+        );
     }
     let read = running.settings.load();
     let read = read.and_then(|checked| find_externals(&checked).map(|()| checked));

@@ -150,14 +150,17 @@ impl Gateway {
         }
     }
 
-    /// Goes on as the other one, which is started first: both are on the same sockets until this one ends. Where
-    /// that fails for a while, or another standby was sooner, it stays what it is and is tried again later; any
-    /// other failure of the store ends it.
-    pub async fn change_role(mut self, config: &Config) -> Result<Self, AppError> {
-        let Some(outside) = self.kept.clone() else { return Ok(self) };
+    /// Goes on as the other one, with the configuration that was accepted last: its file may be broken by now. The other
+    /// one is started first: both are on the same sockets until this one ends. Where that fails for a while, or another
+    /// standby was sooner, it stays what it is and is tried again later; any other failure of the store ends it.
+    pub async fn change_role(mut self) -> Result<Self, AppError> {
+        let accepted = self.desk.accepted();
+        let (Some(outside), Some(config)) = (self.kept.clone(), accepted.whole.clone()) else {
+            return Ok(self);
+        };
         let opened = match self.is_standby {
-            true => open(config, Arc::clone(&outside.clock), outside.space.clone()).await,
-            false => follow(config, &outside.clock).await,
+            true => open(&config, Arc::clone(&outside.clock), outside.space.clone()).await,
+            false => follow(&config, &outside.clock).await,
         };
         let store = match opened {
             Ok(store) => store,
@@ -172,7 +175,8 @@ impl Gateway {
                 return Err(error);
             }
         };
-        let next = match Self::start_over(config, outside, Arc::clone(&store)).await {
+        let parts = (Arc::clone(&store), accepted);
+        let next = match Self::start_over(&config, outside, parts, true).await {
             Ok(next) => next,
             Err(error) => {
                 // The database is given back.
@@ -210,21 +214,28 @@ impl Gateway {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
-    use crate::model::{SecretSource, SecretText};
+    use crate::clock::{ManualClock, SystemClock};
+    use crate::config::check;
+    use crate::model::{FeedStanding, SecretSource, SecretText, Time};
     use crate::store::TestSchema;
+    use std::path::Path;
 
-    /// Commits to the database for tests wait for no standby.
+    /// A configuration over a database for tests, in which commits wait for no standby.
+    fn config(schema: &TestSchema, folder: &Path) -> Config {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Postgres;
+        config.store.path = folder.to_owned();
+        config.store.url = Some(SecretSource::Literal(SecretText::new(&schema.url).unwrap()));
+        config
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_gateway_on_postgres_without_a_standby_is_alone_unless_that_is_allowed() {
         let Some(schema) = TestSchema::new() else { return };
         let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(SystemClock));
         let clock: Arc<dyn Clock> = clock;
         let open = async |require_standby: Option<bool>| {
-            let mut config = Config::default();
-            config.store.kind = StoreKind::Postgres;
-            config.store.path = folder.path().to_owned();
-            config.store.url = Some(SecretSource::Literal(SecretText::new(&schema.url).unwrap()));
+            let mut config = config(&schema, folder.path());
             config.store.require_standby = require_standby;
             open_or_follow(&config, &clock, None).await
         };
@@ -244,5 +255,65 @@ mod tests {
         let alone = open(Some(false)).await.unwrap();
         assert!(alone.condition().owner.is_none());
         alone.close().await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_takes_over_has_what_it_accepted_and_pauses_no_newer_feed() {
+        let Some(schema) = TestSchema::new() else { return };
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let clock = ManualClock::at(Time::from_unix(1_795_191_605));
+        let outside = || Outside { clock: Arc::new(clock.clone()), ..Outside::default() };
+        let with = |gateway: usize, names: &[&str]| {
+            let table = |name: &&str| {
+                format!("[[feed]]\nname = {name:?}\nurl = \"https://{name}.example/\"\n")
+            };
+            let text = names.iter().map(table).collect::<String>();
+            let mut config = config(&schema, folders[gateway].path());
+            config.store.require_standby = Some(false);
+            config.server.listen = "127.0.0.1:0".parse().unwrap();
+            config.feeds = check("t.toml", &text).unwrap().config.feeds;
+            config
+        };
+        let shown = async |gateway: &Gateway| {
+            let feeds = gateway.store().feed_list().await.unwrap();
+            let active = feeds.values().filter(|feed| feed.standing == FeedStanding::Active);
+            active.map(|feed| feed.name.to_string()).collect::<Vec<_>>()
+        };
+        let writes = async |mut gateway: Gateway| {
+            for _ in 0..100 {
+                if !gateway.is_standby() {
+                    break;
+                }
+                gateway = gateway.change_role().await.unwrap();
+                sleep(Duration::from_millis(100)).await;
+            }
+            assert!(!gateway.is_standby());
+            gateway
+        };
+        let later = || clock.set(clock.now().plus(Duration::from_secs(10)));
+
+        let first = Gateway::start(&with(0, &["a"]), outside()).await.unwrap();
+        let second = Gateway::start(&with(1, &["a"]), outside()).await.unwrap();
+        assert!(!first.is_standby() && second.is_standby());
+        later();
+        first.reload(&with(0, &["a", "b"])).await.unwrap();
+        first.stop().await.unwrap();
+        let second = writes(second).await;
+        assert_eq!(shown(&second).await, ["a", "b"]);
+        // Whoever has the writer read an older file wants it.
+        later();
+        second.reload(&with(1, &["a"])).await.unwrap();
+        assert_eq!(shown(&second).await, ["a"]);
+        let applied = second.store().applied_feeds().await.unwrap();
+        assert_eq!(applied.map(|feeds| feeds.at), Some(clock.now()));
+        // A gateway that follows goes on with what it read last.
+        let third = Gateway::start(&with(0, &["a"]), outside()).await.unwrap();
+        assert!(third.is_standby());
+        later();
+        third.reload(&with(0, &["b", "c"])).await.unwrap();
+        second.stop().await.unwrap();
+        let third = writes(third).await;
+        assert_eq!(shown(&third).await, ["b", "c"]);
+        third.stop().await.unwrap();
     }
 }

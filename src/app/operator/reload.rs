@@ -9,7 +9,7 @@ use crate::fetch::FetchSettings;
 use crate::hub::HubSettings;
 use crate::poll::{PollError, PollSettings};
 use crate::serve::{Keeping, ReloadableSettings, SiteControl};
-use crate::store::{FreeSpace, SpaceLimits};
+use crate::store::{AcceptedFeeds, FreeSpace, SpaceLimits};
 use ipnet::IpNet;
 use std::sync::{Arc, PoisonError};
 
@@ -73,12 +73,14 @@ impl AdminService {
         let _one = self.changing.lock().await;
         let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = config.keep(&before);
+        let now = self.clock.now();
+        let accepted = self.accepted().next_feeds(&config, now);
         let live = LiveSettings::from_config(&config, &self.public_url);
         // What can fail comes first.
         let admin_token = token::changed(&before, &config)?;
         let services = translate::services(live.fetch)?;
         if let Some(tls) = self.reloaded.get().and_then(|reloaded| reloaded.tls.as_ref()) {
-            tls.renew(self.clock.now())?;
+            tls.renew(now)?;
         }
         if let Some(hub) = &self.hub {
             hub.reconfigure(translate::calling(&config, &services), live.hub);
@@ -95,7 +97,9 @@ impl AdminService {
         self.poller.reconfigure(live.polling, services).await.map_err(stopped)?;
         // Where another gateway writes, the feeds are those of its configuration.
         if self.store.condition().owner.is_none() {
-            for record in feeds::reconcile(self.store.as_ref(), &config, self.clock.now()).await? {
+            // Somebody wants them now, also where they were held back until here.
+            let (store, wanted) = (self.store.as_ref(), AcceptedFeeds { at: now, ..accepted });
+            for record in feeds::reconcile(store, &config, wanted, now).await? {
                 self.poller.put(record).await.map_err(stopped)?;
             }
             self.open_all().await;
@@ -105,6 +109,7 @@ impl AdminService {
             crate::app::hub::keep_webhooks(hub, &config, self.store.as_ref()).await;
         }
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(&config);
+        self.accepted.write().unwrap_or_else(PoisonError::into_inner).replace(accepted, config);
         Ok(kept)
     }
 }

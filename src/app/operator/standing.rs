@@ -190,8 +190,10 @@ impl AdminService {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::accepted::AcceptedConfig;
     use crate::config::Config;
     use crate::fetch::FetchError;
+    use crate::model::Time;
     use crate::poll::tests::double::{StoreDouble, name, record};
     use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
     use crate::poll::tests::shards::{follower, give, held, shard, writer};
@@ -208,7 +210,7 @@ mod tests {
                 Arc::clone(&gateway.store) as Arc<dyn Store>,
                 Arc::new(gateway.clock.clone()),
                 (gateway.poller.clone(), gateway.publisher.services()),
-                config,
+                (config, AcceptedConfig::new(config, Time::MIN)),
                 "https://feeds.example.org".to_owned(),
                 None,
             )

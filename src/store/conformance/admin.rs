@@ -10,6 +10,7 @@ on_every_store! {
     a_purged_feed_is_gone_and_its_successor_goes_on_above
     a_successor_without_a_tick_keeps_the_floor
     a_closed_store_says_so
+    the_applied_feeds_are_kept
 }
 
 const FOREVER: std::time::Duration = std::time::Duration::from_secs(60);
@@ -135,6 +136,18 @@ async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
     assert_eq!(state.updates_before, 1, "what is made later begins above it as well");
+}
+
+async fn the_applied_feeds_are_kept(bench: impl Bench) {
+    let store = bench.store();
+    assert_eq!(store.applied_feeds().await.unwrap(), None);
+    let accepted = |digest, seconds| AcceptedFeeds { digest, at: time(seconds) };
+    store.note_applied_feeds(accepted(1, 1)).await.unwrap();
+    store.note_applied_feeds(accepted(2, 2)).await.unwrap();
+    assert_eq!(store.applied_feeds().await.unwrap(), Some(accepted(2, 2)));
+    drop(store);
+    let store = bench.reopen().await.store();
+    assert_eq!(store.applied_feeds().await.unwrap(), Some(accepted(2, 2)));
 }
 
 async fn a_closed_store_says_so(bench: impl Bench) {

@@ -1,10 +1,10 @@
 //! What the committer changes of a store's identity: where it goes on from, where its running time stands,
-//! and that its state was moved away.
+//! which feeds of a configuration it was given, and that its state was moved away.
 
 use super::committer::{CommitGroup, Committer};
 use super::open;
 use crate::model::Time;
-use crate::store::{Claim, CommitError, MovedAway, StoreError, StoreOrigin};
+use crate::store::{AcceptedFeeds, Claim, CommitError, MovedAway, StoreError, StoreOrigin};
 use std::sync::PoisonError;
 
 impl Committer {
@@ -35,6 +35,17 @@ impl Committer {
         let ran = self.clock.running();
         let passed = ran.saturating_sub(std::mem::replace(&mut self.noted, ran));
         let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
+        self.write(writes, group);
+        Ok(())
+    }
+
+    /// Notes which feeds of a configuration are applied.
+    pub(super) fn note_applied_feeds(
+        &mut self,
+        applied: AcceptedFeeds,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let writes = open::note_applied_feeds(&self.records, applied)?;
         self.write(writes, group);
         Ok(())
     }

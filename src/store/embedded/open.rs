@@ -8,7 +8,7 @@ use crate::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::store::{Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
+use crate::store::{AcceptedFeeds, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
@@ -24,6 +24,8 @@ const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
 /// Where it stands how old the change log is.
 const LOG_AGES_KEY: &[u8] = b"log_ages";
+/// Where it stands which feeds of a configuration were applied.
+const APPLIED_FEEDS_KEY: &[u8] = b"applied_feeds";
 
 /// What stands there while another store's state is taken in.
 const IMPORTING_KEY: &[u8] = b"importing";
@@ -223,6 +225,21 @@ pub(super) fn note_running(
     let mut ages = log_ages(records)?;
     ages.note(passed, newest);
     records.put(&mut writes, Class::Gateway, LOG_AGES_KEY.to_vec(), &ages)?;
+    Ok(writes)
+}
+
+/// Which feeds of a configuration were applied.
+pub(super) fn applied_feeds(records: &Records) -> Result<Option<AcceptedFeeds>, StoreError> {
+    records.record(Class::Gateway, APPLIED_FEEDS_KEY)
+}
+
+/// The entry that notes them.
+pub(super) fn note_applied_feeds(
+    records: &Records,
+    applied: AcceptedFeeds,
+) -> Result<Writes, StoreError> {
+    let mut writes = Writes::new();
+    records.put(&mut writes, Class::Gateway, APPLIED_FEEDS_KEY.to_vec(), &applied)?;
     Ok(writes)
 }
 

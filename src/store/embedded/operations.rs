@@ -13,8 +13,8 @@ use crate::model::{
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    AnswerQuestions, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Holdings,
-    KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
+    AcceptedFeeds, AnswerQuestions, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
+    Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
     StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
 };
 use crate::websub::Subscription;
@@ -381,6 +381,17 @@ impl Store for EmbeddedStore {
     async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.note_running(at, group)
+        };
+        self.inner.ask(Touches::Lists, noted).await
+    }
+
+    async fn applied_feeds(&self) -> Result<Option<AcceptedFeeds>, StoreError> {
+        self.inner.of_all(open::applied_feeds).await
+    }
+
+    async fn note_applied_feeds(&self, applied: AcceptedFeeds) -> Result<(), StoreError> {
+        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.note_applied_feeds(applied, group)
         };
         self.inner.ask(Touches::Lists, noted).await
     }

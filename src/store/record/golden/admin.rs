@@ -2,7 +2,7 @@
 
 use super::files::{URL, at, golden};
 use super::*;
-use crate::store::MovedAway;
+use crate::store::{AcceptedFeeds, MovedAway};
 use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 use std::time::Duration;
 
@@ -252,6 +252,15 @@ pub(super) fn identity() -> IdentityRecord {
         Some(MovedAway { at: Time::from_unix(1_795_191_605), file: "/backup/gate.tg".to_owned() });
     let running = Some(Time::from_unix(1_795_191_600));
     IdentityRecord { endpoint, fence: 7, sup_ids: SupIdBasis::Name, lineage, running, moved }
+}
+
+#[test]
+fn accepted_feeds_1() {
+    let value = AcceptedFeeds { digest: u64::MAX, at: at(1) };
+    let written = encode(&value).unwrap();
+    let stored = golden("accepted-feeds-1.hex", &written);
+    assert_eq!(decode::<AcceptedFeeds>(&stored).unwrap(), value);
+    assert_eq!(written, stored, "the layout changed without a new version");
 }
 
 #[test]

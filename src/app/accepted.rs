@@ -1,0 +1,94 @@
+//! The configuration that a gateway accepted last, at its start or when it was read again: what it goes on with in
+//! another role, whatever its file says by then.
+
+use crate::config::{Config, StoreKind};
+use crate::model::Time;
+use crate::store::AcceptedFeeds;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3Builder;
+
+/// That configuration.
+#[derive(Clone)]
+pub(super) struct AcceptedConfig {
+    /// Its feeds.
+    pub(super) feeds: AcceptedFeeds,
+    /// All of it, where the gateway may go on in another role.
+    pub(super) whole: Option<Arc<Config>>,
+}
+
+impl AcceptedConfig {
+    /// The one that a gateway starts with.
+    pub(super) fn new(config: &Config, now: Time) -> Self {
+        let has_roles = config.store.kind == StoreKind::Postgres;
+        let feeds = AcceptedFeeds { digest: digest(config), at: now };
+        Self { feeds, whole: has_roles.then(|| Arc::new(config.clone())) }
+    }
+
+    /// The feeds of one that is to take its place. Those that stay as they are were accepted when they first were: to
+    /// read an old file again makes it no newer.
+    pub(super) fn next_feeds(&self, config: &Config, now: Time) -> AcceptedFeeds {
+        let digest = digest(config);
+        let at = if digest == self.feeds.digest { self.feeds.at } else { now };
+        AcceptedFeeds { digest, at }
+    }
+
+    /// Another one takes its place.
+    pub(super) fn replace(&mut self, feeds: AcceptedFeeds, config: Config) {
+        self.feeds = feeds;
+        if let Some(whole) = &mut self.whole {
+            *whole = Arc::new(config);
+        }
+    }
+}
+
+/// A hash of all that is said of feeds and aggregates, in whichever order.
+fn digest(config: &Config) -> u64 {
+    let hasher = Xxh3Builder::new();
+    let feeds = config.feeds.iter().map(|feed| hasher.hash_one(feed));
+    let aggregates = config.aggregates.iter().map(|aggregate| hasher.hash_one(aggregate));
+    feeds.chain(aggregates).fold(0, u64::wrapping_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    fn config(feeds: &[&str]) -> Config {
+        let table = |rest: &&str| format!("[[feed]]\nurl = \"https://a.example/\"\n{rest}\n");
+        check("t.toml", &feeds.iter().map(table).collect::<String>()).unwrap().config
+    }
+
+    #[test]
+    fn feeds_are_as_old_as_what_is_said_of_them() {
+        let at = |seconds| Time::from_unix(1_795_191_605 + seconds);
+        let (a, b) = ("name = \"a\"", "name = \"b\"");
+        let mut accepted = AcceptedConfig::new(&config(&[a, b]), at(0));
+        assert!(accepted.whole.is_none(), "nobody else writes");
+        assert_eq!(accepted.next_feeds(&config(&[b, a]), at(1)), accepted.feeds);
+        let login = |password: &str| {
+            let basic = format!("basic = {{ user = \"u\", password = \"{password}\" }}");
+            config(&[&format!("{a}\n{basic}"), b])
+        };
+        let others = [config(&[a]), config(&[]), login("one"), login("two")];
+        let mut found = vec![accepted.feeds.digest];
+        for other in others {
+            let feeds = accepted.next_feeds(&other, at(2));
+            assert!(feeds.at == at(2) && !found.contains(&feeds.digest));
+            found.push(feeds.digest);
+            accepted.replace(feeds, other);
+        }
+    }
+
+    #[test]
+    fn over_a_database_all_of_it_is_kept() {
+        let mut first = config(&["name = \"a\""]);
+        first.store.kind = StoreKind::Postgres;
+        let mut accepted = AcceptedConfig::new(&first, Time::MIN);
+        assert_eq!(accepted.whole.as_deref(), Some(&first));
+        let second = Config { feeds: Vec::new(), ..first };
+        accepted.replace(accepted.next_feeds(&second, Time::MIN), second.clone());
+        assert_eq!(accepted.whole.as_deref(), Some(&second));
+    }
+}

@@ -1,0 +1,36 @@
+//! The feeds of a configuration: of several gateways over a store, not each may have read the newest file.
+
+use crate::model::Time;
+use serde::{Deserialize, Serialize};
+
+/// The feeds of a configuration, as a gateway accepted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedFeeds {
+    /// A hash of all that is said of them.
+    pub digest: u64,
+    /// When, by that gateway's wall clock.
+    pub at: Time,
+}
+
+impl AcceptedFeeds {
+    /// Whether these are older than others: they differ, and were not accepted later.
+    pub fn are_older_than(&self, others: &Self) -> bool {
+        self.digest != others.digest && self.at <= others.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_and_was_not_accepted_later_is_older() {
+        let feeds = |digest, seconds| AcceptedFeeds { digest, at: Time::from_unix(seconds) };
+        let applied = feeds(1, 1_795_191_605);
+        assert!(feeds(2, 1_795_191_604).are_older_than(&applied));
+        // Nobody knows.
+        assert!(feeds(2, 1_795_191_605).are_older_than(&applied));
+        assert!(!feeds(2, 1_795_191_606).are_older_than(&applied));
+        assert!(!feeds(1, 1_795_191_604).are_older_than(&applied));
+    }
+}
