@@ -202,9 +202,8 @@ mod tests {
 
     /// A configuration with these feeds, and what is known of it once it was accepted.
     fn accepted(names: &[&str], seconds: i64) -> (Config, AcceptedFeeds) {
-        let table = |name: &&str| {
-            format!("[[feed]]\nname = {name:?}\nurl = \"https://{name}.example/\"\n")
-        };
+        let table =
+            |name: &&str| format!("[[feed]]\nname = {name:?}\nurl = \"https://{name}.example/\"\n");
         let text = names.iter().map(table).collect::<String>();
         let config = config::check("t.toml", &text).unwrap().config;
         let feeds = AcceptedConfig::new(&config, at(seconds)).feeds;
