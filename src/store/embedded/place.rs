@@ -24,6 +24,11 @@ pub(in crate::store) trait StorePlace: Send + Sync + 'static {
         Arc::default()
     }
 
+    /// By how many milliseconds this machine's clock is ahead of the database's, where that has one.
+    fn clock_ahead(&self) -> i64 {
+        0
+    }
+
     /// Has the requests of other gateways carried out.
     fn answer_requests(&self, _answers: Arc<dyn AnswerRequests>) {}
 
