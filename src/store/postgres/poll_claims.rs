@@ -190,7 +190,10 @@ impl SessionShared {
             },
         });
         let known: Arc<[KnownGateway]> = known.collect();
-        self.sign.note_others(known.len() > 1);
+        // Also one that seems to be gone: it may only be paused, or cut off.
+        if nodes.len() > 1 {
+            self.sign.note_others(since_boot());
+        }
         let before = shards.note_gateways(Arc::clone(&known));
         let known_before: Vec<String> =
             before.iter().filter_map(KnownGateway::difference).collect();
