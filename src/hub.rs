@@ -241,6 +241,12 @@ impl HubShared {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))
     }
 
+    /// Whether callbacks may be called: this gateway is sure to have the store. Otherwise another one may write by now,
+    /// and calls them. A store that nobody else can have is always sure.
+    fn can_call(&self) -> bool {
+        self.store.answers_from_memory() && self.store.condition().unanswered.is_none()
+    }
+
     fn budgets(&self) -> MutexGuard<'_, Budgets> {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }

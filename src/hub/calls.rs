@@ -14,6 +14,8 @@ use crate::websub::{
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use std::time::Duration;
+use tokio::time::sleep;
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -25,6 +27,19 @@ const THANKS: usize = 1024;
 const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
 /// The bytes of chance in a challenge.
 const CHALLENGE: usize = 32;
+/// How often it is looked whether a call in flight may go on: several times between the end of a lease and the moment
+/// at which another gateway may take the store.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+
+/// Another gateway may have the store by now, and calls.
+struct MayBeTaken;
+
+impl From<MayBeTaken> for CallOutcome {
+    fn from(_: MayBeTaken) -> Self {
+        let why = "another gateway may have the store, which calls then";
+        Self::PutOff(why.to_owned())
+    }
+}
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +57,10 @@ pub(super) enum CallOutcome {
 /// Does what a task says.
 pub(super) async fn perform(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
     match task.duty {
-        Duty::Verify(intent) => CallOutcome::Heard(verify(shared, task, intent).await),
-        Duty::Deny => CallOutcome::Heard(deny(shared, task).await),
+        Duty::Verify(intent) => {
+            verify(shared, task, intent).await.map_or_else(CallOutcome::from, CallOutcome::Heard)
+        }
+        Duty::Deny => deny(shared, task).await.map_or_else(CallOutcome::from, CallOutcome::Heard),
         Duty::Deliver => {
             let span = shared.traces.begin_delivery(span_name(task.subscription.manner));
             let outcome = deliver(shared, topics, task).await;
@@ -81,11 +98,15 @@ fn end_span(mut span: TraceSpan, task: &Task, outcome: &CallOutcome) {
     }
 }
 
-async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> VerificationResult {
+async fn verify(
+    shared: &HubShared,
+    task: &Task,
+    intent: Intent,
+) -> Result<VerificationResult, MayBeTaken> {
     let mut random = [0; CHALLENGE];
     if getrandom::fill(&mut random).is_err() {
         let why = "this machine gives no random numbers for a challenge".to_owned();
-        return VerificationResult::Failed { why, after: None };
+        return Ok(VerificationResult::Failed { why, after: None });
     }
     let challenge = HEXLOWER.encode(&random);
     let wanted = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
@@ -102,23 +123,23 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> Verification
             Verification::Intent { intent, topic, challenge, lease }.address(callback)
         }
     };
-    match ask(shared, url).await {
+    Ok(match ask(shared, url).await? {
         Ok(called) => {
             let Called { status, body, whole, retry_after, .. } = called;
             VerificationResult::from_answer((status, retry_after), &body, whole, &challenge)
         }
         Err(error) => unheard(&error),
-    }
+    })
 }
 
-async fn deny(shared: &HubShared, task: &Task) -> VerificationResult {
+async fn deny(shared: &HubShared, task: &Task) -> Result<VerificationResult, MayBeTaken> {
     let pending = task.subscription.pending.as_ref().map(|pending| &pending.wanted);
     let reason = match pending {
         Some(CallbackPurpose::Denial { reason }) => Some(reason.clone()),
         _ => None,
     };
     let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
-    match ask(shared, said.address(&task.subscription.callback)).await {
+    Ok(match ask(shared, said.address(&task.subscription.callback)).await? {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
             VerificationResult::Failed { why, after: called.retry_after }
@@ -126,12 +147,30 @@ async fn deny(shared: &HubShared, task: &Task) -> VerificationResult {
         // It was said; what the answer says is of no consequence (section 5.2).
         Ok(_) => VerificationResult::Agreed,
         Err(error) => unheard(&error),
-    }
+    })
 }
 
-async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
+async fn ask(shared: &HubShared, url: Url) -> Result<Result<Called, FetchError>, MayBeTaken> {
     let request = CallRequest { url, send: None, answer: ECHO, now: shared.clock.now() };
-    shared.call().oneshot(request).await
+    call(shared, request).await
+}
+
+/// Calls a callback, as long as this gateway is sure to have the store. Where it was not any more, the callback may have
+/// got the request.
+async fn call(
+    shared: &HubShared,
+    request: CallRequest,
+) -> Result<Result<Called, FetchError>, MayBeTaken> {
+    let until_unsure = async {
+        while shared.can_call() {
+            sleep(CHECK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = until_unsure => Err(MayBeTaken),
+        called = shared.call().oneshot(request) => Ok(called),
+    }
 }
 
 async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOutcome {
@@ -186,11 +225,12 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
     let sent = CallBody { headers, body: Bytes::clone(&body) };
     let request =
         CallRequest { url: subscription.callback.clone(), send: Some(sent), answer: THANKS, now };
-    match shared.call().oneshot(request).await {
-        Ok(called) => {
+    match call(shared, request).await {
+        Ok(Ok(called)) => {
             CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)
         }
-        Err(error) => failed(describe_error(&error)),
+        Ok(Err(error)) => failed(describe_error(&error)),
+        Err(taken) => taken.into(),
     }
 }
 
@@ -232,6 +272,29 @@ mod tests {
 
     struct Huge(usize);
 
+    /// Does something while a document is made.
+    struct Losing(Box<dyn Fn() + Send + Sync>);
+
+    #[async_trait::async_trait]
+    impl Topics for Losing {
+        async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
+            Ok(())
+        }
+
+        async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
+            (self.0)();
+            Ok(HubDocument { headers: HeaderMap::new(), body: Bytes::new() })
+        }
+
+        async fn changes(
+            &self,
+            _: &FeedName,
+            after: Option<Tick>,
+        ) -> Result<crate::hub::HubChanges, NoHubDocument> {
+            Ok((self.document("").await?, after))
+        }
+    }
+
     #[async_trait::async_trait]
     impl Topics for Huge {
         async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
@@ -251,33 +314,84 @@ mod tests {
         }
     }
 
+    fn clock() -> Arc<ManualClock> {
+        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
+    }
+
+    async fn hub(store: EmbeddedStore, call: Call) -> Hub {
+        let parts = HubConfig {
+            store: Arc::new(store),
+            clock: clock(),
+            settings: HubSettings::default(),
+            calling: Calling { call, allow_private: AllowPrivate::No },
+            traces: crate::traces::Traces::default(),
+        };
+        Hub::open(parts).await.unwrap()
+    }
+
+    fn delivery() -> Task {
+        let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
+        let callback = Url::parse("https://reader.example/").unwrap();
+        let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
+        Task { subscription, duty: Duty::Deliver, serial: 1 }
+    }
+
     #[tokio::test]
     async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
-        let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
         let own = EndpointId::own("gate").unwrap();
-        let store =
-            Arc::new(EmbeddedStore::in_memory(Some(own), Arc::clone(&clock) as Arc<_>).unwrap());
+        let store = EmbeddedStore::in_memory(Some(own), clock()).unwrap();
         let gone = tower::service_fn(async |_: CallRequest| {
             let (body, whole) = (Bytes::new(), true);
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
-        let calling = Calling { call: Call::new(gone), allow_private: AllowPrivate::No };
-        let parts = HubConfig {
-            store,
-            clock,
-            settings: HubSettings::default(),
-            calling,
-            traces: crate::traces::Traces::default(),
-        };
-        let hub = Hub::open(parts).await.unwrap();
-        let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
-        let callback = Url::parse("https://reader.example/").unwrap();
-        let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
-        let task = Task { subscription, duty: Duty::Deliver, serial: 1 };
+        let (hub, task) = (hub(store, Call::new(gone)).await, delivery());
         let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("the limit is 16777216"), "{why}");
         let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT), &task).await;
         assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
+    }
+
+    /// A lease that ends while a document is made: it may be older than what the next owner has delivered by now.
+    #[tokio::test]
+    async fn a_store_that_was_lost_before_a_call_begins_puts_it_off() {
+        let (store, lease) = EmbeddedStore::in_memory_with_lease(clock());
+        let call = tower::service_fn(async |request: CallRequest| -> Result<Called, FetchError> {
+            panic!("{} was called", request.url)
+        });
+        let hub = hub(store, Call::new(call)).await;
+        for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
+            lease.hold();
+            let task = Task { duty, ..delivery() };
+            let losing = Losing(Box::new({
+                let lease = lease.clone();
+                move || lease.lose()
+            }));
+            // Only a delivery asks for a document.
+            if duty != Duty::Deliver {
+                lease.lose();
+            }
+            let outcome = perform(&hub.0, &losing, &task).await;
+            assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_in_flight_ends_once_the_store_is_lost() {
+        let (store, lease) = EmbeddedStore::in_memory_with_lease(clock());
+        let call = tower::service_fn(async |_: CallRequest| -> Result<Called, FetchError> {
+            std::future::pending().await
+        });
+        let (hub, task) = (hub(store, Call::new(call)).await, delivery());
+        let losing = async {
+            sleep(Duration::from_secs(5)).await;
+            lease.lose();
+        };
+        let called = async {
+            let limit = Duration::from_secs(6);
+            tokio::time::timeout(limit, perform(&hub.0, &Huge(1), &task)).await
+        };
+        let (outcome, ()) = tokio::join!(called, losing);
+        assert!(matches!(outcome, Ok(CallOutcome::PutOff(_))), "{outcome:?}");
     }
 }

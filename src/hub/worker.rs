@@ -91,6 +91,7 @@ impl Worker {
             self.start();
             if self.shared.ledger.is_dirty()
                 && self.shared.store.condition().stop.is_none()
+                && self.shared.can_call()
                 && let Err(error) = self.shared.ledger.flush().await
             {
                 tracing::warn!(%error, "what the hub knows could not be stored");
@@ -164,6 +165,10 @@ impl Worker {
 
     /// Starts what is due, as far as there is room.
     fn start(&mut self) {
+        // What is due stays so, here and at whoever has the store.
+        if !self.shared.can_call() {
+            return;
+        }
         let now = self.shared.clock.now();
         for turn in self.shared.ledger.due(now) {
             self.lanes.push(&turn);
@@ -187,7 +192,10 @@ impl Worker {
             let call = self.calls.spawn(async move {
                 let outcome = calls::perform(&shared, topics.as_ref(), &task).await;
                 take_over(&shared, id, &task, outcome, shared.clock.now());
-                if let Err(error) = shared.ledger.flush().await {
+                // Otherwise the worker stores it once the store is sure.
+                if shared.can_call()
+                    && let Err(error) = shared.ledger.flush().await
+                {
                     tracing::warn!(%error, "what came of a call could not be stored");
                 }
             });
@@ -254,7 +262,7 @@ fn take_over(shared: &HubShared, id: SubscriptionId, task: &Task, outcome: CallO
             ledger.finish(id, None, now, |of| of.pushed(push, tick, now));
         }
         CallOutcome::PutOff(why) => {
-            tracing::warn!(topic, why, "a document could not be delivered yet");
+            tracing::warn!(topic, why, "a callback is called later");
             ledger.finish(id, None, now, |of| of.put_off(task.duty, now));
         }
         CallOutcome::Gone(why) => {

@@ -20,9 +20,9 @@ use super::html;
 use super::problem::{Problem, RETRY_SOON};
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::{AppState, SharedState, session, subscribe};
-use crate::model::{Event, FeedName, FeedStanding};
+use crate::model::{Event, FeedName, FeedStanding, counted};
 use crate::status::TicksAhead;
-use crate::store::{KnownGateway, SHARDS, StoreStop};
+use crate::store::{Epoch, KnownGateway, SHARDS, StoreStop};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, Method};
@@ -99,21 +99,24 @@ pub(super) async fn page(
             @for difference in condition.differences() {
                 p.bad { "Settings differ: " (difference) "." }
             }
-            (gateways(&condition.gateways))
+            @if let Some(said) = condition.clock_difference() { p.bad { (said) "." } }
+            (gateways(&condition.gateways, room.log.newest()))
         }
         (PreEscaped(page.as_str()))
     };
     Ok(html::page("Overview", &content))
 }
 
-/// The gateways over the same store, where there are several: what each does.
-fn gateways(known: &[KnownGateway]) -> Markup {
+/// The gateways over the same store, where there are several: what each does, when it was last heard of, and of this
+/// one the newest epoch that it shows.
+fn gateways(known: &[KnownGateway], newest: Epoch) -> Markup {
     html! {
         @if known.len() > 1 {
             h2 { "Gateways" }
             div.wide { table {
                 thead { tr {
                     th scope="col" { "Gateway" } th scope="col" { "Role" } th scope="col" { "Polls" }
+                    th scope="col" { "Heard of" }
                 } }
                 tbody { @for gateway in known { tr {
                     th scope="row" { (gateway.name) @if gateway.is_this { " (this one)" } }
@@ -122,6 +125,10 @@ fn gateways(known: &[KnownGateway]) -> Markup {
                         (gateway.shards) " of " (SHARDS) " shards of feeds"
                         @if !gateway.reaches { "; it reaches few publishers" }
                         @else if !gateway.polls { "; it takes no part" }
+                    }
+                    td {
+                        (counted(gateway.beat_age.as_secs(), "second")) " ago"
+                        @if gateway.is_this { "; it shows epoch " (newest.0) }
                     }
                 } } }
             } }

@@ -7,7 +7,7 @@ mod line;
 mod poll;
 mod position;
 
-pub(super) use events::events;
+pub(super) use events::{ended, events, is_event_source};
 pub(super) use poll::changes;
 
 use super::AppState;

@@ -70,6 +70,11 @@ impl ChangeLog {
         }
     }
 
+    /// Has the log go on to what was durable when this was called, where another gateway writes it.
+    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
+        self.store.catch_up().await
+    }
+
     /// The newest epoch.
     pub(super) fn newest(&self) -> Epoch {
         *self.newest.borrow()

@@ -25,7 +25,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -98,6 +98,7 @@ struct Meters {
     standby: Gauge,
     poll_shards: Gauge,
     differences: Gauge,
+    clock_difference: Gauge<f64, AtomicU64>,
     store_free: Gauge,
     store_min_free: Gauge,
     store_size: Gauge,
@@ -212,6 +213,12 @@ impl Metrics {
             "settings_differ",
             "Other gateways over the same store whose settings are others than this one's",
             m.differences,
+        );
+        registry.register_with_unit(
+            "clock_difference",
+            "How far this machine's clock is ahead of the database's, at least; below 0: behind it",
+            Unit::Seconds,
+            m.clock_difference,
         );
         registry.register(
             "poll_shards",

@@ -3,7 +3,9 @@
 
 use super::client::{self, Peer};
 use super::connections::{Busy, Connection};
-use super::{Listener, SharedState, error_page, origins, own_routes, ready, standby};
+use super::{
+    Listener, SharedState, error_page, event_streams, origins, own_routes, ready, standby,
+};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -43,8 +45,13 @@ impl ListenerSite {
         client::identify(&self.room, &mut request);
         if standby::must_catch_up(&self.room, &request) {
             let is_page = error_page::is_wanted(&request);
+            let is_event_source = event_streams::is_event_source(&request);
             if let Some(refusal) = standby::catch_up(&self.room, is_page).await {
-                return refusal;
+                // To an `EventSource` any other status than 200 would be the end.
+                return match is_event_source {
+                    true => event_streams::ended("ask another gateway"),
+                    false => refusal,
+                };
             }
         }
         match self.listener {

@@ -235,9 +235,11 @@ impl SupDocuments {
 
     /// Takes what is new in the log.
     async fn follow(&self) -> Result<(), StoreError> {
-        let _turn = self.reading.lock().await;
-        // Before the log is read: whatever cannot be read yet can be read after this time only.
+        // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
+        // be read after this time only.
         let now = self.clock.now();
+        self.log.catch_up().await?;
+        let _turn = self.reading.lock().await;
         loop {
             let after = Epoch(self.windows().epoch());
             let epochs = match self.log.after(after, EPOCHS).await? {

@@ -6,6 +6,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The difference between this machine's clock and its database's, in milliseconds, beyond which is warned.
+pub(super) const CLOCK_LIMIT: u64 = 2_000;
+
 /// What of a store does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreCondition {
@@ -23,6 +26,8 @@ pub struct StoreCondition {
     pub unanswered: Option<Duration>,
     /// The gateways over the same database, with this one; none where there can be only one.
     pub gateways: Arc<[KnownGateway]>,
+    /// By how many milliseconds this machine's clock is ahead of the database's, at least; below 0: it is behind.
+    pub clock_ahead: i64,
 }
 
 /// The gateway that has a database.
@@ -137,6 +142,17 @@ impl StoreCondition {
     /// What differs between the settings of gateways over the same database.
     pub fn differences(&self) -> impl Iterator<Item = String> {
         self.gateways.iter().filter_map(KnownGateway::difference)
+    }
+
+    /// What is said where this machine's clock is not the database's.
+    pub fn clock_difference(&self) -> Option<String> {
+        let milliseconds = self.clock_ahead.unsigned_abs();
+        let side = if self.clock_ahead < 0 { "behind" } else { "ahead of" };
+        let said = || {
+            let seconds = counted(milliseconds / 1000, "second");
+            format!("The clock of this gateway is {seconds} {side} that of its database")
+        };
+        (milliseconds > CLOCK_LIMIT).then(said)
     }
 
     /// An error where no changes of feeds that this gateway polls can be taken in: where another gateway writes them,

@@ -1,5 +1,7 @@
 //! The gateways over one store, as one of them sees them.
 
+use std::time::Duration;
+
 /// A gateway over a store that several have, as it was seen last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownGateway {
@@ -15,6 +17,8 @@ pub struct KnownGateway {
     pub reaches: bool,
     /// The shards of feeds that it has.
     pub shards: usize,
+    /// How long ago it said last that it lives, by the database's clock.
+    pub beat_age: Duration,
     /// The keys and tables of its configuration that are others than here.
     pub differing: Vec<String>,
 }

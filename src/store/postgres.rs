@@ -47,6 +47,7 @@
 //!   ([`requests`]).
 
 mod ask;
+mod clocks;
 mod connect;
 mod engine;
 mod hosts;
@@ -237,6 +238,10 @@ impl StorePlace for InDatabase {
     fn gateways(&self) -> Arc<[KnownGateway]> {
         let shards = self.session.shards.lock().unwrap_or_else(PoisonError::into_inner);
         shards.as_ref().map(|shards| shards.known_gateways()).unwrap_or_default()
+    }
+
+    fn clock_ahead(&self) -> i64 {
+        self.session.shared().clocks.ahead()
     }
 
     fn answer_requests(&self, answers: Arc<dyn AnswerRequests>) {

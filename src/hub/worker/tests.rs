@@ -61,10 +61,25 @@ fn reader(seen: &Seen, answers_strangers: bool) -> Call {
     }))
 }
 
-async fn asks(hub: &Hub, callback: &str) {
+fn subscribes(callback: &str) -> HubRequest {
     let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
-    let request = HubRequest::Subscribe { topic, callback, lease: None, secret: None };
-    hub.ask(&FeedName::new("news").unwrap(), request).await.unwrap();
+    HubRequest::Subscribe { topic, callback, lease: None, secret: None }
+}
+
+async fn asks(hub: &Hub, callback: &str) {
+    hub.ask(&FeedName::new("news").unwrap(), subscribes(callback)).await.unwrap();
+}
+
+/// Over this store, calling so.
+async fn open(store: EmbeddedStore, clock: Arc<ManualClock>, call: Call) -> Hub {
+    let parts = HubConfig {
+        store: Arc::new(store),
+        clock,
+        settings: HubSettings::default(),
+        calling: Calling { call, allow_private: AllowPrivate::No },
+        traces: crate::traces::Traces::default(),
+    };
+    Hub::open(parts).await.unwrap()
 }
 
 async fn eventually(mut holds: impl FnMut() -> bool) {
@@ -84,20 +99,9 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     for (answers_strangers, asked) in [(true, FIRST_VERIFICATIONS - 1), (false, 2)] {
         let clock = Arc::new(ManualClock::at(NOW));
         let own = EndpointId::own("gate").unwrap();
-        let store =
-            Arc::new(EmbeddedStore::in_memory(Some(own), Arc::clone(&clock) as Arc<_>).unwrap());
+        let store = EmbeddedStore::in_memory(Some(own), Arc::clone(&clock) as Arc<_>).unwrap();
         let seen = Seen::default();
-        let call = reader(&seen, answers_strangers);
-        let calling = Calling { call, allow_private: AllowPrivate::No };
-        let hub = Hub::open(HubConfig {
-            store,
-            clock,
-            settings: HubSettings::default(),
-            calling,
-            traces: crate::traces::Traces::default(),
-        })
-        .await
-        .unwrap();
+        let hub = open(store, clock, reader(&seen, answers_strangers)).await;
         let cancel = CancellationToken::new();
         let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
         asks(&hub, KNOWN).await;
@@ -112,6 +116,41 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         eventually(|| seen.lock().unwrap().0 > 0).await;
         let strangers = seen.lock().unwrap().1;
         assert_eq!(strangers, usize::try_from(asked).unwrap());
+        cancel.cancel();
+        task.await.unwrap();
+    }
+}
+
+/// Another gateway may have the database by now, and calls: nothing is called here, and nothing that is due is lost.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_called_while_another_gateway_may_have_the_store() {
+    for is_silent in [false, true] {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let (store, lease) = EmbeddedStore::in_memory_with_lease(Arc::clone(&clock) as Arc<_>);
+        let seen = Seen::default();
+        let hub = open(store, clock, reader(&seen, true)).await;
+        let cancel = CancellationToken::new();
+        let task = tokio::spawn(hub.clone().run(Arc::new(News), cancel.clone()));
+        asks(&hub, KNOWN).await;
+        eventually(|| hub.count().active == 1).await;
+        match is_silent {
+            true => lease.fall_silent(),
+            false => lease.lose(),
+        }
+        // One that is to be verified, and a change that is to be delivered.
+        let (feed, ledger) = (FeedName::new("news").unwrap(), &hub.0.ledger);
+        let request = subscribes("https://other.reader.example/");
+        ledger.ask(&feed, request, &AllowPrivate::No, None, NOW).unwrap();
+        ledger.saw(&feed, Some(Tick::at(NOW)), NOW);
+        hub.0.wake.notify_one();
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(*seen.lock().unwrap(), (0, 0), "{is_silent}");
+        lease.hold();
+        eventually(|| {
+            let seen = *seen.lock().unwrap();
+            seen.0 > 0 && seen.1 == 1
+        })
+        .await;
         cancel.cancel();
         task.await.unwrap();
     }

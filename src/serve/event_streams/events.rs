@@ -9,6 +9,7 @@ use crate::serve::client::Client;
 use crate::serve::conditional::unkept;
 use crate::serve::directory::Listing;
 use crate::serve::log::LogAfter;
+use crate::serve::observe::guard;
 use crate::serve::problem::Problem;
 use crate::store::ClosedEpoch;
 use axum::body::{Body, Bytes};
@@ -40,6 +41,7 @@ const RETRY_LATER: u32 = 20_000;
 /// The most bytes of events of one piece, but that a single event is never cut.
 const PIECE_BYTES: usize = 32 * 1024;
 
+const MEDIA_TYPE: &str = "text/event-stream";
 /// Where a client was that comes back (section 9.2.4).
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -90,9 +92,22 @@ pub(in crate::serve) async fn events(
     Ok(streaming(Body::new(Stream(stream))))
 }
 
+/// Whether an `EventSource` asks for a stream.
+pub(in crate::serve) fn is_event_source<B>(request: &http::Request<B>) -> bool {
+    let accept = request.headers().get(header::ACCEPT);
+    request.uri().path() == "/events" && accept.is_some_and(|accept| accept == MEDIA_TYPE)
+}
+
+/// A stream that ends at once, for an `EventSource` that is to come back where it was.
+pub(in crate::serve) fn ended(why: &str) -> Response {
+    let mut response = streaming(format!("retry: {RETRY_LATER}\n: {why}\n\n").into());
+    guard(response.headers_mut());
+    response
+}
+
 /// The answer whose body is a stream of events.
 fn streaming(body: Body) -> Response {
-    let mut response = unkept("text/event-stream", body);
+    let mut response = unkept(MEDIA_TYPE, body);
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     // A proxy that collects answers before it sends them would hold the events back.
@@ -235,8 +250,17 @@ impl EventWriter {
     }
 
     /// A comment; with an id where other feeds' changes moved the place on, so that a client of a
-    /// quiet feed does not come back with one that is too old.
+    /// quiet feed does not come back with one that is too old. Where the database of several gateways cannot be seen,
+    /// the stream ends instead: its client goes on at a gateway that sees it.
     async fn heartbeat(&mut self) -> Result<(), Ended> {
+        let seen = tokio::select! {
+            () = self.room.closing.cancelled() => return Err(Ended),
+            seen = self.room.store.catch_up() => seen,
+        };
+        if let Err(error) = seen {
+            tracing::debug!(%error, "an event stream ends that would not be told of changes");
+            return Err(Ended);
+        }
         let beat = if self.said == self.at {
             ": still here\n\n".to_owned()
         } else {

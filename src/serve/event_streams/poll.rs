@@ -66,6 +66,10 @@ pub(in crate::serve) async fn changes(
             continue;
         }
         if Instant::now() >= until || room.closing.is_cancelled() {
+            // That nothing came is said by a gateway that would have seen it.
+            if waiting.is_some() && !room.closing.is_cancelled() {
+                room.store.catch_up().await?;
+            }
             let mut body = String::new();
             let at = match begin.whole() == after {
                 true => begin,

@@ -2,6 +2,7 @@
 
 use super::Metrics;
 use crate::store::{StoreCondition, StoreError};
+use std::time::Duration;
 
 impl Metrics {
     /// Says whether the store works and how much space it has.
@@ -15,6 +16,9 @@ impl Metrics {
         meters.standby.set(i64::from(condition.owner.is_some()));
         let differences = condition.differences().count();
         meters.differences.set(i64::try_from(differences).unwrap_or(i64::MAX));
+        let difference = Duration::from_millis(condition.clock_ahead.unsigned_abs()).as_secs_f64();
+        let is_behind = condition.clock_ahead < 0;
+        meters.clock_difference.set(if is_behind { -difference } else { difference });
         if let Some(space) = condition.space {
             meters.store_free.set(i64::try_from(space.free).unwrap_or(i64::MAX));
             meters.store_min_free.set(i64::try_from(space.limit).unwrap_or(i64::MAX));

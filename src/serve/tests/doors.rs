@@ -6,6 +6,7 @@ use crate::serve::client::Client;
 use crate::serve::event_streams::STREAMS_AT_ONCE;
 use crate::store::KnownGateway;
 use serde_json::Value;
+use std::sync::atomic::Ordering;
 
 /// A site with the feeds `news` and `other`, and three epochs.
 fn site() -> Site {
@@ -291,6 +292,39 @@ async fn a_silent_stream_says_that_it_is_there_and_where() {
     assert_eq!(reader.block().await.unwrap(), ": still here");
     while reader.block().await.is_some() {}
     assert_eq!(begun.elapsed().as_secs(), 600, "its client comes back");
+}
+
+/// A gateway that cannot see its database would be silent whatever changes.
+#[tokio::test(start_paused = true)]
+async fn who_waits_at_a_gateway_that_sees_no_changes_is_let_go() {
+    let site = site();
+    let mut reader = Reader::new(&site, "/events?feed=news", "").await;
+    reader.block().await;
+    assert_eq!(reader.block().await.unwrap(), ": still here");
+    let begun = tokio::time::Instant::now();
+    let waiting = site.get("/changes?after=3&wait=7");
+    let ending = async {
+        site.store.is_unseen.store(true, Ordering::Release);
+        assert_eq!(reader.block().await, None);
+        assert_eq!(begun.elapsed().as_secs(), 15);
+    };
+    let (answer, ()) = tokio::join!(waiting, ending);
+    let said = problem(answer, 503).await["detail"].as_str().unwrap().to_owned();
+    assert!(said.contains("has not seen its database for 6 seconds"), "{said}");
+    // Who did not wait is told what is there.
+    assert_eq!(spelled(&lines(site.get("/changes?after=3&wait=0").await).await), [""; 0]);
+}
+
+/// To an `EventSource` that comes back any other status than 200 would be the end.
+#[tokio::test]
+async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database() {
+    let site = standby::standby();
+    site.store.is_unseen.store(true, Ordering::Release);
+    let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
+    assert_eq!(text(answer).await, "retry: 20000\n: ask another gateway\n\n");
+    problem(site.get("/events").await, 503).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,6 +41,7 @@ async fn the_overview_lists_the_gateways_of_a_database() {
         polls: true,
         shards: 600,
         reaches: true,
+        beat_age: Duration::from_millis(1_400),
         ..KnownGateway::default()
     };
     let other = KnownGateway {
@@ -49,6 +50,7 @@ async fn the_overview_lists_the_gateways_of_a_database() {
         writes: true,
         reaches: false,
         shards: 424,
+        beat_age: Duration::from_secs(14),
         differing: vec!["publish".to_owned()],
         ..this.clone()
     };
@@ -60,6 +62,8 @@ async fn the_overview_lists_the_gateways_of_a_database() {
     set(vec![this.clone()]);
     assert!(!text(site.get_with("/", &by_operator).await).await.contains("Gateways"));
     set(vec![this, other]);
+    site.store.log.close(-1, &["news"]);
+    site.store.condition.lock().unwrap().clock_ahead = -2_400;
     // It is nobody else's.
     let page = text(site.get("/").await).await;
     assert!(!page.contains("Gateways") && !page.contains("Settings differ"), "{page}");
@@ -69,11 +73,20 @@ async fn the_overview_lists_the_gateways_of_a_database() {
         "600 of 1024 shards",
         "&lt;process&gt; 7</th><td>writes",
         "424 of 1024 shards of feeds; it reaches few publishers",
+        "<td>1 second ago; it shows epoch 1</td>",
+        "<td>14 seconds ago</td>",
+        "The clock of this gateway is 2 seconds behind that of its database.",
         "Settings differ: the gateway &lt;process&gt; 7 has another publish.",
     ] {
         assert!(page.contains(said), "{said}: {page}");
     }
-    assert!(text(site.get("/metrics").await).await.contains("tidegate_settings_differ 1\n"));
+    let metrics = text(site.get("/metrics").await).await;
+    for line in ["tidegate_settings_differ 1\n", "tidegate_clock_difference_seconds -2.4\n"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    site.store.condition.lock().unwrap().clock_ahead = 1_900;
+    let page = text(site.get_with("/", &by_operator).await).await;
+    assert!(!page.contains("The clock of this gateway"), "{page}");
 }
 
 /// A standby, and the gateway that writes, which answers what the standby passes on for as long as the third is there.

@@ -158,6 +158,32 @@ async fn what_is_asked_for_is_made_before_the_next_request() {
     keeping.await.unwrap();
 }
 
+/// Where another gateway writes, a document goes as far as was looked there.
+#[tokio::test(start_paused = true)]
+async fn a_document_claims_no_time_up_to_which_nobody_looked() {
+    let site = Site::announcing();
+    site.store.log.close(-2, &["news"]);
+    let elsewhere = |store: &TestStore| {
+        store.log.close(-1, &["other"]);
+    };
+    *site.store.at_look.lock().unwrap() = Some(Box::new(elsewhere));
+    assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["other", "news"]);
+    let (room, closing) = (site.room.clone(), site.closing.clone());
+    let keeping = tokio::spawn(async move { room.sup.keep(&closing).await });
+    // What changes meanwhile cannot be seen.
+    site.store.is_unseen.store(true, Ordering::Release);
+    site.clock.set(at(200));
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    problem(site.get("/sup.json").await, 503).await;
+    assert!(site.room.sup.newest(60).is_none());
+    site.store.log.close(100, &["news"]);
+    site.store.is_unseen.store(false, Ordering::Release);
+    let seen = document(&site, "/sup.json").await;
+    assert_eq!((seen.updated, ids(&site, &seen)), (at(199), vec!["news".to_owned()]));
+    site.closing.cancel();
+    keeping.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     let site = Site::announcing();

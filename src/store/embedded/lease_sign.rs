@@ -5,13 +5,16 @@
 
 use crate::store::DatabaseOwner;
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
 
 /// How long a read goes on where the database is known to be silent.
 const SILENT_READ_TIME: Duration = Duration::from_secs(2);
+
+/// How long another gateway counts that is not seen any more.
+const OTHERS_REMEMBERED: Duration = Duration::from_secs(600);
 
 /// The time since the machine was started. It goes on while the machine is suspended.
 pub(in crate::store) fn since_boot() -> Duration {
@@ -33,19 +36,21 @@ pub(in crate::store) struct LeaseSign {
     /// When the last one was that the database answered.
     answered: AtomicU64,
     owner: Mutex<Option<DatabaseOwner>>,
-    /// Whether other gateways were seen, which take the database once this one is silent.
-    has_others: AtomicBool,
+    /// When other gateways were seen last, which take the database once this one is silent; [`LeaseSign::NEVER`] where
+    /// they never were.
+    others: AtomicU64,
 }
 
 impl LeaseSign {
     /// No time.
     const LOST: u64 = u64::MAX;
+    const NEVER: u64 = u64::MAX;
 
     /// One that is good until `limit` from now.
     pub(in crate::store) fn new(limit: Duration) -> Self {
         let now = millis(since_boot());
-        let (owner, has_others) = (Mutex::default(), AtomicBool::new(false));
-        Self { limit, last: now.into(), answered: now.into(), owner, has_others }
+        let (owner, others) = (Mutex::default(), Self::NEVER.into());
+        Self { limit, last: now.into(), answered: now.into(), owner, others }
     }
 
     /// Notes that the database was this process's at `begun`.
@@ -65,17 +70,25 @@ impl LeaseSign {
         Duration::from_millis(self.answered.load(Ordering::Acquire))
     }
 
-    /// Notes whether other gateways are there, as far as the database says.
-    pub(in crate::store) fn note_others(&self, has_others: bool) {
-        self.has_others.store(has_others, Ordering::Release);
+    /// Notes that at `seen` other gateways were there, as far as the database says.
+    pub(in crate::store) fn note_others(&self, seen: Duration) {
+        self.others.store(millis(seen), Ordering::Release);
+    }
+
+    /// Whether other gateways were seen lately. One that was may only be cut off for a while, as this one is.
+    fn has_others(&self, now: Duration) -> bool {
+        let seen = self.others.load(Ordering::Acquire);
+        let since = millis(now).saturating_sub(seen);
+        seen != Self::NEVER && since <= millis(OTHERS_REMEMBERED)
     }
 
     /// Notes that the database could not be asked. Only a process that was not paused for longer than its lease, and
     /// that is alone, knows that it has the database as before: what it has in memory is what it has made public.
     /// Another gateway may be the one that reaches the database, and has taken it by now.
     pub(in crate::store) fn not_answered(&self) {
-        if self.is_good() && !self.has_others.load(Ordering::Acquire) {
-            self.last.store(millis(since_boot()), Ordering::Release);
+        let now = since_boot();
+        if self.is_good() && !self.has_others(now) {
+            self.last.store(millis(now), Ordering::Release);
         }
     }
 
@@ -147,18 +160,27 @@ mod tests {
     #[test]
     fn a_gateway_beside_others_is_not_good_once_the_database_is_silent() {
         let sign = LeaseSign::new(Duration::from_millis(500));
-        sign.note_others(true);
+        sign.note_others(since_boot());
         std::thread::sleep(Duration::from_millis(300));
         sign.not_answered();
         assert!(sign.is_good());
         std::thread::sleep(Duration::from_millis(300));
         assert!(!sign.is_good());
-        sign.held(since_boot());
-        sign.note_others(false);
+        let alone = LeaseSign::new(Duration::from_millis(500));
         std::thread::sleep(Duration::from_millis(300));
-        sign.not_answered();
+        alone.not_answered();
         std::thread::sleep(Duration::from_millis(300));
-        assert!(sign.is_good());
+        assert!(alone.is_good());
+    }
+
+    /// One that is not seen any more may be cut off for a while, and take the database before this one reaches it again.
+    #[test]
+    fn others_count_for_a_while_after_they_were_seen() {
+        let (sign, seen) = (LeaseSign::new(LONG), since_boot());
+        assert!(!sign.has_others(seen));
+        sign.note_others(seen);
+        assert!(sign.has_others(seen + OTHERS_REMEMBERED));
+        assert!(!sign.has_others(seen + OTHERS_REMEMBERED + Duration::from_secs(1)));
     }
 
     #[test]

@@ -47,8 +47,9 @@ impl Store for EmbeddedStore {
         let unanswered = self.inner.lease.as_ref().and_then(|lease| lease.unanswered());
         let stop = self.inner.shared.health.stop();
         let place = self.inner.opened().ok().map(|opened| opened.place);
-        let gateways = place.map(|place| place.gateways()).unwrap_or_default();
-        StoreCondition { stop, space, used, taken, owner, unanswered, gateways }
+        let gateways = place.as_ref().map(|place| place.gateways()).unwrap_or_default();
+        let clock_ahead = place.map_or(0, |place| place.clock_ahead());
+        StoreCondition { stop, space, used, taken, owner, unanswered, gateways, clock_ahead }
     }
 
     fn answers_from_memory(&self) -> bool {

@@ -24,6 +24,11 @@ pub(in crate::store) trait StorePlace: Send + Sync + 'static {
         Arc::default()
     }
 
+    /// By how many milliseconds this machine's clock is ahead of the database's, where that has one.
+    fn clock_ahead(&self) -> i64 {
+        0
+    }
+
     /// Has the requests of other gateways carried out.
     fn answer_requests(&self, _answers: Arc<dyn AnswerRequests>) {}
 
@@ -48,4 +53,70 @@ impl StorePlace for Nowhere {
     }
 
     fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+}
+
+#[cfg(test)]
+mod leased {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::EmbeddedStore;
+    use crate::store::embedded::{OpenRequest, Records, begin, inspect, since_boot};
+    use crate::store::engine::MemoryEngine;
+    use std::time::Duration;
+
+    /// How long a lease lasts: longer than a test.
+    const LEASE: Duration = Duration::from_secs(30);
+
+    /// A database in memory that another gateway may take.
+    struct LeasedPlace(Arc<LeaseSign>);
+
+    impl StorePlace for LeasedPlace {
+        fn blocks(&self) -> bool {
+            false
+        }
+
+        fn lease(&self) -> Option<Arc<LeaseSign>> {
+            Some(Arc::clone(&self.0))
+        }
+
+        fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn closed(&self, _epoch: Epoch, _is_alone: bool) {}
+    }
+
+    /// What says of a store whether it still has its database.
+    #[derive(Clone)]
+    pub struct TestLease(Arc<LeaseSign>);
+
+    impl TestLease {
+        /// The database says that the store has it.
+        pub fn hold(&self) {
+            self.0.held(since_boot());
+        }
+
+        /// The database says that another gateway has it.
+        pub fn lose(&self) {
+            self.0.lost("process 7 elsewhere".to_owned());
+        }
+
+        /// The database has not answered for longer than the lease lasts. No other gateway was seen.
+        pub fn fall_silent(&self) {
+            self.0.answered(since_boot().saturating_sub(LEASE * 2));
+        }
+    }
+
+    impl EmbeddedStore {
+        /// An empty store in memory over a database that another gateway may take.
+        pub(crate) fn in_memory_with_lease(clock: Arc<dyn Clock>) -> (Self, TestLease) {
+            let sign = Arc::new(LeaseSign::new(LEASE));
+            let records = Records::of(Arc::new(MemoryEngine::default()));
+            let found = inspect(&records).unwrap();
+            let opened = begin(&records, found, OpenRequest::default()).unwrap();
+            let place = Arc::new(LeasedPlace(Arc::clone(&sign)));
+            let store = Self::over((records, opened, place), clock, None).unwrap();
+            (store, TestLease(sign))
+        }
+    }
 }

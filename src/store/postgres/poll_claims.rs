@@ -121,7 +121,7 @@ impl SessionShared {
             self.is_forgotten.store(false, Ordering::Release);
         }
         let seen = self.seen_shards(shards, &nodes).await?;
-        self.note_gateways(&nodes, &seen, shards);
+        self.note_gateways((&nodes, now), &seen, shards);
         let (held, kept) = (shards.held(), shards.kept());
         let own = OwnShards { node: self.node, held: &held, kept: &kept };
         // What is in flight may still end well: shards are given over one by one.
@@ -169,7 +169,12 @@ impl SessionShared {
     }
 
     /// Notes which gateways live and the status of each, and reports settings that differ and did not before.
-    fn note_gateways(&self, nodes: &[SeenNode], seen: &[SeenShard], shards: &PollShards) {
+    fn note_gateways(
+        &self,
+        (nodes, now): (&[SeenNode], i64),
+        seen: &[SeenShard],
+        shards: &PollShards,
+    ) {
         let known = nodes.iter().filter(|node| node.is_live).map(|node| KnownGateway {
             name: node.name.to_string(),
             is_this: node.node == self.node,
@@ -177,13 +182,18 @@ impl SessionShared {
             polls: node.polls,
             reaches: node.reaches,
             shards: seen.iter().filter(|seen| seen.owner == Some(node.node)).count(),
+            beat_age: u64::try_from(now.saturating_sub(node.beat))
+                .map_or(Duration::ZERO, Duration::from_millis),
             differing: match node.node == self.node {
                 true => Vec::new(),
                 false => shards.differing(&node.settings),
             },
         });
         let known: Arc<[KnownGateway]> = known.collect();
-        self.sign.note_others(known.len() > 1);
+        // Also one that seems to be gone: it may only be paused, or cut off.
+        if nodes.len() > 1 {
+            self.sign.note_others(since_boot());
+        }
         let before = shards.note_gateways(Arc::clone(&known));
         let known_before: Vec<String> =
             before.iter().filter_map(KnownGateway::difference).collect();

@@ -5,6 +5,7 @@
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
 use super::ask::{ASK_TRIES, READ_PAUSE, get};
+use super::clocks::{ClockComparison, unix_millis};
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
@@ -72,6 +73,8 @@ pub(super) struct SessionShared {
     fence: Mutex<Option<i64>>,
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
+    /// This machine's clock, and the database's.
+    pub(super) clocks: ClockComparison,
     /// The status that this node published last; `None`: it is to publish it anew.
     published: Mutex<Option<NodeStatus>>,
     /// Whether this node takes part in polling.
@@ -100,6 +103,7 @@ impl Session {
             lease,
             fence: Mutex::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
+            clocks: ClockComparison::default(),
             published: Mutex::default(),
             takes_part: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(false),
@@ -365,7 +369,9 @@ impl SessionShared {
     pub(super) async fn beat(&self) {
         let began = since_boot();
         let beaten = async {
+            let asked = unix_millis();
             let (now, _) = self.now().await?;
+            self.clocks.compare(asked, now);
             // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
             if self.execute(BEAT, &[&self.node, &now]).await? == 0 {
                 self.is_forgotten.store(true, AtomicOrdering::Release);

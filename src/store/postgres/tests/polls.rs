@@ -406,6 +406,15 @@ async fn gateways_know_of_each_others_settings() {
     for expected in [(true, false, half()), (false, true, half())] {
         assert!(shares.contains(&expected), "{shares:?}");
     }
+    // When each said last that it lives is seen a moment later.
+    let begun = Instant::now();
+    let ages = || -> Vec<Duration> {
+        follower.condition().gateways.iter().map(|it| it.beat_age).collect()
+    };
+    while !ages().iter().all(|age| (Duration::from_millis(1)..SHORT_LEASE).contains(age)) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", ages());
+        sleep(Duration::from_millis(20)).await;
+    }
     // It was read again.
     second.publish_settings(settings("https://a.example"));
     until(&[]).await;

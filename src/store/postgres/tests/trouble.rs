@@ -1,7 +1,7 @@
 //! What a standby does where a gateway that writes ends in the middle of a change, or its database is another one.
 
 use super::follow::{follow, listed, named, seen, shown, wide};
-use super::{SHORT_LEASE, TestSchema, commit, open, sql};
+use super::{SHORT_LEASE, TestSchema, commit, open, open_at, sql};
 use crate::model::{Revision, SyncId, Time};
 use crate::store::disk::faults::{claim, news};
 use crate::store::{EmbeddedStore, MovedAway, Store, StoreError};
@@ -210,5 +210,28 @@ async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
     let error = store.item(&news(), &SyncId::new("a").unwrap()).await.unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }) && !error.is_passing(), "{error}");
     schema.sql("ALTER TABLE away RENAME TO tidegate_entry");
+    store.close().await.unwrap();
+}
+
+/// What says the time in place of the database's own clock.
+const OTHER_CLOCK: &str = "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS \
+    'SELECT pg_catalog.clock_timestamp() + interval ''AHEAD s'''";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_whose_clock_is_not_the_databases_says_so() {
+    let Some(schema) = TestSchema::new() else { return };
+    let set = |ahead: i64| schema.sql(&OTHER_CLOCK.replace("AHEAD", &ahead.to_string()));
+    set(10);
+    // The function is found before the database's own.
+    let store = open_at(&format!("{}%2Cpg_catalog", schema.url)).unwrap();
+    for (ahead, seen) in [(10, -10_500..=-9_000), (-10, 9_000..=10_500), (0, -1_000..=1_000)] {
+        set(ahead);
+        let begun = Instant::now();
+        while !seen.contains(&store.condition().clock_ahead) {
+            let found = store.condition().clock_ahead;
+            assert!(begun.elapsed() < Duration::from_secs(10), "{ahead}: {found}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
     store.close().await.unwrap();
 }
