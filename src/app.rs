@@ -57,4 +57,5 @@ pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway};
 pub use serve::serve;
 pub use sup::sup;
+pub use token::separate_tokens;
 pub use translate::find_externals;

@@ -19,6 +19,7 @@ mod ledger;
 mod memory;
 mod overlap;
 mod pauses;
+mod permit;
 mod politeness;
 mod poller;
 mod polling;

@@ -3,7 +3,7 @@
 use super::service::{self, ServiceManager};
 use super::{
     AppError, ConfigSource, Gateway, Outside, ServeOptions, demand_public_url, find_externals,
-    polled_twice,
+    polled_twice, separate_tokens,
 };
 use crate::config::{Checked, Config, Fault, StoreKind};
 use std::io::Write;
@@ -25,7 +25,9 @@ pub async fn serve(options: ServeOptions) -> Result<(), AppError> {
     warn(&checked.warnings);
     find_externals(&checked)?;
     demand_public_url(&checked.config.server)?;
-    for sentence in polled_twice(&checked.config) {
+    for sentence in
+        polled_twice(&checked.config).into_iter().chain(separate_tokens(&checked.config))
+    {
         tracing::warn!("{sentence}");
     }
     let mut signals = Signals::new()?;

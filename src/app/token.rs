@@ -1,7 +1,7 @@
 //! The administration token: configured, from the environment, or made at the first start.
 
 use super::{AppError, disk};
-use crate::config::{AdminTokenSetting, Config, SecretToken};
+use crate::config::{AdminTokenSetting, Config, SecretToken, StoreKind};
 use crate::serve;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -67,6 +67,21 @@ pub(super) fn known_token(
             }
         },
     }
+}
+
+/// A warning where each gateway over one database would make a token of its own: a load balancer sends a request to any
+/// of them. A gateway that is alone has its token, and goes on.
+pub fn separate_tokens(config: &Config) -> Option<String> {
+    let is_unset = config.server.admin_token == AdminTokenSetting::Unset;
+    let is_concerned = is_unset && config.store.kind == StoreKind::Postgres;
+    (is_concerned && of_environment().is_none()).then(|| {
+        format!(
+            "no administration token is configured, so that each gateway over the database makes \
+             one of its own: behind a load balancer most calls of the API would be answered with \
+             401. Where there are several gateways, give all the same token, with \
+             server.admin_token, server.admin_token_file or {VARIABLE}"
+        )
+    })
 }
 
 /// The token of the environment; an empty one is none.
@@ -208,6 +223,20 @@ mod tests {
         assert_eq!(kept.setting(), AdminTokenSetting::Unset);
         assert_eq!(kept.shown().unwrap(), token);
         assert_eq!(DemoToken::Environment.shown().unwrap(), "$TIDEGATE_ADMIN_TOKEN");
+    }
+
+    #[test]
+    fn gateways_over_one_database_are_to_have_one_token() {
+        let of = |text: &str| separate_tokens(&crate::config::check("f", text).unwrap().config);
+        let database = "[store]\nkind = \"postgres\"\nurl = \"postgresql://db/feeds\"\n";
+        let said = of(database).unwrap();
+        assert!(said.contains("401") && said.contains("TIDEGATE_ADMIN_TOKEN"), "{said}");
+        for token in
+            ["admin_token = \"0123456789abcdef0123456789abcdef\"", "admin_token_file = \"x\""]
+        {
+            assert_eq!(of(&format!("{database}[server]\n{token}\n")), None);
+        }
+        assert_eq!(of(""), None);
     }
 
     #[test]

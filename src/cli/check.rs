@@ -1,6 +1,8 @@
 //! `tidegate check`: the configuration's mistakes, or a short summary.
 
-use crate::app::{AppError, ConfigSource, demand_public_url, find_externals, polled_twice};
+use crate::app::{
+    AppError, ConfigSource, demand_public_url, find_externals, polled_twice, separate_tokens,
+};
 use crate::config::{AllowPrivateSetting, Checked, Overrides, StoreKind, written};
 use crate::model::counted;
 use std::io::Write;
@@ -29,7 +31,8 @@ fn summary(name: &str, checked: &Checked) -> String {
     let Checked { config, warnings, .. } = checked;
     let mut lines: Vec<String> =
         warnings.iter().map(|warning| format!("warning: {warning}")).collect();
-    lines.extend(polled_twice(config).iter().map(|said| format!("warning: {said}")));
+    let found = polled_twice(config).into_iter().chain(separate_tokens(config));
+    lines.extend(found.map(|said| format!("warning: {said}")));
     lines.push(format!("{name}: good"));
     let server = &config.server;
     let shown = server.public_url.clone().unwrap_or_else(|| server.origin(server.listen));
@@ -152,6 +155,13 @@ mod tests {
              [[feed]]\nname=\"b\"\nurl=\"http://a.example/\"",
         );
         assert!(said.starts_with("warning: the feeds a and b have the same address"), "{said}");
+    }
+
+    #[test]
+    fn a_database_without_a_token_for_all_gateways_is_warned_of_and_good() {
+        let said = describe("[store]\nkind=\"postgres\"\nurl=\"postgresql://db/feeds\"");
+        assert!(said.starts_with("warning: no administration token is configured"), "{said}");
+        assert!(said.contains("\nf.toml: good\n"), "{said}");
     }
 
     #[test]

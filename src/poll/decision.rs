@@ -42,7 +42,8 @@ impl DecisionBasis {
     }
 }
 
-/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile.
+/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile, as long as its permit
+/// lasts ([`CommitPermit`](super::permit::CommitPermit)).
 pub(super) async fn decide_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -123,6 +124,8 @@ async fn decided(
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         settled.after(&change.state, before.as_ref(), change.tick);
+        // What is decided on may be older than what another gateway has committed since.
+        bench.permit.check()?;
         let began = Instant::now();
         let span = bench.span.begin("commit", SpanKind::Internal);
         let committed = bench.decisions.commit(change).await?;

@@ -7,6 +7,7 @@ use super::decide::{self, DecisionContext, DecisionLimits};
 use super::error::PollError;
 use super::evict::age_feed;
 use super::judge::DocumentJudge;
+use super::permit::CommitPermit;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
 use super::shards::{is_polled, shard_of};
@@ -141,6 +142,7 @@ impl Poller {
             decisions: Self::deciding(parts, claim),
             traces: parts.traces.clone(),
             span: SpanParent::default(),
+            permit: CommitPermit::default(),
         }
     }
 

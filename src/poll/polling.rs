@@ -9,6 +9,7 @@ use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
 use super::overlap::Turnover;
 use super::pauses::SharedPauses;
+use super::permit::CommitPermit;
 use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
@@ -61,6 +62,8 @@ pub struct PollContext {
     pub traces: Traces,
     /// The span of the poll that this is handed to, where it has one.
     pub span: SpanParent,
+    /// How long the errand that this is handed to may commit.
+    pub permit: CommitPermit,
 }
 
 impl PollContext {

@@ -4,6 +4,7 @@ mod announced;
 pub(crate) mod double;
 mod gaps;
 pub(crate) mod gateway;
+mod guests;
 mod interruptions;
 mod leaps;
 mod pauses;

@@ -162,6 +162,11 @@ impl PollShards {
         self.is_within(END_PART)
     }
 
+    /// Whether this gateway has a shard under this fence, be it to give it back.
+    pub fn has_fence(&self, shard: Shard, fence: i64) -> bool {
+        self.table().held.get(&shard).is_some_and(|held| held.fence == fence)
+    }
+
     /// Says when the shards that this gateway polls, or is to give back, are others.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

@@ -3,7 +3,8 @@
     upgrade.py --old PATH/TO/tidegate --new PATH/TO/tidegate --url DATABASE [--feeds N] [--every N]
 
 The database may be used: everything is in a schema of its own, which is removed. Readers, consumers, subscribers and
-an operator go from gateway to gateway meanwhile, and nobody may notice. Prints how long each step took."""
+an operator go from gateway to gateway meanwhile, and nobody may notice. Prints how long each step took. upgrade.sh builds
+an older program and starts a database for it."""
 
 import argparse
 import pathlib
@@ -40,6 +41,13 @@ class Upgrade(Stage):
         self.fleet.is_headless = False
 
 
+def check(program, work, on_postgres):
+    """Whether a program knows all keys of a configuration."""
+    file = work / "check.toml"
+    file.write_text("[server]\n" + on_postgres.format(work / "url"))
+    return subprocess.run([program, "check", "-c", file], capture_output=True).returncode == 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--old", "--new", "--url"):
@@ -54,7 +62,8 @@ def main():
     work = pathlib.Path(tempfile.mkdtemp(prefix="upgrade"))
     (work / "url").write_text(f"{arguments.url}?options=-csearch_path%3D{schema}")
     newer = gateways_stage.ON_POSTGRES
-    older = newer.replace("require_standby = false\n", "")
+    # A program that has this key demands a standby without it.
+    older = newer if check(arguments.old, work, newer) else newer.replace("require_standby = false\n", "")
     stage = Upgrade(arguments.old, work, work / "url", "false", arguments.feeds, arguments.every, psql)
     try:
         stage.begin(older)

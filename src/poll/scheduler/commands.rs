@@ -17,6 +17,7 @@ use crate::store::Shard;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Why a feed is polled whose credentials, headers or proxy are others now.
 pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was changed";
@@ -185,14 +186,19 @@ impl PollScheduler {
         let is_free = !self.feeds.contains_key(&name) && !self.is_in_flight(&name);
         let refusal = match is_free && self.may_begin() && is_polled(&record) {
             false => PollError::PolledElsewhere { owner: self.owner_of(shard_of(&record.url)) },
-            true if self.asked_for >= MAX_ASKED_FOR => PollError::TooMany { limit: MAX_WAITING },
             true => {
-                let memory = Memory::new(&record, now);
-                self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
                 if let Some(share) = &mut self.share {
-                    share.guests.insert(name.clone());
+                    share.guests.insert(name.clone(), Instant::now());
                 }
-                return self.begin(&name, vec![reply]);
+                let mut memory = Memory::new(&record, now);
+                if self.asked_for < MAX_ASKED_FOR {
+                    self.insert(record, memory, PlannedPoll::new(now, "it was added or changed"));
+                    return self.begin(&name, vec![reply]);
+                }
+                // The gateway that has its shard need not wait for a poll here.
+                self.unsaved.insert(name, memory.write(&record));
+                self.checkpoint_at = Some(Instant::now());
+                PollError::TooMany { limit: MAX_WAITING }
             }
         };
         // Who added it may have gone away.

@@ -3,7 +3,7 @@
 
 use super::departure::Departure;
 use super::errands::ErrandState;
-use super::share::PolledShare;
+use super::share::{GUEST_TIME, PolledShare};
 use super::{PollScheduler, SLICE};
 use crate::model::{FeedName, Time};
 use crate::poll::politeness::Errand;
@@ -108,7 +108,8 @@ impl PollScheduler {
     /// Forgets all that is known here of the feeds of shards; what is in flight is cancelled.
     pub(super) fn drop_shards(&mut self, shards: &BTreeSet<Shard>) {
         for (name, _) in self.feeds_of(|shard| shards.contains(&shard)) {
-            let is_guest = self.share.as_ref().is_some_and(|share| share.guests.contains(&name));
+            let is_guest =
+                self.share.as_ref().is_some_and(|share| share.guests.contains_key(&name));
             if !is_guest {
                 self.lose_feed(&name);
             }
@@ -200,18 +201,36 @@ impl PollScheduler {
         }
     }
 
-    /// Lets go of feeds whose first poll is over and whose shards are other gateways'.
+    /// Lets go of feeds whose first poll is over and whose shards are other gateways'. What is not stored after
+    /// [`GUEST_TIME`] is dropped: the gateway that has the shard takes the feed over soon, and what that one stores
+    /// must stay.
     pub(super) fn part_with_guests(&mut self) {
         let Some(share) = self.share.as_mut().filter(|share| !share.guests.is_empty()) else {
             return;
         };
-        for name in std::mem::take(&mut share.guests) {
-            let is_guest = self.feeds.get(&name).is_some_and(|feed| feed.begins_nothing);
-            if is_guest && !self.is_in_flight(&name) {
-                self.drop_feed(&name, Departure::HandedOver);
-                self.checkpoint_at = Some(Instant::now());
-            } else if is_guest && let Some(share) = &mut self.share {
-                share.guests.insert(name);
+        for (name, begun) in std::mem::take(&mut share.guests) {
+            let is_late = begun.elapsed() >= GUEST_TIME;
+            match self.feeds.get(&name) {
+                // Its shard has come here.
+                Some(feed) if !feed.begins_nothing => continue,
+                Some(feed) if is_late && feed.shard.is_none_or(|shard| !self.takes(shard)) => {
+                    self.lose_feed(&name);
+                    continue;
+                }
+                Some(_) if self.is_in_flight(&name) => {}
+                Some(_) => {
+                    self.drop_feed(&name, Departure::HandedOver);
+                    self.checkpoint_at = Some(Instant::now());
+                }
+                None if is_late => {
+                    self.unsaved.remove(&name);
+                    continue;
+                }
+                None if !self.unsaved.contains_key(&name) => continue,
+                None => {}
+            }
+            if let Some(share) = &mut self.share {
+                share.guests.insert(name, begun);
             }
         }
     }
@@ -219,7 +238,8 @@ impl PollScheduler {
     /// A guest stays where its shard has come here while it was polled.
     pub(super) fn keep_guest(&mut self, name: &FeedName) {
         let (Some(share), Some(feed)) = (&mut self.share, self.feeds.get_mut(name)) else { return };
-        if feed.shard.is_some_and(|shard| share.takes(shard)) && share.guests.remove(name) {
+        if feed.shard.is_some_and(|shard| share.takes(shard)) && share.guests.remove(name).is_some()
+        {
             feed.begins_nothing = false;
             self.resume_walk(name);
         }

@@ -95,7 +95,7 @@ impl PollScheduler {
         for record in records.values().filter(|record| is_here(record)) {
             let record = Arc::clone(record);
             let stored = StoredFeed::read(store.as_ref(), record, &mut states).await?;
-            if !self.is_left_to_others(&stored) {
+            if !self.is_left_to_others(&stored, None) {
                 self.resume_feed(stored, &basis);
             }
         }

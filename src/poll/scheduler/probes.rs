@@ -62,6 +62,7 @@ impl PollScheduler {
     pub(super) fn begin_probe(&mut self, name: &FeedName) {
         let now = self.bench.decisions.running.now();
         let cancel = self.round_token();
+        let bench = self.context_for(name, &cancel);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.probing.leave_line() else { return };
         let Some(mut plan) = feed.probe_plan.take() else { return };
@@ -79,7 +80,7 @@ impl PollScheduler {
         feed.asked.get_or_insert_default().record_requests(plan.items.len(), now);
         self.hosts_asked.record_requests(host.name(), plan.items.len(), now);
         let sightings = feed.memory.as_ref().map(|memory| memory.sightings()).unwrap_or_default();
-        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
+        let record = Arc::clone(&feed.record);
         let asking = probe::run(bench, record, *plan, host.spacing(), sightings, cancel.clone());
         let task = async move { FinishedErrand::Probe(asking.await) };
         self.run_errand(Errand::Probe(name.clone()), host, task, cancel);

@@ -35,6 +35,7 @@ impl PollScheduler {
         let at = self.clock.now();
         let room = self.room_to_ask(name);
         let cancel = self.round_token();
+        let bench = self.context_for(name, &cancel);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let in_turn = std::mem::take(&mut feed.in_line) && answers.is_empty();
         // Which is that of the address in its memory.
@@ -45,8 +46,7 @@ impl PollScheduler {
         feed.hearing.polled = Some(at);
         let asked_for = !answers.is_empty();
         self.asked_for += usize::from(asked_for);
-        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let token = cancel.clone();
+        let (record, token) = (Arc::clone(&feed.record), cancel.clone());
         // In a box, since what is spawned is moved several times over.
         let task = self.running.spawn(Box::pin(async move {
             let (span, bench) = begin_span(&bench);

@@ -6,7 +6,10 @@ use super::reach::ReachedPublishers;
 use super::survey::{Survey, SurveyBasis};
 use super::waiters::ShardWaiter;
 use super::{PollScheduler, SLICE};
+use crate::fetch::FetchLimits;
 use crate::model::{FeedName, FeedRecord};
+use crate::poll::permit::{CommitPermit, PermitBasis};
+use crate::poll::polling::PollContext;
 use crate::poll::shards::shard_of;
 use crate::store::{FeedList, HeldShard, PollShards, Shard, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,8 +26,22 @@ const GUARD_EVERY: Duration = Duration::from_millis(100);
 const HUBS_EVERY: Duration = Duration::from_secs(10);
 /// How often the store is told of them though they are the same.
 const TELL_EVERY: Duration = Duration::from_secs(3600);
-/// How long a feed that another gateway has just added is left to it, which polls it for the first time.
-pub(super) const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(10);
+/// How long the poll of a guest may take, what came of it stored: a fetch, and a while for the rest.
+pub(super) const GUEST_TIME: Duration =
+    FetchLimits::STANDARD.total.saturating_add(Duration::from_secs(5));
+/// The longest time for which a feed that a request has just made is left to the gateway that was asked, which polls it
+/// for the first time. That gateway may begin a bit later than this time does.
+pub(super) const FIRST_POLL_ELSEWHERE: Duration =
+    GUEST_TIME.saturating_add(Duration::from_secs(10));
+
+/// A feed that is taken over later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Postponement {
+    /// When it is looked at again.
+    pub(super) at: Instant,
+    /// Until when its first poll by another gateway is waited for, where there may be one.
+    pub(super) left_until: Option<Instant>,
+}
 
 /// The share of the feeds that this gateway polls.
 pub(super) struct PolledShare {
@@ -34,10 +51,11 @@ pub(super) struct PolledShare {
     pub(super) taken: BTreeMap<Shard, i64>,
     /// The shards that are being given back.
     pub(super) leaving: BTreeMap<Shard, LeavingShard>,
-    /// Feeds that are polled here once, for who added them, though their shard is another gateway's.
-    pub(super) guests: BTreeSet<FeedName>,
-    /// Feeds that are taken over only then.
-    pub(super) postponed: BTreeMap<FeedName, Instant>,
+    /// Feeds that are polled here once, for who added them, though their shard is another gateway's, until what came
+    /// of it is stored; and when that began.
+    pub(super) guests: BTreeMap<FeedName, Instant>,
+    /// Feeds that are taken over later.
+    pub(super) postponed: BTreeMap<FeedName, Postponement>,
     /// Callers that wait for shards.
     pub(super) waiters: VecDeque<ShardWaiter>,
     /// The feeds as they were when they were last compared; where another gateway writes the store.
@@ -80,7 +98,7 @@ impl PolledShare {
             shards,
             taken: BTreeMap::new(),
             leaving: BTreeMap::new(),
-            guests: BTreeSet::new(),
+            guests: BTreeMap::new(),
             postponed: BTreeMap::new(),
             waiters: VecDeque::new(),
             list: None,
@@ -149,7 +167,7 @@ impl PolledShare {
         let gained: BTreeMap<Shard, i64> =
             gained.map(|(shard, held)| (*shard, held.fence)).collect();
         let now = Instant::now();
-        let due = self.postponed.iter().filter(|(_, at)| **at <= now);
+        let due = self.postponed.iter().filter(|(_, postponed)| postponed.at <= now);
         let postponed: BTreeSet<FeedName> = due.map(|(name, _)| name.clone()).collect();
         if gained.is_empty() && postponed.is_empty() && !self.is_follower() {
             return;
@@ -163,6 +181,22 @@ impl PolledShare {
         };
         self.meanwhile.clear();
         self.surveys.spawn(basis.make());
+    }
+
+    /// The permit of what begins now of a feed. A guest's ends before its shard's gateway takes the feed over.
+    fn permit(
+        &self,
+        name: &FeedName,
+        shard: Option<Shard>,
+        cancel: &CancellationToken,
+    ) -> CommitPermit {
+        let taken = shard.and_then(|shard| Some((shard, *self.taken.get(&shard)?)));
+        let basis = match (taken, self.guests.get(name)) {
+            (Some((shard, fence)), _) => PermitBasis::Fence(shard, fence),
+            (None, Some(begun)) => PermitBasis::Until(*begun + GUEST_TIME),
+            (None, None) => PermitBasis::Until(Instant::now()),
+        };
+        CommitPermit::new(Arc::clone(&self.shards), basis, cancel.clone())
     }
 
     /// Has it be compared with what the store says at the next opportunity.
@@ -197,6 +231,23 @@ impl PollScheduler {
     pub(super) fn round_token(&self) -> CancellationToken {
         let rounds = self.share.as_ref().map_or(&self.cancel, |share| &share.rounds);
         rounds.child_token()
+    }
+
+    /// Whether the feeds of a shard are polled here, where several gateways poll.
+    pub(super) fn takes(&self, shard: Shard) -> bool {
+        self.share.as_ref().is_some_and(|share| share.takes(shard))
+    }
+
+    /// What an errand of a feed is made with that begins now and ends with `cancel`.
+    pub(super) fn context_for(
+        &self,
+        name: &FeedName,
+        cancel: &CancellationToken,
+    ) -> Arc<PollContext> {
+        let Some(share) = &self.share else { return Arc::clone(&self.bench) };
+        let shard = self.feeds.get(name).and_then(|feed| feed.shard);
+        let permit = share.permit(name, shard, cancel);
+        Arc::new(PollContext { permit, ..PollContext::clone(&self.bench) })
     }
 
     /// Whether polling follows a record here.

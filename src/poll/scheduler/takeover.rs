@@ -4,16 +4,19 @@
 use super::departure::Departure;
 use super::handover::ALIVE_BEFORE;
 use super::plans::{ResumeBasis, spread_of};
-use super::share::{FIRST_POLL_ELSEWHERE, ShareEvent};
+use super::share::{FIRST_POLL_ELSEWHERE, Postponement, ShareEvent};
 use super::survey::{ListChanges, StoredFeed, Survey};
 use super::{PollScheduler, SLICE};
 use crate::model::{FeedName, FeedRecord};
 use crate::poll::shards::{is_polled, shard_of};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+
+/// How often it is looked at whether the first poll of a feed by another gateway is stored.
+const FIRST_POLL_LOOK: Duration = Duration::from_secs(5);
 
 impl PollScheduler {
     /// Takes in what the share has to say.
@@ -48,10 +51,16 @@ impl PollScheduler {
         if share.is_follower() {
             share.list = Some(list);
         }
-        share.postponed.retain(|name, _| !postponed.contains(name));
+        let (waited, others): (BTreeMap<_, _>, _) = std::mem::take(&mut share.postponed)
+            .into_iter()
+            .partition(|(name, _)| postponed.contains(name));
+        share.postponed = others;
         let meanwhile = std::mem::take(&mut share.meanwhile);
         self.follow_list(changes);
-        feeds.retain(|stored| self.can_take_over(stored, postponed.contains(&stored.record.name)));
+        feeds.retain(|stored| {
+            let waited: Option<&Postponement> = waited.get(&stored.record.name);
+            self.can_take_over(stored, waited.and_then(|waited| waited.left_until))
+        });
         let taken: HashSet<&FeedName> = feeds.iter().map(|stored| &stored.record.name).collect();
         marks.retain(|mark| taken.contains(&mark.feed));
         self.bench.attempts.take_over(marks);
@@ -76,31 +85,51 @@ impl PollScheduler {
     }
 
     /// Whether a feed that was read is taken over now. It may have to wait: for the end of what was begun before
-    /// its shard was lost, or for its first poll by the gateway that added it.
-    fn can_take_over(&mut self, stored: &StoredFeed, has_waited: bool) -> bool {
+    /// its shard was lost, or for its first poll by the gateway that made it, at most until `left_until`.
+    fn can_take_over(&mut self, stored: &StoredFeed, left_until: Option<Instant>) -> bool {
         let record = &stored.record;
         let is_busy = self.is_in_flight(&record.name);
+        let is_here = self.feeds.contains_key(&record.name);
         let Some(share) = &mut self.share else { return false };
         // A guest stays, once its shard is here.
-        if !share.takes(shard_of(&record.url)) || share.guests.contains(&record.name) {
+        let is_guest = is_here && share.guests.contains_key(&record.name);
+        if !share.takes(shard_of(&record.url)) || is_guest {
             return false;
         }
         if is_busy {
-            share.postponed.insert(record.name.clone(), Instant::now() + SLICE);
+            let at = Instant::now() + SLICE;
+            share.postponed.insert(record.name.clone(), Postponement { at, left_until });
             return false;
         }
-        let is_here = self.feeds.contains_key(&record.name);
-        !is_here && (has_waited || !self.is_left_to_others(stored))
+        let is_taken_over = !is_here && !self.is_left_to_others(stored, left_until);
+        if is_taken_over && let Some(share) = &mut self.share {
+            // What its poll as a guest left to be written is gone on with.
+            share.guests.remove(&record.name);
+        }
+        is_taken_over
     }
 
-    /// Leaves a feed that another gateway may have just added, and polls, alone for a while; whether it is one.
-    pub(super) fn is_left_to_others(&mut self, stored: &StoredFeed) -> bool {
+    /// Leaves a feed alone that a request has made and another gateway may be polling: until what came of that is
+    /// stored, and at most until `left_until`; where that is not given, for [`FIRST_POLL_ELSEWHERE`]. Answers whether it
+    /// is such a feed. A gateway that adds a feed in another way does not poll it.
+    pub(super) fn is_left_to_others(
+        &mut self,
+        stored: &StoredFeed,
+        left_until: Option<Instant>,
+    ) -> bool {
         let record = &stored.record;
-        let is_new = stored.state.is_none() && is_polled(record);
+        let is_new = stored.state.is_none() && is_polled(record) && record.on_demand.is_some();
         let Some(share) = self.share.as_mut().filter(|it| is_new && it.is_follower()) else {
             return false;
         };
-        share.postponed.insert(record.name.clone(), Instant::now() + FIRST_POLL_ELSEWHERE);
+        let now = Instant::now();
+        let until = left_until.unwrap_or(now + FIRST_POLL_ELSEWHERE);
+        if until <= now {
+            return false;
+        }
+        let at = until.min(now + FIRST_POLL_LOOK);
+        let postponement = Postponement { at, left_until: Some(until) };
+        share.postponed.insert(record.name.clone(), postponement);
         true
     }
 
@@ -140,9 +169,8 @@ impl PollScheduler {
             }
             _ if is_polled(record) => {
                 let Some(share) = &mut self.share else { return };
-                let wait = if share.is_follower() { FIRST_POLL_ELSEWHERE } else { Duration::ZERO };
-                let at = Instant::now() + wait;
-                share.postponed.entry(name.clone()).or_insert(at);
+                let soon = Postponement { at: Instant::now(), left_until: None };
+                share.postponed.entry(name.clone()).or_insert(soon);
             }
             _ => {}
         }

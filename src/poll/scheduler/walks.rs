@@ -104,10 +104,11 @@ impl PollScheduler {
 
     pub(super) fn begin_step(&mut self, name: &FeedName) {
         let cancel = self.round_token();
+        let bench = self.context_for(name, &cancel);
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.walking.leave_line() else { return };
         let Some(walk) = feed.walk.clone() else { return };
-        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
+        let record = Arc::clone(&feed.record);
         let step = backfill::step(bench, record, *walk, self.share.is_some(), cancel.clone());
         let task = async move { FinishedErrand::Step(step.await) };
         self.run_errand(Errand::Walk(name.clone()), host, task, cancel);

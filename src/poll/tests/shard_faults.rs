@@ -1,9 +1,10 @@
 //! What goes wrong where several gateways poll: the store is cut off, or shards go while something is under way.
 
-use super::shards::{a_while, asks, give, held, shard, writer};
+use super::shards::{a_while, asks, follower, give, held, shard, writer};
 use super::*;
 use crate::poll::attempts::Attempts;
 use crate::poll::turns::LARGE_ENTRIES;
+use std::collections::BTreeMap;
 use tokio::sync::Semaphore;
 
 #[tokio::test(start_paused = true)]
@@ -53,6 +54,33 @@ async fn a_feed_that_moved_away_from_a_leaving_shard_stays() {
     publisher.gate.as_ref().unwrap().add_permits(9);
     gateway.polls("a", 1).await;
     assert_eq!(publisher.asked.lock().unwrap().last().unwrap().url, record("far").url);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_document_is_not_judged_over_what_another_gateway_has_committed() {
+    for shards in [follower(), writer()] {
+        let store = StoreDouble::new(&["a"]);
+        let publisher = Publisher::new("one");
+        let gateway = Gateway::start(&store.shared_by(&shards), &publisher).await;
+        give(&shards, held(&["a"], 1));
+        gateway.polls("a", 1).await;
+        // It is paused before its commit.
+        let gate = Arc::new(Semaphore::new(0));
+        store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+        publisher.says("two", "2");
+        gateway.clock.set(later(86_400));
+        eventually(|| publisher.requests() == 2).await;
+        a_while().await;
+        // Another gateway takes the shard, and commits a newer document.
+        store.shelf.lock().unwrap().snapshots.get_mut(&name("a")).unwrap().state.revision.0 += 1;
+        let (by_others, commits) = (store.state_of("a").revision, store.writes().0);
+        give(&shards, BTreeMap::new());
+        gate.add_permits(9);
+        a_while().await;
+        assert_eq!(store.state_of("a").revision, by_others);
+        assert_eq!((store.writes().0, publisher.requests()), (commits, 2));
+        assert!(gateway.poller.status(&name("a")).is_none());
+    }
 }
 
 #[tokio::test(start_paused = true)]

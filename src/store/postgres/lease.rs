@@ -2,7 +2,6 @@
 
 use super::ask::get;
 use super::connect::SqlError;
-use super::session::BEATS;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -42,6 +41,10 @@ pub(super) enum LeaseState {
 /// Looks that are farther apart than this part of the lease say nothing of the time between them: the database may
 /// have been away, and the owner with it.
 const GAP_PART: u32 = 3;
+/// For this part of the lease an owner whose lease has run out by the database's clock must have said nothing by this
+/// process's own, in which it says twice that it lives. The database's clock may have been set forward: then a lease
+/// seems to have run out between two signs of life.
+const SILENT_PART: u32 = 3;
 
 /// What was seen of a shard's owner, from the first look on.
 #[derive(Debug, Default)]
@@ -74,8 +77,8 @@ impl LeaseWatch {
                 Duration::ZERO
             }
         };
-        // One that lives says so again within a part of the lease, also where the database was away for longer.
-        let has_run_out = left <= 0 && (seen.beat.is_none() || silent >= lease / BEATS);
+        // One that lives says so again meanwhile, also where the database was away for longer.
+        let has_run_out = left <= 0 && (seen.beat.is_none() || silent >= lease / SILENT_PART);
         // The database's clock may have been set back: a whole lease without a word is enough.
         if seen.owner.is_none_or(|owner| owner == node) || has_run_out || silent > lease {
             return LeaseState::Free;
@@ -133,17 +136,31 @@ mod tests {
             watch.note(&seen(Some(2), beat, now), (1, LEASE), at) == LeaseState::Free
         };
         assert!(!note(1_000, 2_000) && !note(1_000, 2_250));
-        assert!(!note(1_000, 40_000) && !note(1_000, 42_400));
-        assert!(!note(42_450, 42_500) && !note(42_450, 45_500));
+        assert!(!note(1_000, 40_000) && !note(1_000, 42_400) && !note(1_000, 44_900));
+        assert!(!note(44_950, 45_000) && !note(44_950, 48_000));
         // Away again; this time it is gone.
-        assert!(!note(42_450, 90_000) && !note(42_450, 92_400) && note(42_450, 92_500));
+        assert!(!note(44_950, 90_000) && !note(44_950, 92_400));
+        assert!(!note(44_950, 94_900) && note(44_950, 95_000));
         // Who looks for the first time.
         watch = LeaseWatch::default();
         let mut note = |now: i64| {
             let at = begun + Duration::from_millis(now.unsigned_abs());
             watch.note(&seen(Some(2), 0, now), (1, LEASE), at) == LeaseState::Free
         };
-        assert!(!note(40_000) && !note(42_400) && note(42_500));
+        assert!(!note(40_000) && !note(42_400) && !note(44_900) && note(45_000));
+    }
+
+    /// The owner says a bit late that it lives, each time.
+    #[test]
+    fn an_owner_lives_though_the_databases_clock_is_set_forward() {
+        let (begun, node) = (Instant::now(), (1, LEASE));
+        let mut watch = LeaseWatch::default();
+        let by_database = |at: i64| if at < 20_000 { at } else { at + 3_600_000 };
+        for at in (0..60_000).step_by(250) {
+            let seen = seen(Some(2), by_database(at - at % 2_750), by_database(at));
+            let state = watch.note(&seen, node, begun + Duration::from_millis(at.unsigned_abs()));
+            assert!(matches!(state, LeaseState::Held { .. }), "{at}: {state:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Gateways over one PostgreSQL are replaced in turn by those of another program, under load: see upgrade.py.
+#
+#     tests/long/upgrade.sh [COMMIT]
+#
+# The older program is built from COMMIT, which may be a tag: the last release where none is named, and USUAL as long as
+# nothing was released. It is kept in the target folder. The newer one is TIDEGATE_BIN (default: the release build). Needs
+# git with that commit, cargo, python3 and PostgreSQL's server; passes where no PostgreSQL is, but in CI.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+# The last program before the tables were changed for the last time.
+USUAL=60586a10
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+new=$(realpath -m "${TIDEGATE_BIN:-$target/release/tidegate}")
+export PYTHONPATH=$PWD/tests/scripts
+commit=${1:-$(git describe --tags --abbrev=0 2>/dev/null || echo "$USUAL")}
+commit=$(git rev-parse --verify --quiet "$commit^{commit}") || { echo "upgrade: there is no commit ${1:-$USUAL} here" >&2; exit 2; }
+
+older=$target/older
+old=$older/tidegate-$commit
+source tests/scripts/postgres_stage.bash
+if [ ! -x "$old" ]; then
+    echo "building the program of $commit"
+    rm -rf "$older/source"
+    mkdir -p "$older/source"
+    git archive "$commit" | tar -x -C "$older/source"
+    (cd "$older/source" && cargo build --release --locked --bin tidegate --target-dir "$older/target")
+    cp "$older/target/release/tidegate" "$old"
+    rm -rf "$older/source"
+fi
+python3 -B tests/long/upgrade.py --old "$old" --new "$new" --url "$url"
