@@ -8,6 +8,7 @@ import datetime
 import http.client
 import json
 import re
+import shutil
 import stage
 import subprocess
 import threading
@@ -51,18 +52,23 @@ DEEP, DEEPEST = 20, 8
 PERIOD = 86_400
 
 
+def feed_of(path):
+    found = re.match("/feeds/([^/?]+)", path)
+    return found and found.group(1)
+
+
 class Moved:
     """A gateway whose state moves, and what those know of it who follow it."""
 
-    def __init__(self, program, folder, database, feeds):
-        self.program, self.folder, self.database = program, folder, database
+    def __init__(self, program, folder, feeds):
+        self.program, self.folder = program, folder
         self.site, self.local = stage.Site(), threading.local()
         self.site.documents["/news.xml"] = document(3)
         self.names = [f"local-{number}" for number in range(feeds)]
         self.feeds = ["news", "one", "two", "both", *self.names]
         # The documents by path; the lines of the change log; the SUP document; the last post of the publisher.
         self.documents, self.log, self.sup, self.posts = {}, [], {}, 5
-        self.notes, self.begun = [], time.monotonic()
+        self.notes, self.begun, self.gateway = [], time.monotonic(), None
 
     def note(self, what):
         now = time.monotonic()
@@ -83,11 +89,11 @@ class Moved:
         self.configure(self.configuration.removesuffix(PUBLISHED))
 
     def tool(self, *arguments):
-        given = ("--config", self.folder / "tidegate.toml", "--data", self.data)
+        given = ("--config", self.folder / "tidegate.toml", "--data", self.folder / "data")
         done = subprocess.run([self.program, *arguments, *given], capture_output=True, text=True)
         return done.returncode, done.stderr
 
-    def moves(self, configuration, data, file):
+    def moves(self, configuration, file):
         """Moves the state into another store."""
         self.end()
         self.begun = time.monotonic()
@@ -97,7 +103,7 @@ class Moved:
         status, said = self.tool("serve")
         check(status != 0 and "was moved to" in said, f"what was moved away started: {said}")
         self.configure(configuration)
-        self.data = data
+        shutil.rmtree(self.folder / "data")
         self.begun = time.monotonic()
         status, said = self.tool("import", file)
         check(status == 0, f"import: {said}")
@@ -165,26 +171,28 @@ class Moved:
 
     def rest(self):
         """Waits until no time is said that is not there yet; then all is told, and aggregates have all."""
-        quiet = None
-        while quiet != (quiet := self.read_log("0" if not self.log else self.log[-1]["id"])):
-            newest = max((change["tick"] for line in quiet for change in line["changes"]), default="2000-01-01T00:00:00Z")
+        after = self.log[-1]["id"] if self.log else "0"
+        before, lines = None, self.read_log(after)
+        while lines != before:
+            newest = max(change["tick"] for line in lines for change in line["changes"])
             ahead = datetime.datetime.fromisoformat(newest) - datetime.datetime.now(datetime.timezone.utc)
             time.sleep(max(2, ahead.total_seconds() + 1))
-        return quiet
+            before, lines = lines, self.read_log(after)
+        return lines
 
-    def look(self):
-        """All that readers and consumers get."""
+    def look(self, feeds):
+        """What readers of these feeds get, and consumers."""
         self.log += self.rest()
         epochs = [line["epoch"] for line in self.log]
         check(epochs == list(range(1, len(epochs) + 1)), "epochs are not dense")
         self.sup = json.loads(self.told(f"/sup.json?seconds={PERIOD}"))
         self.begun = time.monotonic()
-        self.documents = dict(self.each(self.document, self.paths(self.feeds)))
-        archives = self.each(self.archives, self.feeds)
+        self.documents = {path: found for path, found in self.documents.items() if feed_of(path) not in feeds}
+        self.documents.update(self.each(self.document, self.paths(feeds)))
+        archives = self.each(self.archives, feeds)
         for found in archives:
             self.documents.update(found)
-        self.count = len(self.documents), sum(map(bool, archives)), max(map(len, archives))
-        self.note(f"read {len(self.documents)} documents of {sum(len(text) for text, *_ in self.documents.values()) / 1e6:.1f} MB in")
+        return archives
 
     def paths(self, feeds):
         return [LIST, *(f"/feeds/{feed}{view}" for feed in feeds for view in VIEWS)]
@@ -208,13 +216,16 @@ class Moved:
     def is_valid(self, path):
         """Whether a document is the same, and the ETag of before is valid."""
         text, tag, date = self.documents[path]
-        status, said, _ = self.ask(path, headers={"if-none-match": tag})
+        status = self.ask(path, headers={"if-none-match": tag})[0]
         if status != 304:
             return f"{path}: {status} where {tag} is known"
         found = self.document(path)[1]
-        at = next((at for at, (one, other) in enumerate(zip(text, found[0])) if one != other), min(len(text), len(found[0])))
-        shown = [(part[at - 40:at + 80], *more) for part, *more in (found, (text, tag, date))]
-        return None if found == (text, tag, date) else f"{path}: {shown[0]} instead of {shown[1]}"
+        if found == (text, tag, date):
+            return None
+        pairs = enumerate(zip(text, found[0]))
+        at = next((at for at, (one, other) in pairs if one != other), min(len(text), len(found[0])))
+        shown = [(part[max(0, at - 40):at + 80], *more) for part, *more in (found, (text, tag, date))]
+        return f"{path}: from byte {at} on {shown[0]} instead of {shown[1]}"
 
     def check_same(self, where):
         """Nothing is to be read anew."""
@@ -240,7 +251,7 @@ class Moved:
                 check(line != "event: reset", f"/events does not know {after}")
                 if line.startswith("data: "):
                     epoch = json.loads(line.removeprefix("data: "))["epoch"]
-                    told += [epoch] if epoch not in told else []
+                    told += [epoch] if told[-1:] != [epoch] else []
         return told
 
     def check_goes_on(self, where, since):
@@ -264,14 +275,15 @@ class Moved:
             tag = self.documents[f"/feeds/{feed}/sync"][1]
             status, text, _ = self.ask(f"/feeds/{feed}/sync", headers={"if-none-match": tag, "a-im": "feed"})
             check(status == 226, f"{where}: a delta of {feed} since before: {status} {text[:300]}")
-        known = len(self.log)
-        before = self.documents
-        self.look()
+        known, before, sup = len(self.log), self.documents, self.sup
+        self.look(changed)
+        is_covered = self.sup["since_time"] <= sup["updated_time"]
+        updates = dict(self.sup["updates"]).items() - dict(sup["updates"]).items()
+        check(is_covered and len(updates) == len(changed), f"{where}: a SUP document lists {updates}")
         new = {change["feed"] for line in self.log[known:] for change in line["changes"]}
         check(new == set(changed), f"{where}: told were changes of {new}")
-        other = {path for path in before if before[path] != self.documents.get(path)}
-        feeds = {path.split("?")[0].split("/")[2] for path in other if path.startswith("/feeds/")}
-        check(feeds == set(changed), f"{where}: other documents of {feeds}")
+        old = [path for path in self.paths(changed) if self.documents[path] == before[path] and path != LIST]
+        check(not old, f"{where}: new items are not in {old}")
         lines = [line["epoch"] for line in self.log]
         for place in (since, known):
             told = self.events(self.log[place - 1]["id"], len(lines) - place)
@@ -282,23 +294,25 @@ def moved(program, work, file, feeds):
     """sled, PostgreSQL, sled."""
     folder = work / "moves"
     folder.mkdir()
-    moved = Moved(program, folder, file, feeds)
-    moved.configure(ON_SLED)
-    moved.data = folder / "data"
-    moved.start()
-    moved.make()
-    moved.look()
-    since = len(moved.log)
-    moved.moves(ON_POSTGRES.format(file), folder / "data", folder / "one.tg")
-    moved.check_same("in PostgreSQL")
-    moved.check_goes_on("in PostgreSQL", since)
-    for left in sorted((folder / "data").rglob("*"), reverse=True):
-        left.rmdir() if left.is_dir() else left.unlink()
-    moved.moves(ON_SLED, folder / "data", folder / "two.tg")
-    moved.check_same("back in sled")
-    moved.check_goes_on("back in sled", since)
-    moved.gateway.end()
-    documents, with_archives, most = moved.count
-    print(f"{documents} documents of {len(moved.feeds)} feeds are the same in sled, in PostgreSQL and in sled again, their "
-          f"ETags valid, {with_archives} feeds with up to {most} archives; {len(moved.log)} epochs, none missing and none twice; "
-          f"{'; '.join(moved.notes)}")
+    moved = Moved(program, folder, feeds)
+    try:
+        moved.configure(ON_SLED)
+        moved.start()
+        moved.make()
+        archives = moved.look(moved.feeds)
+        size = sum(len(text) for text, *_ in moved.documents.values())
+        moved.note(f"read {len(moved.documents)} documents of {size / 1e6:.1f} MB in")
+        since = len(moved.log)
+        moved.moves(ON_POSTGRES.format(file), folder / "one.tg")
+        moved.check_same("in PostgreSQL")
+        moved.check_goes_on("in PostgreSQL", since)
+        moved.moves(ON_SLED, folder / "two.tg")
+        moved.check_same("back in sled")
+        moved.check_goes_on("back in sled", since)
+        moved.end()
+    finally:
+        if moved.gateway:
+            moved.gateway.process.kill()
+    print(f"{len(moved.documents)} documents of {len(moved.feeds)} feeds, {sum(map(bool, archives))} with archives, are the "
+          f"same in sled, in PostgreSQL and in sled again, their ETags valid; {len(moved.log)} epochs, none missing and "
+          f"none twice; {'; '.join(moved.notes)}")
