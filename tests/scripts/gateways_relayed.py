@@ -44,6 +44,8 @@ name = "both"
 sources = ["one", "two"]
 [store]
 """
+# How often everything is read around a redaction.
+READ_AROUND = 10
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 ATOM = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>pushed</title><id>urn:pushed</id>
 <updated>2026-01-01T00:00:00Z</updated><link rel="hub" href="{}"/><link rel="self" href="{}"/>{}</feed>"""
@@ -219,8 +221,19 @@ class Relayed:
             wanted = {f"/feeds/{feed}/complete", f"/feeds/{feed}/sync", item}
             check(wanted <= has, f"gateway {which} has {title} in {has} alone: redaction shows nothing")
             in_archives += len(has.intersection(archives))
+        answered, left = threading.Event(), []
+        # Who reads all the while, so that documents are made just then.
+        def read(which):
+            for path in READ_AROUND * list(before[which][0]):
+                is_after = answered.is_set()
+                if title in fleet.get(which, path)[1] and is_after:
+                    left.append((which, path, "to who reads all the while"))
+
+        readers = [threading.Thread(target=read, args=(which,), daemon=True) for which in before]
+        for reader in readers:
+            reader.start()
         self.done(by, f"/api/v1{item}/redact")
-        left = []
+        answered.set()
         for which in sorted(fleet.there(), key=lambda which: which == by):
             paths = before[which][0]
             # Those of before by their addresses, and what leads from one to the other now.
@@ -231,6 +244,8 @@ class Relayed:
                 found[path, "delta"] = fleet.get(which, path, headers=tag)
             left += [(which, path) for path, (_, text, _) in found.items() if title in text]
             left += [(which, path, status) for path, (status, _, _) in found.items() if not 200 <= status < 500]
+        for reader in readers:
+            reader.join(stage.WAIT)
         check(not left, f"{title} was redacted through gateway {by}, and is left in {left}")
         return sum(len(found) for found, _ in before.values()), in_archives
 
