@@ -242,6 +242,8 @@ class Relayed:
                 path = f"/feeds/{feed}{view}"
                 tag = {"if-none-match": paths[path][2]["etag"], "a-im": "feed"}
                 found[path, "delta"] = fleet.get(which, path, headers=tag)
+                if title in paths[path][1] and found[path, "delta"][0] not in (200, 226):
+                    left.append((which, path, "with whoever has it already"))
             left += [(which, path) for path, (_, text, _) in found.items() if title in text]
             left += [(which, path, status) for path, (status, _, _) in found.items() if not 200 <= status < 500]
         for reader in readers:
