@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn feeds_are_as_old_as_what_is_said_of_them() {
-        let at = |seconds| Time::from_unix(1_795_191_605 + seconds);
+        let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
         let (a, b) = ("name = \"a\"", "name = \"b\"");
         let mut accepted = AcceptedConfig::new(&config(&[a, b]), at(0));
         assert!(accepted.whole.is_none(), "nobody else writes");

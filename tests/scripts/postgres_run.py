@@ -10,16 +10,13 @@ import sys
 import time
 import urllib.error
 from failing_disk_run import Watched, check, document
+from gateways_relayed import relayed
 from gateways_run import gateways
 from gateways_stage import LEASE, ON_POSTGRES
+from moves import moved
 
-# The feeds that are moved.
-FEEDS = 40
-ON_SLED = """
-public_url = "https://feeds.example.org"
-[polling]
-allow_private = true
-"""
+# What is done to gateways, each with a schema of its own.
+PARTS = ("killed", "moved", "several", "relayed", "secured")
 
 
 def address(work, url, schema):
@@ -73,74 +70,6 @@ def killed(program, work, file, restart):
     check(watched.process.returncode == 0, f"it ended with status {watched.process.returncode}")
     print(f"killed, started again after {took:.1f} s, the database killed three times: "
           f"{len(watched.acknowledged)} items acknowledged, all there; answers {watched.answers}")
-
-
-def views(watched):
-    """What the readers of each feed get, and its validators."""
-    found = {}
-    for feed in ["news", *(f"local-{number}" for number in range(FEEDS))]:
-        for view in ("", "/sync", "/complete"):
-            status, text, headers = watched.get(f"/feeds/{feed}{view}")
-            check(status == 200, f"/feeds/{feed}{view}: {status} {text}")
-            found[feed + view] = text, headers["etag"], headers["last-modified"]
-    return found
-
-
-def same(before, after, where):
-    wrong = sorted(name for name in before if before[name] != after[name])
-    parts = [part for part in range(3) for name in wrong[:1] if before[name][part] != after[name][part]]
-    shown = [(before[name][part], after[name][part]) for name in wrong[:1] for part in parts]
-    check(not wrong, f"{where}: {len(wrong)} of {len(before)} documents differ: {wrong[:5]}, {shown}")
-
-
-def tool(program, *arguments):
-    subprocess.run([program, *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def moved(program, work, file):
-    """sled, PostgreSQL, sled: every document and every validator is the same."""
-    folder = work / "moves"
-    folder.mkdir()
-    watched = Watched(program, folder, None)
-    watched.configuration = ON_SLED
-    watched.start()
-    watched.gateway.ask("/api/v1/feeds/news", "PUT", {"url": watched.site.base + "/news.xml"})
-    watched.gateway.poll("news")
-    for number in range(FEEDS):
-        watched.gateway.ask(f"/api/v1/feeds/local-{number}", "PUT", {"local": True})
-        for item in range(1 + number % 5):
-            watched.gateway.ask(f"/api/v1/feeds/local-{number}/items", "POST", {"title": f"item {item}"})
-    watched.site.documents["/news.xml"] = document(5)
-    watched.gateway.poll("news")
-    # Changes of one second are dated a second apart, and no answer says a time that is not there yet.
-    time.sleep(6)
-    before = views(watched)
-    watched.gateway.end()
-    config = folder / "tidegate.toml"
-    tool(program, "export", folder / "one.tg", "--move", "--config", config, "--data", folder / "data")
-    watched.configuration = ON_POSTGRES.format(file)
-    config.write_text("[server]\n" + watched.configuration)
-    tool(program, "import", folder / "one.tg", "--config", config, "--data", folder / "other")
-    again = subprocess.run([program, "import", folder / "one.tg", "--config", config, "--data", folder / "other"],
-                           capture_output=True, text=True)
-    check(again.returncode != 0 and "has feeds already" in again.stderr, f"imported twice: {again.stderr}")
-    watched.start()
-    same(before, views(watched), "in PostgreSQL")
-    watched.gateway.poll("news")
-    watched.gateway.end()
-    tool(program, "export", folder / "two.tg", "--move", "--config", config, "--data", folder / "other")
-    sealed = subprocess.run([program, "serve", "--config", config, "--data", folder / "other"],
-                            capture_output=True, text=True, timeout=stage.WAIT)
-    check(sealed.returncode != 0 and "was moved to" in sealed.stderr, f"what was moved away started: {sealed.stderr}")
-    watched.configuration = ON_SLED
-    config.write_text("[server]\n" + ON_SLED)
-    for left in sorted((folder / "data").rglob("*"), reverse=True):
-        left.rmdir() if left.is_dir() else left.unlink()
-    tool(program, "import", folder / "two.tg", "--config", config, "--data", folder / "data")
-    watched.start()
-    same(before, views(watched), "back in sled")
-    watched.gateway.end()
-    print(f"{len(before)} documents are the same in sled, in PostgreSQL and in sled again")
 
 
 def secured(program, work, url, restart, psql):
@@ -198,18 +127,22 @@ def main():
     arguments = argparse.ArgumentParser()
     for name in ("bin", "url", "work", "restart", "psql"):
         arguments.add_argument(f"--{name}", required=True)
-    for name, usual in (("feeds", 150), ("every", 3), ("rounds", 1)):
+    for name, usual in (("moved", 40), ("feeds", 150), ("every", 3), ("rounds", 1)):
         arguments.add_argument(f"--{name}", type=int, default=usual)
+    arguments.add_argument("--only", choices=PARTS, default=None)
     given = arguments.parse_args()
     work, program = pathlib.Path(given.work), os.path.abspath(given.bin)
-    files = []
-    for schema in ("killed", "moved", "secured", "several"):
+    parts = {
+        "killed": lambda file: killed(program, work, file, given.restart),
+        "moved": lambda file: moved(program, work, file, given.moved),
+        "several": lambda file: gateways(program, work, file, given.restart, given.feeds, given.every, given.rounds,
+                                         given.psql),
+        "relayed": lambda file: relayed(program, work, file),
+        "secured": lambda _: secured(program, work, given.url, given.restart, given.psql),
+    }
+    for schema in [given.only] if given.only else PARTS:
         subprocess.run([given.psql, "-q", given.url, "-c", f"CREATE SCHEMA {schema}"], check=True)
-        files.append(address(work, given.url, schema))
-    killed(program, work, files[0], given.restart)
-    moved(program, work, files[1])
-    gateways(program, work, files[3], given.restart, given.feeds, given.every, given.rounds, given.psql)
-    secured(program, work, given.url, given.restart, given.psql)
+        parts[schema](address(work, given.url, schema))
     password = re.search(r":([^:@]+)@", given.url).group(1)
     for log in work.rglob("gateway.log"):
         check(password not in log.read_text(), f"{log} has the password of the database")

@@ -150,7 +150,7 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
 }
 
 /// A store with something of everything.
-async fn full(bench: &impl Bench) {
+pub(super) async fn full(bench: &impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
@@ -187,7 +187,7 @@ async fn everything_is_handed_over(bench: impl Bench) {
 }
 
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything.
-async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
+pub(super) async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
     let store = bench.store();
     let there: C = copy(&*store).await;
     alike(&*store, &*there.store(), Kinds::Different).await;

@@ -71,7 +71,8 @@ async fn a_move_goes_on(bench: impl Bench) {
     goes_on::<InMemory>(&bench).await;
 }
 
-async fn goes_on<B: Bench>(bench: &impl Bench) {
+/// A move into a store of kind `B`, and from there into another one, goes on with epochs, places and tags.
+pub(super) async fn goes_on<B: Bench>(bench: &impl Bench) {
     let next = state_second(bench).await;
     let mut places = changes(bench, next..next + 4).await;
     let store = bench.store();
@@ -84,14 +85,23 @@ async fn goes_on<B: Bench>(bench: &impl Bench) {
     let before = state(&*store).await;
     let mark = before.lineage.mark().unwrap();
     places.extend(changes(&there, next + 4..next + 7).await);
-    assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
-    assert!(places.iter().all(|place| knows(&*new, *place)));
+    follow_each_other(&places, &*new);
     let after = state(&*new).await;
     assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
+    let further: OnDisk<Sled> = moved(&*new).await;
+    assert_eq!((state(&*further.store()).await, newest(&*further.store())), (after, newest(&*new)));
+    places.extend(changes(&further, next + 7..next + 9).await);
+    follow_each_other(&places, &*further.store());
     // Imported twice, the two are told apart as soon as they differ.
     let twin: B = moved(&*store).await;
     let other = changes(&twin, next + 4..next + 8).await;
     assert!(other.iter().all(|place| !knows(&*new, *place)));
+}
+
+/// No epoch is missing and none comes twice, and the store knows the place after each.
+fn follow_each_other(places: &[Place], store: &dyn Store) {
+    assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
+    assert!(places.iter().all(|place| knows(store, *place)));
 }
 
 async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {

@@ -214,41 +214,49 @@ impl SessionShared {
     /// Waits until everything up to `position` is durable; epochs up to the write `closed` are closed. An error where
     /// not all of it is there.
     pub(super) async fn pass(&self, position: WritePosition, closed: i64) -> Result<(), SqlError> {
-        let WritePosition { fence, log_seq } = position;
-        self.at_position(fence, async || {
-            self.execute(PASS, &[&SHARD, &fence, &log_seq, &closed]).await
-        })
-        .await
+        self.until_updated(position, Some(closed)).await
     }
 
     /// Closes epochs up to `position`, which is durable. An error where not all of it is there.
     pub(super) async fn close_epochs(&self, position: WritePosition) -> Result<(), SqlError> {
-        let WritePosition { fence, log_seq } = position;
+        self.until_updated(position, None).await
+    }
+
+    async fn close_once(
+        &self,
+        WritePosition { fence, log_seq }: WritePosition,
+    ) -> Result<u64, SqlError> {
         let closing = async |client: &Object| {
             let close = client.prepare_cached(CLOSE).await?;
+            let updating = async { client.execute(&close, &[&SHARD, &fence, &log_seq]).await };
             let (begun, closed, committed) = tokio::join!(
                 biased;
                 client.batch_execute(BEGIN),
-                client.execute(&close, &[&SHARD, &fence, &log_seq]),
+                updating,
                 client.batch_execute(COMMIT),
             );
             begun?;
             committed?;
             Ok(closed?)
         };
-        self.at_position(fence, async || self.on_connection(ANSWER_TIME, closing).await).await
+        self.on_connection(ANSWER_TIME, closing).await
     }
 
-    /// Updates the shard where it is at a position, which may be done again, until that is answered. An error where
-    /// the shard is not there.
-    async fn at_position(
+    /// Passes the barrier with what is `closed`, or closes all, until that is answered: either may be done again. An
+    /// error where the shard is not at `position`.
+    async fn until_updated(
         &self,
-        fence: i64,
-        update: impl AsyncFn() -> Result<u64, SqlError>,
+        position: WritePosition,
+        closed: Option<i64>,
     ) -> Result<(), SqlError> {
+        let WritePosition { fence, log_seq } = position;
         let (mut failed, mut pause) = (None, SETTLE_PAUSES.0);
         loop {
-            match update().await {
+            let updated = match closed {
+                Some(closed) => self.execute(PASS, &[&SHARD, &fence, &log_seq, &closed]).await,
+                None => self.close_once(position).await,
+            };
+            match updated {
                 Ok(1) => return Ok(()),
                 Ok(_) => {
                     self.reached(fence).await?;

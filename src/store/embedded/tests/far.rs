@@ -1,7 +1,8 @@
 //! What is read of a database that is far away: each of these reads is a round trip.
 
 use super::*;
-use crate::model::{ArchiveId, Change, ItemStatus, Seal};
+use crate::model::{ArchiveId, Change, ItemStatus, Revision, Seal};
+use crate::store::Epoch;
 use crate::store::engine::{Engine, KeyOrder, KeyRange, Portion, RecordKey, ValueSize, Writes};
 use bytes::Bytes;
 use std::collections::BTreeSet;
