@@ -9,9 +9,10 @@ mod forwarded;
 mod headers;
 mod passed;
 
-pub use address::{AddressFault, OriginSite, is_below};
+pub use address::{AddressFault, OriginSite, is_below, normalized};
 pub use admission::{
-    is_for_everybody, is_neutral, is_usual, may_be_feed, may_make_feed, says_page,
+    NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, is_plain,
+    may_be_feed, may_make_feed, says_page, unusual,
 };
 pub use forwarded::{ForwardedFor, Proto, X_FORWARDED_FOR};
 pub use headers::{OwnCookie, Via, to_client, to_origin};

@@ -129,6 +129,7 @@ impl PublisherLink {
             known_wire: None,
             soon: true,
             access: None,
+            for_everybody: false,
             now: self.clock.now(),
         };
         let fetched = match self.fetch.clone().oneshot(request).await {

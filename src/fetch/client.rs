@@ -18,7 +18,7 @@ use super::{
     decode, freshness,
 };
 use crate::model::{BodyPrints, ProxyRoute};
-use crate::origin::WholeAnswer;
+use crate::origin::{WholeAnswer, check_for_everybody};
 use http::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LOCATION,
@@ -305,6 +305,9 @@ impl Core {
         let IdentifiedRequest { request, identity } = asked;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
+        if request.for_everybody && matches!(status, 200 | 203 | 226 | 304) {
+            check_for_everybody(&headers)?;
+        }
         let final_url = trail.url.to_string();
         let found = Validators::from_headers(&headers, &final_url, identity.print);
         let announced = announced(&headers, &final_url);

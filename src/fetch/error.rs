@@ -3,6 +3,7 @@
 use super::challenge::ChallengeService;
 use super::guard::Refusal;
 use super::redirect::MAX_REDIRECTS;
+use crate::origin::NotForEverybody;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -200,6 +201,9 @@ pub enum FetchError {
         /// What the resolver said.
         why: String,
     },
+    /// The answer is for one client, and the feed for everybody.
+    #[error(transparent)]
+    NotForEverybody(#[from] NotForEverybody),
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
     Unasked304,

@@ -75,6 +75,8 @@ pub struct FetchRequest {
     pub soon: bool,
     /// What the feed is asked with beside its address, where that is not as of every other.
     pub access: Option<RequestAccess>,
+    /// Whether only an answer that everybody gets is taken.
+    pub for_everybody: bool,
     /// The time of the request.
     pub now: Time,
 }
@@ -90,16 +92,18 @@ impl FetchRequest {
             known_wire: None,
             soon: false,
             access: None,
+            for_everybody: false,
             now,
         }
     }
 }
 
 impl FetchRequest {
-    /// The same as a feed is asked for.
+    /// The same as a feed is asked for. What an operator did not configure is for everybody, or is not taken.
     pub fn for_feed(self, feed: &FeedRecord) -> Self {
         let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
-        Self { access, ..self }
+        let for_everybody = feed.on_demand.is_some() && !feed.private && access.is_none();
+        Self { access, for_everybody, ..self }
     }
 }
 

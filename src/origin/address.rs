@@ -1,6 +1,7 @@
 //! The addresses of an origin, here and there.
 
 use crate::config::{OriginConfig, OriginPlace};
+use crate::model::ShownAddress;
 use http::Uri;
 use http::uri::PathAndQuery;
 use std::iter;
@@ -74,7 +75,7 @@ impl OriginSite {
         }
     }
 
-    /// The address there of the rest of a path here, with a query.
+    /// The address there of the rest of a path here, with a query, as [`normalized`] spells it.
     pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
@@ -94,6 +95,7 @@ impl OriginSite {
         path.push_str(rest);
         url.set_path(&path);
         url.set_query(query);
+        let url = normalized(url, base);
         Some(url).filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
     }
 
@@ -126,7 +128,11 @@ impl OriginSite {
 
     /// The address there of one that is the origin's, there or here; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
-        if self.holds(url) { Some(url.clone()) } else { self.upstream_of(url) }
+        if self.holds(url) {
+            Some(normalized(url.clone(), &self.config.url))
+        } else {
+            self.upstream_of(url)
+        }
     }
 
     /// Whether an address is one of the origin.
@@ -137,6 +143,11 @@ impl OriginSite {
     /// The address here of one of the origin, absolute.
     pub fn public_address(&self, url: &Url) -> Option<String> {
         Some(format!("{}{}", self.public, self.rest_of(url)?))
+    }
+
+    /// Whether the address here of one of the origin has a key in it: whoever knows it has the document.
+    pub fn shows_key(&self, url: &Url) -> bool {
+        self.public_address(url).is_some_and(|here| ShownAddress::new(&here, None).is_masked())
     }
 
     /// Where a redirect of the origin leads here: without scheme and host where that is below the origin; `None`
@@ -159,6 +170,43 @@ impl OriginSite {
         let whole = &url[Position::BeforePath..Position::AfterQuery];
         self.holds(url).then(|| whole.strip_prefix(self.config.url.path())).flatten()
     }
+}
+
+/// An address below another one, in one spelling of all that are the same (RFC 3986 section 6.2.2): behind that other
+/// one's path, what needs no escape has none, and escapes are in upper case.
+pub fn normalized(url: Url, base: &Url) -> Url {
+    let mut url = url;
+    let behind = url.path().strip_prefix(base.path());
+    if let Some(behind) = behind.and_then(respelled) {
+        url.set_path(&[base.path(), &behind].concat());
+    }
+    if let Some(query) = url.query().and_then(respelled) {
+        url.set_query(Some(&query));
+    }
+    url
+}
+
+/// A part of an address in that spelling; `None` where nothing of it changes, or a `%` is no escape.
+fn respelled(text: &str) -> Option<String> {
+    let mut pieces = text.split('%');
+    let mut spelled = pieces.next()?.to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        match u8::from_str_radix(digits, 16).ok()? {
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                spelled.push(char::from(byte));
+            }
+            _ => {
+                spelled.push('%');
+                spelled.push_str(&digits.to_ascii_uppercase());
+            }
+        }
+        spelled.push_str(rest);
+    }
+    (spelled != text).then_some(spelled)
 }
 
 /// Whether an address is below another one, whose path ends with a slash.

@@ -3,12 +3,12 @@
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
+use url::Url;
 
 /// Headers of a request that say who asks.
 const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
-/// Headers of a request that say nothing of what is asked for, or of who asks. An answer to any other header may
-/// be another for everybody else.
-const USUAL: [&str; 24] = [
+/// Headers that programs send with every request. Those that say who asks, and by what name, are replaced.
+const PLAIN: [&str; 36] = [
     "host",
     "a-im",
     "if-match",
@@ -20,22 +20,121 @@ const USUAL: [&str; 24] = [
     "user-agent",
     "accept",
     "accept-encoding",
-    "accept-language",
     "connection",
+    "keep-alive",
     "cache-control",
     "pragma",
+    "te",
+    "via",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    // By which a request is found in logs, and nothing else is.
+    "cdn-loop",
+    "cf-ray",
+    "fastly-ff",
+    "traceparent",
+    "tracestate",
+    "x-amz-cf-id",
+    "x-amzn-trace-id",
+    "x-azure-ref",
+    "x-azure-requestchain",
+    "x-cloud-trace-context",
+    "x-correlation-id",
+    "x-request-id",
+    "x-varnish",
+    "x-vercel-id",
+];
+/// Headers by which browsers say more of who asks and of what he likes. A site may answer by them without saying so.
+const OF_BROWSERS: [&str; 11] = [
+    "accept-charset",
+    "accept-language",
+    "alt-used",
+    "content-type",
     "dnt",
     "from",
-    "referer",
     "priority",
+    "referer",
     "save-data",
-    "te",
     "upgrade-insecure-requests",
-    "via",
     "x-requested-with",
 ];
-/// What such headers begin with: those of browsers, and of proxies.
-const USUAL_BEGINNINGS: [&str; 4] = ["sec-", "x-forwarded-", "forwarded", "x-real-ip"];
+/// What headers begin with that browsers alone write.
+const BROWSERS_BEGIN: &str = "sec-";
+/// Headers that name nobody, and that networks between add: where a request came from and how, and what its program is.
+/// Anybody may write some, and a site may answer by them. Those that name the user (`X-Forwarded-User`, `Cf-Access-…`, `X-Amzn-Oidc-…`, `X-Goog-Authenticated-…`) are not among them.
+const OF_NETWORKS: [&str; 60] = [
+    "akamai-origin-hop",
+    "b3",
+    "baggage",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-ew-via",
+    "cf-ipcity",
+    "cf-ipcontinent",
+    "cf-ipcountry",
+    "cf-iplatitude",
+    "cf-iplongitude",
+    "cf-metro-code",
+    "cf-postal-code",
+    "cf-pseudo-ipv4",
+    "cf-region",
+    "cf-region-code",
+    "cf-timezone",
+    "cf-visitor",
+    "cf-worker",
+    "cloudfront-forwarded-proto",
+    "cloudfront-is-desktop-viewer",
+    "cloudfront-is-mobile-viewer",
+    "cloudfront-is-smarttv-viewer",
+    "cloudfront-is-tablet-viewer",
+    "cloudfront-viewer-address",
+    "cloudfront-viewer-country",
+    "cloudfront-viewer-http-version",
+    "cloudfront-viewer-tls",
+    "do-connecting-ip",
+    "fastly-client",
+    "fastly-client-ip",
+    "fastly-orig-accept-encoding",
+    "fastly-ssl",
+    "fastly-temp-xff",
+    "fly-client-ip",
+    "fly-region",
+    "fly-request-id",
+    "front-end-https",
+    "true-client-ip",
+    "x-amzn-tls-cipher-suite",
+    "x-amzn-tls-version",
+    "x-appgw-trace-id",
+    "x-azure-clientip",
+    "x-azure-fdid",
+    "x-azure-socketip",
+    "x-b3-parentspanid",
+    "x-b3-sampled",
+    "x-b3-spanid",
+    "x-b3-traceid",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-expected-rq-timeout-ms",
+    "x-envoy-external-address",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-scheme",
+    "x-forwarded-server",
+    "x-forwarded-ssl",
+    "x-original-forwarded-for",
+    "x-scheme",
+];
+/// What an answer says that is not for everybody: a header, the word in it, and both as they are told.
+const CLOSED: [(&str, &str, &str); 5] = [
+    ("cache-control", "private", "Cache-Control: private"),
+    ("cache-control", "no-store", "Cache-Control: no-store"),
+    ("vary", "*", "Vary: *"),
+    ("vary", "cookie", "Vary: Cookie"),
+    ("vary", "authorization", "Vary: Authorization"),
+];
 /// Those of which the answer must not depend if it is to be everybody's first document.
 const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
 /// Media types of feeds, and of XML and JSON as they are served that nobody configured.
@@ -57,11 +156,28 @@ pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && !PERSONAL.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether a request has no header that may make its answer another than everybody's.
-pub fn is_usual(headers: &HeaderMap) -> bool {
-    headers.keys().map(HeaderName::as_str).all(|name| {
-        USUAL.contains(&name) || USUAL_BEGINNINGS.iter().any(|start| name.starts_with(start))
+/// The header of a request that keeps its address from becoming a feed: one that may say who asks, or choose another
+/// document. Not those that every reader and browser sends, or a network between.
+pub fn unusual(headers: &HeaderMap) -> Option<&HeaderName> {
+    headers.keys().find(|name| {
+        let name = name.as_str();
+        !PLAIN.contains(&name)
+            && !OF_BROWSERS.contains(&name)
+            && !OF_NETWORKS.contains(&name)
+            && !name.starts_with(BROWSERS_BEGIN)
     })
+}
+
+/// Whether a request has no header that may make its answer another than that to the gateway's own question, but for
+/// how who asks names itself (`User-Agent`) and what it reads (`Accept`). Any other answer is no first document.
+pub fn is_plain(headers: &HeaderMap) -> bool {
+    headers.keys().all(|name| PLAIN.contains(&name.as_str()))
+}
+
+/// Whether an address is no other spelling of one: with a query, with parameters of steps or empty steps anybody can
+/// make up as many as he likes, most of which lead to the same document.
+pub fn is_definite(url: &Url) -> bool {
+    url.query().is_none() && !url.path().contains("//") && !url.path().contains(';')
 }
 
 /// Whether an answer is the same whoever asks and however, as far as it says so itself.
@@ -77,13 +193,27 @@ pub fn may_be_feed(status: StatusCode, headers: &HeaderMap) -> bool {
 
 /// Whether an answer may be read by everybody, as far as its headers tell.
 pub fn is_for_everybody(headers: &HeaderMap) -> bool {
-    let is_private = words(headers, header::CACHE_CONTROL)
-        .filter_map(|word| word.split('=').next())
-        .any(|directive| is_one_of(directive, &["private", "no-store"]));
-    let is_personal =
-        words(headers, header::VARY).any(|word| is_one_of(word, &["*", "cookie", "authorization"]));
-    !is_private && !is_personal && !headers.contains_key(header::SET_COOKIE)
+    check_for_everybody(headers).is_ok()
 }
+
+/// The same, with what of the answer says that it is not.
+pub fn check_for_everybody(headers: &HeaderMap) -> Result<(), NotForEverybody> {
+    let said = CLOSED.iter().find(|(name, word, _)| {
+        words(headers, HeaderName::from_static(name))
+            .filter_map(|said| said.split('=').next())
+            .any(|said| said.trim().eq_ignore_ascii_case(word))
+    });
+    match said {
+        Some((_, _, told)) => Err(NotForEverybody(told)),
+        None if headers.contains_key(header::SET_COOKIE) => Err(NotForEverybody("Set-Cookie")),
+        None => Ok(()),
+    }
+}
+
+/// An answer that is for one client, or for some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the site says that this is not for everybody ({0})")]
+pub struct NotForEverybody(&'static str);
 
 /// Whether a media type may be a feed's.
 fn says_feed(headers: &HeaderMap) -> bool {
@@ -136,14 +266,86 @@ mod tests {
 
     #[test]
     fn a_header_that_may_choose_another_answer_is_not_usual() {
+        let prevents = |name: &'static str| {
+            unusual(&map(&[("host", "x"), (name, "x")])).map(|name| name.as_str().to_owned())
+        };
         for usual in ["user-agent", "sec-fetch-mode", "accept-language", "x-forwarded-for"] {
-            assert!(is_usual(&map(&[(usual, "x")])), "{usual}");
+            assert_eq!(prevents(usual), None);
         }
-        for other in ["x-original-url", "x-api-key", "private-token", "x-http-method-override"] {
-            assert!(!is_usual(&map(&[("host", "x"), (other, "x")])), "{other}");
+        for other in [
+            "x-original-url",
+            "x-api-key",
+            "private-token",
+            "x-http-method-override",
+            "forwarded-host",
+            "x_forwarded_host",
+            "x-original-host",
+            "x-remote-user",
+            "x-auth-request-email",
+            "x-user-id",
+            "x-forwarded-user",
+            "x-forwarded-email",
+            "x-forwarded-client-cert",
+            "x-ssl-client-cert",
+            "cf-access-jwt-assertion",
+            "cf-access-authenticated-user-email",
+            "x-amzn-oidc-identity",
+            "x-amzn-mtls-clientcert",
+            "x-goog-iap-jwt-assertion",
+            "fastly-key",
+            "proxy-authorization",
+        ] {
+            assert!(!is_plain(&map(&[("host", "x"), (other, "x")])), "{other}");
+            assert_eq!(prevents(other).as_deref(), Some(other));
         }
         assert!(is_neutral(&map(&[("vary", "Accept-Encoding, Origin")])));
         assert!(!is_neutral(&map(&[("vary", "Accept-Language")])));
+    }
+
+    #[test]
+    fn what_a_site_may_answer_by_makes_a_feed_and_not_its_first_document() {
+        for traced in ["cf-ray", "cdn-loop", "x-amzn-trace-id", "x-request-id", "traceparent"] {
+            assert!(is_plain(&map(&[(traced, "x")])), "{traced}");
+        }
+        let reader = ["host", "user-agent", "accept", "if-none-match", "x-forwarded-for", "via"];
+        assert!(is_plain(&map(&reader.map(|name| (name, "x")))));
+        for added in [
+            "accept-language",
+            "baggage",
+            "cf-connecting-ip",
+            "cf-visitor",
+            "content-type",
+            "referer",
+            "save-data",
+            "sec-ch-ua-platform",
+            "true-client-ip",
+            "x-forwarded-prefix",
+        ] {
+            let headers = map(&[("host", "x"), (added, "x")]);
+            assert!(unusual(&headers).is_none() && !is_plain(&headers), "{added}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_which_anybody_can_make_more_is_not_definite() {
+        let of = |text: &str| is_definite(&Url::parse(text).unwrap());
+        assert!(of("https://a.example/blog/atom.xml") && of("https://a.example/"));
+        for more in ["atom.xml?x=1", "atom.xml?", "/atom.xml", "blog//atom.xml", "atom.xml;a=1"] {
+            assert!(!of(&format!("https://a.example/{more}")), "{more}");
+        }
+    }
+
+    #[test]
+    fn it_is_said_why_an_answer_is_not_for_everybody() {
+        let why = |pairs: &[(&'static str, &str)]| {
+            check_for_everybody(&map(pairs)).map_err(|error| error.to_string())
+        };
+        let said =
+            |what: &str| Err(format!("the site says that this is not for everybody ({what})"));
+        assert_eq!(why(&[("cache-control", "max-age=0"), ("vary", "accept-encoding")]), Ok(()));
+        assert_eq!(why(&[("cache-control", "Private, no-store")]), said("Cache-Control: private"));
+        assert_eq!(why(&[("vary", "accept, Cookie")]), said("Vary: Cookie"));
+        assert_eq!(why(&[("set-cookie", "a=b")]), said("Set-Cookie"));
     }
 
     #[test]

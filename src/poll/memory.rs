@@ -217,6 +217,7 @@ impl Memory {
             known_wire: known.map(|prints| prints.wire),
             soon: self.is_polled_often(now),
             access: None,
+            for_everybody: false,
             now,
         }
         .for_feed(feed)

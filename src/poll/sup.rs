@@ -64,6 +64,7 @@ impl Question {
             deltas: false,
             soon: true,
             access: None,
+            for_everybody: false,
             now,
         };
         let fetched = fetch.clone().oneshot(request).await?;

@@ -10,6 +10,7 @@ mod pages;
 mod places;
 mod service;
 mod through;
+mod unmade;
 
 pub use self::body::whole_body;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
@@ -21,14 +22,15 @@ pub use self::service::{
 use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
-use super::client::Peer;
+use self::unmade::{Hindrance, UnmadeFeeds};
+use super::client::{Client, Peer};
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
 use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
-use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
+use crate::origin::{OriginSite, Via, is_definite, may_make_feed, unusual};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -51,6 +53,7 @@ pub(super) struct Origins {
     looks: FirstLooks,
     flights: OriginFlights,
     pages: PagesSeen,
+    unmade: UnmadeFeeds,
     via: Via,
 }
 
@@ -58,9 +61,9 @@ pub(super) struct Origins {
 #[derive(Clone)]
 struct OriginRequest {
     site: Arc<OriginSite>,
-    /// The address there.
+    /// The address there, by which a feed of it is known.
     url: Url,
-    /// The same with path and query as the client wrote them.
+    /// The same with path and query as the client wrote them, which is what the site is asked.
     target: Option<Uri>,
 }
 
@@ -86,6 +89,7 @@ impl Origins {
             looks: FirstLooks::new(&settings.sites),
             flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
+            unmade: UnmadeFeeds::default(),
             via: Via::new(name),
         }
     }
@@ -121,9 +125,10 @@ impl Origins {
         if let Some(found) = self.sites.iter().find_map(of_origin) {
             return Some(found);
         }
-        let allowed =
-            self.allow.iter().find(|allowed| crate::origin::is_below(url, &allowed.url))?;
-        Some((AdmittedSite::allowed(allowed), url.clone()))
+        self.allow.iter().map(AdmittedSite::allowed).find_map(|site| {
+            let there = site.there(url)?;
+            Some((site, there))
+        })
     }
 
     /// The address here of one of an origin.
@@ -131,9 +136,22 @@ impl Origins {
         self.sites.iter().find_map(|site| site.public_address(url))
     }
 
-    /// Notes that a feed at an address of an origin may be made, since it was found.
+    /// Notes that a page of a site names a feed at this address.
     pub(super) fn announce(&self, url: &Url) {
         self.pages.announce(url);
+    }
+
+    /// Whether a request for an address of an origin may make a feed, as far as the address says.
+    pub(super) fn makes_feed_at(&self, url: &Url) -> bool {
+        let is_open = |site: &Arc<OriginSite>| site.holds(url) && !site.shows_key(url);
+        (is_definite(url) || self.pages.is_announced(url)) && self.sites.iter().any(is_open)
+    }
+
+    /// Takes one feed of a client's share of new ones.
+    pub(super) fn take_share(&self, client: Client) -> Result<(), Problem> {
+        let said = "requests of this client made as many feeds as they may within an hour";
+        let refused = || Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(SHARE_AGAIN);
+        self.unmade.take_share(client).then_some(()).ok_or_else(refused)
     }
 
     /// What makes feeds and passes requests on.
@@ -148,6 +166,8 @@ impl Origins {
     }
 }
 
+/// How soon to ask again for a new feed when the share is used up.
+const SHARE_AGAIN: Duration = Duration::from_secs(600);
 /// How long `/subscribe` waits for its turn.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
 
@@ -235,6 +255,8 @@ fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
 pub(super) enum PassOutcome {
     Feed,
     Passed,
+    /// Passed on, though it seems to be a feed: a header of the request, or the client's share, kept it from being one.
+    Unmade,
     Redirected,
     Refused,
     Failed,
@@ -246,6 +268,7 @@ impl PassOutcome {
         match self {
             Self::Feed => "feed",
             Self::Passed => "passed",
+            Self::Unmade => "unmade",
             Self::Redirected => "redirected",
             Self::Refused => "refused",
             Self::Failed => "failed",
@@ -291,10 +314,11 @@ async fn answer(
     }
     let is_through = asked.site.config().passes == PassMode::Through;
     let has_no_feed = room.origins.looks.no_feed(&asked.url).is_some();
-    if has_no_feed || !may_make(room, &asked, method, request.headers()) {
+    let client = request.extensions().get().copied().unwrap_or(Client::Own);
+    if has_no_feed || hindrance(room, &asked, (method, request.headers()), client).is_some() {
         return match is_through {
             true => through::pass(room, &asked, (request, Waited::No), next).await,
-            false => through::redirect(&asked.url),
+            false => through::redirect(&asked),
         };
     }
     match room.origins.looks.begin(&asked.url) {
@@ -303,22 +327,33 @@ async fn answer(
     }
 }
 
-/// Whether the answer to a request may make a feed.
-fn may_make(
+/// What keeps the answer to a request from making a feed, as far as the request says; `None`: nothing.
+fn hindrance(
     room: &SharedState,
     asked: &OriginRequest,
-    method: &Method,
-    headers: &HeaderMap,
-) -> bool {
-    let is_announced = || room.origins.pages.is_announced(&asked.url);
-    // Where nothing is passed on, the gateway asks by itself.
-    let is_everybodys = asked.site.config().passes == PassMode::Redirect || is_usual(headers);
+    (method, headers): (&Method, &HeaderMap),
+    client: Client,
+) -> Option<Hindrance> {
     // One that is known and has no document yet is polled already.
-    let is_unknown = room.site.places.load().feed_of(&asked.url).is_none();
-    may_make_feed(method, headers)
-        && is_unknown
-        && is_everybodys
-        && (asked.url.query().is_none() || is_announced())
+    let is_known = room.site.places.load().feed_of(&asked.url).is_some();
+    if !may_make_feed(method, headers)
+        || is_known
+        || !(is_definite(&asked.url) || room.origins.pages.is_announced(&asked.url))
+        // Who has such an address has the document, and a feed is everybody's.
+        || asked.site.shows_key(&asked.url)
+    {
+        return Some(Hindrance::Request);
+    }
+    // Where nothing is passed on, the gateway asks by itself.
+    let header = match asked.site.config().passes {
+        PassMode::Redirect => None,
+        PassMode::Through => unusual(headers),
+    };
+    match header {
+        Some(header) => Some(Hindrance::Header(header.clone())),
+        None if room.origins.unmade.has_share(client) => None,
+        None => Some(Hindrance::Share),
+    }
 }
 
 /// Whether somebody who waited for another's look did so before.
@@ -340,7 +375,7 @@ async fn follow_look(
     match look.result(asked.site.config().first_wait).await {
         LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
         LookResult::Later(why) => later(why),
-        LookResult::NoFeed(_) if !is_through => through::redirect(&asked.url),
+        LookResult::NoFeed(_) if !is_through => through::redirect(asked),
         LookResult::Unknown if again == Waited::Yes => later(BEING_LOOKED_AT),
         // Nothing is known where who looked left, or the origin is slow: the answer will tell.
         LookResult::NoFeed(_) | LookResult::Unknown if is_through => {

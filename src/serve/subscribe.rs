@@ -6,6 +6,7 @@
 
 use super::address::{DocumentForm, Site};
 use super::audience::{Audience, challenged};
+use super::client::Client;
 use super::forms::{self, SentForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
@@ -13,6 +14,7 @@ use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{REQUEST_BODY_LIMIT, SharedState, html};
 use crate::model::{FeedName, FeedRecord};
+use crate::origin::NotForEverybody;
 use crate::render::{Container, ViewKind};
 use axum::Json;
 use axum::body::Bytes;
@@ -72,7 +74,7 @@ pub(super) async fn show(
 /// `POST /subscribe`: makes a feed of the gateway of an address, where there is none yet.
 pub(super) async fn send(
     State(room): State<SharedState>,
-    audience: Audience,
+    (audience, client): (Audience, Client),
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
@@ -87,7 +89,7 @@ pub(super) async fn send(
     let is_page = prefers_html(&headers);
     let form = SentForm::of_program(&room, (&audience, &headers), body, REQUEST_BODY_LIMIT)?;
     let typed = form.get(PARAMETER).trim();
-    match (made(&room, &audience, typed).await, is_page) {
+    match (made(&room, (&audience, client), typed).await, is_page) {
         (Ok(feed), true) => Ok(forms::page("Subscribe", &offers(typed, &[feed]))),
         (Ok(feed), false) => Ok(listed(&[feed])),
         (Err(problem), true) => Ok(refusal(typed, &problem)),
@@ -126,11 +128,13 @@ async fn offered(
     typed: &str,
 ) -> Result<Vec<(OfferedFeed, Option<FeedTraits>)>, Problem> {
     let (site, url) = admitted(room, typed)?;
-    if let Some(feed) = known(room, audience, &url).await? {
+    if let Some(feed) = known(room, audience, (&site, &url)).await? {
         return Ok(vec![(feed, None)]);
     }
     let _turn = room.origins.turn(&site).await?;
     let found = match room.origins.service()?.discover(&site, &url).await {
+        FoundAddress::Feed(..) if site.shows_key(&url) => return Err(has_key()),
+        FoundAddress::Closed(why) => return Err(closed(why)),
         FoundAddress::Feed(traits, title) => vec![(url, title, Some(traits))],
         FoundAddress::Page(links) => {
             links.into_iter().map(|(url, title)| (url, title, None)).collect()
@@ -139,13 +143,19 @@ async fn offered(
     };
     let mut offers = Vec::new();
     for (url, title, traits) in found {
-        // Its first request may make a feed of it, whatever its address is like.
-        room.origins.announce(&url);
-        let offer = match known(room, audience, &url).await? {
+        // What a page of the site names is announced, and what somebody typed is not.
+        if traits.is_none() {
+            room.origins.announce(&url);
+        }
+        let offer = match known(room, audience, (&site, &url)).await? {
             Some(feed) => feed,
             None => {
-                let address = room.origins.place_of(&url);
-                OfferedFeed { url: address.clone().unwrap_or_else(|| url.into()), address, title }
+                let place = room.origins.place_of(&url);
+                // Any other is one once it is subscribed to.
+                let is_made =
+                    traits.is_none_or(|it| !it.is_json) && room.origins.makes_feed_at(&url);
+                let address = place.clone().filter(|_| is_made);
+                OfferedFeed { url: place.unwrap_or_else(|| url.into()), address, title }
             }
         };
         offers.push((offer, traits));
@@ -161,14 +171,14 @@ async fn offered(
 async fn known(
     room: &SharedState,
     audience: &Audience,
-    url: &Url,
+    (site, url): (&AdmittedSite, &Url),
 ) -> Result<Option<OfferedFeed>, Problem> {
     let listing = room.directory.listing().await?;
     let is_private = |feed: &FeedName| listing.private().contains(feed);
     // A feed reader cannot sign in as the operator does.
     let is_own = |feed: &FeedName| !audience.is_operator() && listing.is_seen(feed, audience);
     let is_it = |record: &&Arc<FeedRecord>| {
-        record.url == url.as_str()
+        site.is_at(&record.url, url)
             && record.standing.is_served()
             && (is_own(&record.name) || !is_private(&record.name))
     };
@@ -194,7 +204,7 @@ fn address(site: &Site, feed: &FeedName) -> String {
 /// The feed of the gateway for an address, made where there is none yet.
 async fn made(
     room: &SharedState,
-    audience: &Audience,
+    (audience, client): (&Audience, Client),
     typed: &str,
 ) -> Result<OfferedFeed, Problem> {
     let mut found = offered(room, audience, typed).await?;
@@ -205,17 +215,24 @@ async fn made(
         return Ok(feed);
     }
     let (site, url) = admitted(room, &feed.url)?;
+    if site.shows_key(&url) {
+        return Err(has_key());
+    }
     let service = Arc::clone(room.origins.service()?);
     let _turn = room.origins.turn(&site).await?;
     let traits = match traits {
         Some(traits) => traits,
         None => match service.discover(&site, &url).await {
             FoundAddress::Feed(traits, _) => traits,
+            FoundAddress::Closed(why) => return Err(closed(why)),
             FoundAddress::Page(_) | FoundAddress::Nothing => {
                 return Err(Problem::not_found("the address that the page names has no feed"));
             }
         },
     };
+    if !audience.is_operator() {
+        room.origins.take_share(client)?;
+    }
     // To its end, also where the client leaves.
     let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });
     let made = making.await.unwrap_or(Err(NotMade::Later));
@@ -227,6 +244,17 @@ async fn made(
     room.directory.listing().await?;
     feed.address = Some(address(&room.site, &name));
     Ok(feed)
+}
+
+/// A feed that is made here is everybody's.
+fn has_key() -> Problem {
+    let said = "the address has a key in it, so that a feed of it would not be for everybody; ask who runs this gateway \
+                for a private feed of it";
+    Problem::new(StatusCode::FORBIDDEN, said).about(PARAMETER)
+}
+
+fn closed(why: NotForEverybody) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, why.to_string()).about(PARAMETER)
 }
 
 fn refusal(typed: &str, problem: &Problem) -> Response {

@@ -173,18 +173,18 @@ impl Front {
         }
     }
 
-    fn get(&self, path: &str) -> reqwest::RequestBuilder {
+    pub fn get(&self, path: &str) -> reqwest::RequestBuilder {
         self.ask(reqwest::Method::GET, path)
     }
 
-    async fn text(&self, path: &str) -> String {
+    pub async fn text(&self, path: &str) -> String {
         let answer = self.get(path).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
         answer.text().await.unwrap()
     }
 
     /// The addresses of the gateway's feeds, by name.
-    async fn feeds(&self) -> HashMap<String, String> {
+    pub async fn feeds(&self) -> HashMap<String, String> {
         let url = format!("http://{}/api/v1/feeds", self.gateway.address());
         let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
         let all: serde_json::Value =

@@ -143,6 +143,12 @@ def of_old_readers(gate, site):
             yield f"a feed that is asked for with {header} does not become one"
 
 
+def polled(gate, site, place):
+    """What is wrong with a poll of the feed at a path."""
+    name = lab.known_feeds(gate)[f"{site.base}{place}"]["name"]
+    return gate.feed(name, "/poll", "POST")["error"]
+
+
 def stays_private(gate, site):
     """A feed that is known, asked for by somebody whom the origin knows, and one that turns private."""
     site.answers["/plain.xml"] = lambda wire, message: not wire.connection.sendall(
@@ -166,6 +172,21 @@ def stays_private(gate, site):
         answer = lab.ask(gate.base, "/turning.xml", headers=[f"X-Who: {who}"])
         if f"urn:{who}<".encode() not in answer.body:
             yield f"{who} is answered {answer.body[:200]}"
+    usual = ["Content-Type: application/atom+xml"]
+    for number, closed in enumerate(
+        (["Cache-Control: private, no-store", "Set-Cookie: a=1"], ["Set-Cookie: a=1"], ["Vary: Cookie"])
+    ):
+        place = f"/closing-{number}.xml"
+        site.answers[place] = lab.reply(document("open"), headers=usual)
+        lab.ask(gate.base, place)
+        site.answers[place] = lab.reply(document("members"), headers=usual + closed)
+        if "is not for everybody" not in (error := polled(gate, site, place) or ""):
+            yield f"a poll of a feed that turned private ({closed}) says {error!r}"
+        if b"urn:open:2" not in (answer := lab.ask(gate.base, place)).body or b"members" in answer.body:
+            yield f"a feed that turned private ({closed}) is answered {answer.status} {answer.body[:200]}"
+        site.answers[place] = lab.reply(document("open"), headers=usual)
+        if error := polled(gate, site, place):
+            yield f"a poll of a feed that is for everybody again says {error!r}"
 
 
 def announced(gate, site):

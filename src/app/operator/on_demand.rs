@@ -7,7 +7,7 @@ use crate::fetch::{self, FetchError};
 use crate::model::{
     Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
 };
-use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
+use crate::origin::{PassAnswer, PassRequest, WholeAnswer, check_for_everybody, is_for_everybody};
 use crate::parse::discover::{COMMON_PATHS, feed_links};
 use crate::parse::{self, Limits};
 use crate::poll::FirstPoll;
@@ -206,10 +206,12 @@ impl AdminService {
         let Some((page, answer)) = self.ask_site(site, url).await else {
             return FoundAddress::Nothing;
         };
+        let is_open = check_for_everybody(&answer.headers);
         let read = move |text: &str| {
-            Some(match feed_in(text, &page) {
-                Some((traits, title)) => FoundAddress::Feed(traits, title),
-                None => FoundAddress::Page(links_in(text, &page)),
+            Some(match (feed_in(text, &page), is_open) {
+                (Some((traits, title)), Ok(())) => FoundAddress::Feed(traits, title),
+                (Some(_), Err(why)) => FoundAddress::Closed(why),
+                (None, _) => FoundAddress::Page(links_in(text, &page)),
             })
         };
         let links = match self.read_text(answer, read).await {
@@ -225,6 +227,9 @@ impl AdminService {
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
             let Some((at, answer)) = self.ask_site(site, &usual).await else { continue };
+            if !is_for_everybody(&answer.headers) {
+                continue;
+            }
             let found = self.read_text(answer, move |text| feed_in(text, &at)).await;
             if let Some((_, title)) = found {
                 return FoundAddress::Page(vec![(usual, title)]);
@@ -244,7 +249,7 @@ impl AdminService {
         let _one = self.changing.lock().await;
         let feeds = self.store.feed_list().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
-        let is_same = |record: &&Arc<FeedRecord>| record.url == address && !record.private;
+        let is_same = |record: &&Arc<FeedRecord>| !record.private && site.is_at(&record.url, url);
         if let Some(known) =
             feeds.values().filter(is_same).min_by_key(|it| it.standing == FeedStanding::Gone)
         {

@@ -65,6 +65,7 @@ impl FeedNames {
             deltas: false,
             soon: false,
             access: None,
+            for_everybody: false,
             now: SystemClock.now(),
         };
         let fetched = fetch.clone().oneshot(request).await;

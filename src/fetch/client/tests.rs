@@ -4,7 +4,7 @@ use super::*;
 use crate::fetch::clients::MAX_HEADERS;
 use crate::fetch::error::ANSWERING;
 use crate::fetch::publisher::{Publisher, response};
-use crate::model::Time;
+use crate::model::{FeedName, FeedRecord, FeedSource, Time};
 use std::io::Write as _;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -115,6 +115,41 @@ async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
     asked.validators.answered_by = Some(publisher.url("/other"));
     let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
     assert_eq!(document(&fetched).bytes, "<rss/>");
+}
+
+/// A feed that a reader's request made is public, so that what its site closes is not taken; what an operator asks for is.
+#[tokio::test]
+async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
+    let publisher = Publisher::start(|head| {
+        let closed = "cache-control: private, max-age=60\r\nset-cookie: a=b\r\netag: \"1\"\r\n";
+        match (head.starts_with("GET /open"), head.to_lowercase().contains("if-none-match")) {
+            (true, _) => response("200 OK", "cache-control: max-age=60\r\n", b"<feed/>"),
+            (false, true) => response("304 Not Modified", closed, b""),
+            (false, false) => response("200 OK", closed, b"<feed/>"),
+        }
+    })
+    .await;
+    let name = FeedName::new("a").unwrap();
+    let asked = |path: &str, etag: Option<&str>| {
+        let url = publisher.url(path);
+        let answered_by = etag.map(|_| url.clone());
+        let etag = etag.map(str::to_owned);
+        let validators = Validators { etag, answered_by, ..Validators::default() };
+        FetchRequest { validators, ..request(&url) }
+    };
+    let made = FeedRecord::on_demand(name.clone(), "http://a/f", "http://a/", Time::from_unix(0));
+    let fetch = fetch(AllowPrivate::All);
+    for (path, etag) in [("/closed", None), ("/closed", Some("\"1\""))] {
+        let error = fetch.clone().oneshot(asked(path, etag).for_feed(&made)).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the site says that this is not for everybody (Cache-Control: private)"
+        );
+        assert_eq!(error.blame(), crate::fetch::FetchBlame::Upstream);
+    }
+    assert!(fetch.clone().oneshot(asked("/open", None).for_feed(&made)).await.is_ok());
+    let own = FeedRecord::new(name, "http://a/f", FeedSource::File);
+    assert!(fetch.oneshot(asked("/closed", None).for_feed(&own)).await.is_ok());
 }
 
 #[tokio::test]

@@ -71,6 +71,51 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
 }
 
 #[test]
+fn all_spellings_of_an_address_are_one_and_what_the_client_wrote_is_passed_on() {
+    let there = |rest: &str, query: Option<&str>| below().upstream(rest, query).map(String::from);
+    let plain = there("~a/atom.xml", Some("a=b%2Fc"));
+    for (rest, query) in [
+        ("%7ea/%61tom%2Exml", "a=b%2fc"),
+        ("%7Ea/%61%74%6f%6D.xml", "%61=%62%2Fc"),
+        ("~a/atom.xml", "a=b%2Fc"),
+    ] {
+        assert_eq!(there(rest, Some(query)), plain, "{rest}?{query}");
+        let own = below().target(rest, Some(query)).unwrap().to_string();
+        assert!(own.ends_with(&format!("/{rest}?{query}")), "{own}");
+    }
+    // What is no escape stays, and makes none of what stands behind it.
+    for other in ["a%2fb", "a%%34%31", "a%", "a%4", "a%+1", "%25%41"] {
+        let url = Url::parse(&format!("https://blog.example/{other}")).unwrap();
+        let base = Url::parse("https://blog.example/").unwrap();
+        let once = normalized(url, &base);
+        assert_eq!(normalized(once.clone(), &base), once, "{other}");
+        assert!(once.as_str().contains('%'), "{once}");
+    }
+    // The operator's own part is as he wrote it.
+    let at = OriginPlace::At("/blog/".to_owned());
+    let user = site("https://blog.example/%7euser/", at, "https://gw.example");
+    assert_eq!(user.upstream("%61", None).unwrap().path(), "/%7euser/a");
+    let named = Url::parse("https://gw.example/tide/blog/%61?%62").unwrap();
+    assert_eq!(below().there(&named).unwrap().as_str(), "https://blog.example/site/a?b");
+    let named = Url::parse("https://blog.example/site/%61").unwrap();
+    assert_eq!(below().there(&named).unwrap().as_str(), "https://blog.example/site/a");
+}
+
+#[test]
+fn an_address_with_a_key_is_known_by_what_is_shown_of_it() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let site = |base: &str| site(base, OriginPlace::At("/blog/".to_owned()), "https://gw.example");
+    let plain = site("https://blog.example/");
+    assert!(!plain.shows_key(&url("https://blog.example/2026/05/atom.xml")));
+    for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
+        assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
+    }
+    // What the operator keeps to himself is in no address here.
+    let secret = site("https://blog.example/a8f3c1d94be27760/");
+    assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
+}
+
+#[test]
 fn addresses_and_redirects_of_the_origin_have_one_here() {
     let url = |text: &str| Url::parse(text).unwrap();
     let here = |text: &str| below().public_address(&url(text));

@@ -2,7 +2,7 @@
 //! their own.
 
 use crate::config::OriginPlace;
-use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::model::{FeedName, FeedRecord, FeedStanding, ShownAddress};
 use crate::origin::OriginSite;
 use crate::render::Container;
 use crate::store::FeedList;
@@ -38,6 +38,31 @@ struct FeedPlace {
     is_json: bool,
 }
 
+/// Where a feed's upstream is below an origin.
+struct UpstreamPlace {
+    /// The address there, by which requests for it are known.
+    there: Url,
+    /// The address here, as it may be shown.
+    shown: ShownAddress,
+    /// Whether it is at a host of its own.
+    is_host: bool,
+}
+
+impl UpstreamPlace {
+    fn of(rules: &PlaceRules, record: &FeedRecord) -> Option<Self> {
+        if rules.sites.is_empty() || !record.has_upstream() || record.options.sharing.local {
+            return None;
+        }
+        let url = Url::parse(&record.url).ok()?;
+        let site = rules.sites.iter().find(|site| site.holds(&url))?;
+        let there = site.there(&url)?;
+        let here = site.public_address(&there)?;
+        let shown = ShownAddress::new(&here, record.options.secret);
+        let is_host = matches!(site.config().place, OriginPlace::Host(_));
+        Some(Self { there, shown, is_host })
+    }
+}
+
 impl FeedPlaces {
     /// Of these feeds; none of a private one, which is nowhere but where its readers find it.
     pub(in crate::serve) fn new(
@@ -51,12 +76,11 @@ impl FeedPlaces {
         }
         for record in feeds.values() {
             let path = rules.paths.get(&record.name).map(|path| (path, rules.base.clone() + path));
-            let upstream = Self::upstream_place(rules, record);
-            let own = path.as_ref().map(|(_, address)| address);
-            let host =
-                upstream.as_ref().filter(|(_, is_host)| *is_host).map(|(address, _)| address);
-            if let Some(base) = own.or(host) {
-                places.bases.insert(record.name.clone(), base.clone());
+            let upstream = UpstreamPlace::of(rules, record);
+            let own = path.as_ref().map(|(_, address)| address.clone());
+            let host = upstream.as_ref().filter(|place| place.is_host);
+            if let Some(base) = own.or_else(|| host.map(|place| place.shown.base(None))) {
+                places.bases.insert(record.name.clone(), base);
             }
             if is_private(&record.name) {
                 continue;
@@ -65,8 +89,8 @@ impl FeedPlaces {
                 places.by_path.insert(path.clone(), record.name.clone());
                 places.add(record, address);
             }
-            if let Some((address, _)) = upstream {
-                places.add_upstream(feeds, record, address);
+            if let Some(place) = upstream {
+                places.add_upstream(feeds, record, place);
             }
         }
         places
@@ -78,32 +102,23 @@ impl FeedPlaces {
         self.addresses.insert(record.name.clone(), FeedPlace { address, is_json });
     }
 
-    /// The address here of a feed's upstream, and whether it is at a host of its own.
-    fn upstream_place(rules: &PlaceRules, record: &FeedRecord) -> Option<(String, bool)> {
-        if rules.sites.is_empty() || !record.has_upstream() || record.options.sharing.local {
-            return None;
-        }
-        let url = Url::parse(&record.url).ok()?;
-        rules.sites.iter().find_map(|site| {
-            let is_host = matches!(site.config().place, OriginPlace::Host(_));
-            Some((site.public_address(&url)?, is_host))
-        })
-    }
-
     /// A feed whose upstream is below an origin. Of several with one upstream, one that is not deleted and that
-    /// the operator made goes before.
-    fn add_upstream(&mut self, feeds: &FeedList, record: &FeedRecord, address: String) {
+    /// the operator made goes before. Where the address has a key in it, the feed is found by who knows it, and named
+    /// by that address to nobody.
+    fn add_upstream(&mut self, feeds: &FeedList, record: &FeedRecord, place: UpstreamPlace) {
         let rank = |it: &FeedRecord| (it.standing == FeedStanding::Gone, it.on_demand.is_some());
-        let before = self.by_upstream.get(&record.url).and_then(|name| feeds.get(name));
+        let before = self.by_upstream.get(place.there.as_str()).and_then(|name| feeds.get(name));
         if let Some(before) = before {
             if rank(before) <= rank(record) {
                 return;
             }
             self.addresses.remove(&before.name);
         }
-        self.by_upstream.insert(record.url.clone(), record.name.clone());
-        if !self.addresses.contains_key(&record.name) {
-            self.add(record, address);
+        self.by_upstream.insert(place.there.into(), record.name.clone());
+        if let Some(address) = place.shown.link()
+            && !self.addresses.contains_key(&record.name)
+        {
+            self.add(record, address.to_owned());
         }
     }
 

@@ -1,8 +1,10 @@
 //! The seam to what sends requests and makes feeds.
 
 use crate::config::AllowConfig;
-use crate::model::{FeedName, Time};
-use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below};
+use crate::model::{FeedName, ShownAddress, Time};
+use crate::origin::{
+    NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below, normalized,
+};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,11 +30,26 @@ impl AdmittedSite {
         Self { url: allowed.url.clone(), feeds: allowed.feeds, origin: None }
     }
 
-    /// The address at the site of one that is below it, or that is an origin's here; `None` where it is neither.
+    /// The address at the site of one that is below it, or that is an origin's here, as [`normalized`] spells it;
+    /// `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         match &self.origin {
             Some(origin) => origin.there(url),
-            None => is_below(url, &self.url).then(|| url.clone()),
+            None => is_below(url, &self.url).then(|| normalized(url.clone(), &self.url)),
+        }
+    }
+
+    /// Whether a feed with this address is the one at an address of the site, in whatever spelling.
+    pub fn is_at(&self, feed: &str, url: &Url) -> bool {
+        let there = || Url::parse(feed).ok().and_then(|feed| self.there(&feed));
+        feed == url.as_str() || feed.contains('%') && there().is_some_and(|there| there == *url)
+    }
+
+    /// Whether an address has a key in it: whoever knows it has the document.
+    pub fn shows_key(&self, url: &Url) -> bool {
+        match &self.origin {
+            Some(origin) => origin.shows_key(url),
+            None => ShownAddress::new(url.as_str(), None).is_masked(),
         }
     }
 }
@@ -78,6 +95,8 @@ pub enum FoundAddress {
     Feed(FeedTraits, String),
     /// A page, with the feeds that it names, each with its title.
     Page(Vec<(Url, String)>),
+    /// A feed that is not for everybody.
+    Closed(NotForEverybody),
     /// Neither, or nothing that can be had.
     Nothing,
 }

@@ -53,6 +53,54 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
     assert_eq!(places.address(&name("z"), None), None);
 }
 
+/// Whoever has the address of such a feed has the feed.
+#[test]
+fn an_address_with_a_key_is_named_to_nobody() {
+    let name = |text: &str| FeedName::new(text).unwrap();
+    let key = "https://blog.example/premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
+    let mut said = record("said", "https://blog.example/letters.xml");
+    said.options.secret = Some(true);
+    let mut open = record("open", "https://blog.example/a8f3c1d94be27760.xml");
+    open.options.secret = Some(false);
+    let places = places(vec![record("key", key), said, open]);
+    for hidden in ["key", "said"] {
+        assert_eq!(places.address(&name(hidden), None), None, "{hidden}");
+    }
+    let here = "https://gw.example/blog/premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
+    assert_eq!(places.feed_at(here), None);
+    let open = "https://gw.example/blog/a8f3c1d94be27760.xml";
+    assert_eq!(places.address(&name("open"), None), Some(open), "the operator says so");
+    // It is no new one for who knows it.
+    assert_eq!(places.feed_of(&Url::parse(key).unwrap()), Some(&name("key")));
+}
+
+#[test]
+fn the_base_of_a_feed_at_a_host_has_no_key() {
+    let name = |text: &str| FeedName::new(text).unwrap();
+    let site = site(OriginPlace::Host("blog.gw.example".to_owned()));
+    let rules = PlaceRules { sites: vec![site], ..PlaceRules::default() };
+    let mut said = record("said", "https://blog.example/a/letters.xml");
+    said.options.secret = Some(true);
+    let all = [
+        record("plain", "https://blog.example/a/atom.xml"),
+        record("token", "https://blog.example/a/atom.xml?token=hunter2"),
+        said,
+    ];
+    let feeds: FeedList = all.into_iter().map(|it| (it.name.clone(), Arc::new(it))).collect();
+    let places = FeedPlaces::new(&rules, &feeds, |_| false);
+    let base = |text: &str| places.base(&name(text)).map(str::to_owned);
+    assert_eq!(base("plain").as_deref(), Some("https://blog.gw.example/a/atom.xml"));
+    assert_eq!(base("token").as_deref(), Some("https://blog.gw.example/a/atom.xml"));
+    assert_eq!(base("said").as_deref(), Some("https://blog.gw.example/"));
+}
+
+#[test]
+fn a_feed_is_found_in_every_spelling_of_its_address() {
+    let places = places(vec![record("a", "https://blog.example/%7euser/%61tom.xml")]);
+    let url = at().upstream("~user/atom%2Exml", None).unwrap();
+    assert_eq!(places.feed_of(&url).map(FeedName::as_str), Some("a"));
+}
+
 #[test]
 fn of_feeds_with_one_upstream_the_operators_goes_first() {
     let at = Time::from_unix(0);
@@ -87,6 +135,11 @@ fn only_admitted_addresses_are_asked() {
     assert_eq!(admitted("https://blog.example/atom.xml"), Some((10, here.clone())));
     assert_eq!(admitted("https://gw.example/blog/atom.xml"), Some((10, here)));
     assert!(admitted("https://example.org/feeds/a").is_some_and(|(feeds, _)| feeds == 3));
+    let spelled = "https://example.org/feeds/~a".to_owned();
+    let (site, url) = origins.admitted(&Url::parse(&spelled).unwrap()).unwrap();
+    assert!(site.is_at("https://example.org/feeds/%7ea", &url) && site.is_at(&spelled, &url));
+    assert!(!site.is_at("https://example.org/feeds/%7eb", &url));
+    assert_eq!(admitted("https://example.org/feeds/%7e%61"), Some((3, spelled)));
     for other in [
         "https://example.org/",
         "https://example.org/feeds",

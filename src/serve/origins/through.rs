@@ -9,24 +9,24 @@ use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
+use super::unmade::Hindrance;
 use super::{OriginRequest, PassOutcome, Waited, feed, host, later, pages};
 use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
     BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, Proto, WholeAnswer, is_neutral,
-    is_usual, may_be_feed, may_make_feed, to_client, to_origin,
+    is_plain, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tokio::time::timeout;
-use url::Url;
 
 /// Our cookie, which no origin sees and none sets.
 const OURS: OwnCookie = OwnCookie(COOKIE);
@@ -41,8 +41,9 @@ fn failed(problem: Problem) -> (Response, PassOutcome) {
 }
 
 /// To where the origin itself has it.
-pub(super) fn redirect(url: &Url) -> (Response, PassOutcome) {
-    lead(StatusCode::TEMPORARY_REDIRECT, url.as_str())
+pub(super) fn redirect(asked: &OriginRequest) -> (Response, PassOutcome) {
+    let to = asked.target.as_ref().map_or_else(|| asked.url.to_string(), Uri::to_string);
+    lead(StatusCode::TEMPORARY_REDIRECT, &to)
 }
 
 /// A redirect with nothing else of the origin.
@@ -70,26 +71,37 @@ pub(super) async fn pass(
         Err(problem) => return failed(problem),
     };
     let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
-    if may_be(room, asked, &answer)
-        && !is_known()
-        && super::may_make(room, asked, &parts.method, &parts.headers)
-    {
-        let request = Request::from_parts(parts, Body::empty());
-        return match room.origins.looks.begin(&asked.url) {
-            Look::First(look) => {
-                Box::pin(document(room, asked, (look, answer), request, next)).await
+    let mut outcome = PassOutcome::Passed;
+    if may_be(room, asked, &answer) && !is_known() {
+        let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+        match super::hindrance(room, asked, (&parts.method, &parts.headers), client) {
+            None => {
+                let request = Request::from_parts(parts, Body::empty());
+                return match room.origins.looks.begin(&asked.url) {
+                    Look::First(look) => {
+                        Box::pin(document(room, asked, (look, answer), request, next)).await
+                    }
+                    Look::Another(look) => {
+                        let look = (look, again);
+                        Box::pin(super::follow_look(room, asked, look, request, next)).await
+                    }
+                };
             }
-            Look::Another(look) => {
-                Box::pin(super::follow_look(room, asked, (look, again), request, next)).await
+            Some(Hindrance::Request) => {}
+            Some(Hindrance::Share) => outcome = PassOutcome::Unmade,
+            Some(Hindrance::Header(name)) => {
+                room.origins.unmade.tell(&asked.site.config().name, &name);
+                outcome = PassOutcome::Unmade;
             }
-        };
+        }
     }
     // What a page announces to one client is for that client.
     let answer = match may_make_feed(&parts.method, &parts.headers) {
         true => pages::noticing(room, asked, answer),
         false => answer,
     };
-    passed(room, asked, &parts.method, answer)
+    let (response, _) = passed(room, asked, &parts.method, answer);
+    (response, outcome)
 }
 
 async fn send(
@@ -318,12 +330,19 @@ async fn make_feed(
         Ok(service) => Arc::clone(service),
         Err(problem) => return failed(problem),
     };
+    let (method, recipient) = (again.method().clone(), Recipient::of(&again));
+    if !room.origins.unmade.take_share(recipient.client) {
+        // Whoever waits has a share of his own.
+        drop(look);
+        let (response, _) = whole_no_feed(room, asked, (&method, recipient), whole);
+        return (response, PassOutcome::Unmade);
+    }
     if !room.store.answers_from_memory() {
         return Box::pin(make_feed_elsewhere(room, asked, (look, whole, traits), again)).await;
     }
     let (site, url) = (AdmittedSite::of_origin(&asked.site), asked.url.clone());
     // What may be another document for others is asked for anew.
-    let is_everybodys = is_usual(again.headers()) && is_neutral(&whole.headers);
+    let is_everybodys = is_plain(again.headers()) && is_neutral(&whole.headers);
     let is_ours = asked.site.config().passes == PassMode::Redirect;
     let given = (is_ours || is_everybodys).then(|| whole.clone());
     let directory = Arc::clone(&room.directory);
@@ -338,7 +357,6 @@ async fn make_feed(
         drop(turn);
         made
     });
-    let (method, recipient) = (again.method().clone(), Recipient::of(&again));
     match timeout(asked.site.config().first_wait, making).await {
         Ok(Ok(Ok(name))) => feed(room, asked, &name, again, next).await,
         Ok(Ok(Err(NotMade::Full { .. }))) => {
@@ -413,5 +431,5 @@ fn no_feed(
             drop((reading, turn));
         });
     }
-    redirect(&asked.url)
+    redirect(asked)
 }

@@ -1,0 +1,114 @@
+//! Answers that seem to be feeds and make none: because of a header of the request, or since its client had its share
+//! of new feeds.
+
+use super::super::client::Client;
+use crate::model::FeedName;
+use http::HeaderName;
+use moka::sync::Cache;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// New feeds that the requests of one client make within [`HOUR`].
+const NEW_FEEDS: u32 = 20;
+const HOUR: Duration = Duration::from_secs(3600);
+/// Of how many clients it is remembered how many they made.
+const CLIENTS: u64 = 100_000;
+/// How much of the name of a header is told.
+const NAME_LIMIT: usize = 64;
+
+/// What keeps the answer to a request from making a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// The request or its address is none that makes feeds.
+    Request,
+    /// A header alone, which may choose another answer than everybody's.
+    Header(HeaderName),
+    /// The client has had its share of new feeds.
+    Share,
+}
+
+/// The shares of clients, and what the log has told.
+pub(super) struct UnmadeFeeds {
+    made: Cache<Client, Arc<AtomicU32>>,
+    told: Mutex<HashMap<FeedName, Instant>>,
+}
+
+impl Default for UnmadeFeeds {
+    fn default() -> Self {
+        let made = Cache::builder().max_capacity(CLIENTS).time_to_live(HOUR).build();
+        Self { made, told: Mutex::default() }
+    }
+}
+
+impl UnmadeFeeds {
+    /// Whether a client has something left of its share of new feeds.
+    pub(super) fn has_share(&self, client: Client) -> bool {
+        self.made.get(&client).is_none_or(|made| made.load(Ordering::Relaxed) < NEW_FEEDS)
+    }
+
+    /// Takes one feed of a client's share; whether there was one left.
+    pub(super) fn take_share(&self, client: Client) -> bool {
+        let Client::At(address) = client else { return true };
+        let made = self.made.get_with(client, Arc::default);
+        let more = |made: u32| (made < NEW_FEEDS).then_some(made + 1);
+        let before = made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if before == Ok(NEW_FEEDS - 1) {
+            tracing::info!(
+                client = %address,
+                limit = NEW_FEEDS,
+                "the requests of a client made as many feeds as they may within an hour"
+            );
+        }
+        before.is_ok()
+    }
+
+    /// Tells the operator of a header that kept an answer of a site from becoming a feed; whether it did: once an hour
+    /// for each site.
+    pub(super) fn tell(&self, site: &FeedName, header: &HeaderName) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(site).is_some_and(|at| at.elapsed() < HOUR) {
+            return false;
+        }
+        told.insert(site.clone(), Instant::now());
+        let header: String = header.as_str().chars().take(NAME_LIMIT).collect();
+        tracing::warn!(
+            origin = %site,
+            header,
+            "what seems to be a feed was passed on and made none, since the answer to a request with this header may be \
+             for its client alone; if a proxy of yours adds it to every request, let it leave the header out"
+        );
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_makes_so_many_feeds_and_another_one_as_many() {
+        let (unmade, client) =
+            (UnmadeFeeds::default(), |last: u8| Client::at([192, 0, 2, last].into()));
+        for _ in 0..NEW_FEEDS {
+            assert!(unmade.has_share(client(1)) && unmade.take_share(client(1)));
+        }
+        assert!(!unmade.has_share(client(1)) && !unmade.take_share(client(1)));
+        assert!(unmade.has_share(client(2)) && unmade.take_share(client(2)));
+        // What the gateway does by itself is nobody's share.
+        assert!((0..=NEW_FEEDS).all(|_| unmade.take_share(Client::Own)));
+        assert!(unmade.has_share(Client::Own));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_header_is_told_of_once_an_hour_for_each_site() {
+        let (unmade, name) = (UnmadeFeeds::default(), |text: &str| FeedName::new(text).unwrap());
+        let header = HeaderName::from_static("x-strange");
+        assert!(unmade.tell(&name("a"), &header) && unmade.tell(&name("b"), &header));
+        assert!(!unmade.tell(&name("a"), &HeaderName::from_static("x-other")));
+        tokio::time::advance(HOUR).await;
+        assert!(unmade.tell(&name("a"), &header));
+    }
+}

@@ -1,0 +1,173 @@
+//! What makes no feed of an origin, and what a feed is known by: what turns private, addresses with a key in them,
+//! headers of networks, and other spellings of one address.
+
+use crate::origins::{Front, HOST};
+use crate::support::{self, post};
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
+use reqwest::{StatusCode, header};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tidegate::model::FeedName;
+
+const KEY: &str = "premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
+const CLOSED: &str = "the site says that this is not for everybody (Cache-Control: private)";
+/// More feeds than the requests of one client make within an hour.
+const MANY: usize = 25;
+
+/// A site of feeds, one at every path.
+struct ManyFeeds {
+    url: String,
+    /// Whether what it answers is for its members.
+    is_closed: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl ManyFeeds {
+    async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let (is_closed, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::default()));
+        let (base, closed, log) = (url.clone(), Arc::clone(&is_closed), Arc::clone(&asked));
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let is_closed = closed.load(Ordering::SeqCst);
+            let log: &Mutex<Vec<String>> = &log;
+            log.lock().unwrap().push(request.uri().to_string());
+            let posts = if is_closed { 4..=6 } else { 1..=3 };
+            let body = support::atom(&base, &posts.map(post).collect::<Vec<_>>());
+            let cached = if is_closed { "private, no-store" } else { "max-age=60" };
+            let headers = [("content-type", "application/atom+xml"), ("cache-control", cached)];
+            async move { (headers, body).into_response() }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { url, is_closed, asked }
+    }
+
+    async fn front(&self, passes: &str) -> Front {
+        let origin = format!(
+            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = {passes}\n",
+            self.url
+        );
+        Front::start(&origin, Some(HOST)).await
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+/// What `/subscribe` answers to a form.
+async fn subscribe(front: &Front, url: &str) -> (StatusCode, String) {
+    let at = format!("http://{}/subscribe", front.gateway.address());
+    let body: String =
+        url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+    let form = (header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let sent = reqwest::Client::new().post(at).header(form.0, form.1).body(body).send();
+    let answer = sent.await.unwrap();
+    (answer.status(), answer.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_turns_private_is_taken_by_no_poll() {
+    let site = ManyFeeds::start().await;
+    let front = site.front("true").await;
+    let open = front.text("/atom.xml").await;
+    assert!(open.contains("sx:sync"), "{open}");
+    let name = front.feeds().await.remove(&format!("{}atom.xml", site.url)).unwrap();
+    let name = FeedName::new(&name).unwrap();
+    site.is_closed.store(true, Ordering::SeqCst);
+    let polled = front.gateway.operator().poll_now(&name).await.unwrap();
+    assert_eq!(polled.error.as_deref(), Some(CLOSED));
+    assert_eq!(front.text("/atom.xml").await, open, "what everybody may read stays");
+    // Nor is it subscribed to.
+    let (status, said) = subscribe(&front, &format!("{}other.xml", site.url)).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(said.contains(CLOSED), "{said}");
+    assert_eq!(front.feeds().await.len(), 1);
+    site.is_closed.store(false, Ordering::SeqCst);
+    let polled = front.gateway.operator().poll_now(&name).await.unwrap();
+    assert_eq!(polled.error, None);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_with_a_key_makes_no_feed() {
+    let site = ManyFeeds::start().await;
+    for passes in ["true", "\"redirect\""] {
+        let front = site.front(passes).await;
+        for _ in 0..2 {
+            let answer = front.get(&format!("/{KEY}")).send().await.unwrap();
+            match answer.status() {
+                StatusCode::OK => assert!(!answer.text().await.unwrap().contains("sx:sync")),
+                status => assert_eq!(status, StatusCode::TEMPORARY_REDIRECT),
+            }
+        }
+        let (status, said) = subscribe(&front, &format!("{}{KEY}", site.url)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(said.contains("a key in it"), "{said}");
+        assert!(front.feeds().await.is_empty());
+        front.gateway.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_of_networks_prevent_no_feed_and_those_of_users_do() {
+    let site = ManyFeeds::start().await;
+    let front = site.front("true").await;
+    let networks = [
+        ("cf-ray", "1"),
+        ("cf-visitor", "{\"scheme\":\"https\"}"),
+        ("cf-connecting-ip", "192.0.2.1"),
+        ("cdn-loop", "cloudflare"),
+        ("x-amzn-trace-id", "Root=1"),
+        ("true-client-ip", "192.0.2.1"),
+        ("traceparent", "00-1-1-00"),
+        ("content-type", "text/plain"),
+    ];
+    let asked =
+        networks.iter().fold(front.get("/atom.xml"), |it, (name, value)| it.header(*name, *value));
+    assert!(asked.send().await.unwrap().text().await.unwrap().contains("sx:sync"));
+    // What anybody can write is in no first document.
+    assert_eq!(site.asked().iter().filter(|target| *target == "/atom.xml").count(), 2);
+    for user in ["x-remote-user", "x-forwarded-user", "cf-access-jwt-assertion", "x-strange"] {
+        let answer = front.get("/other.xml").header(user, "ann").send().await.unwrap();
+        assert!(!answer.text().await.unwrap().contains("sx:sync"), "{user}");
+    }
+    assert_eq!(front.feeds().await.len(), 1);
+    let metrics = format!("http://{}/metrics", front.gateway.address());
+    let metrics = reqwest::get(metrics).await.unwrap().text().await.unwrap();
+    let counted = "tidegate_origin_requests_total{origin=\"blog\",outcome=\"unmade\"} 4\n";
+    assert!(metrics.contains(counted), "{metrics}");
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_client_makes_so_many_feeds_however_it_spells_them() {
+    let site = ManyFeeds::start().await;
+    let front = site.front("true").await;
+    for spelled in ["/atom.xml", "/%61tom.xml", "/%61%74%6f%6D.xml", "/atom%2Exml"] {
+        assert!(front.text(spelled).await.contains("sx:sync"), "{spelled}");
+    }
+    // What leads to the same, or is made up, is a feed where a page announced it.
+    for made_up in ["//atom.xml", "/atom.xml;a=1", "/atom.xml?a=1"] {
+        assert!(!front.text(made_up).await.contains("sx:sync"), "{made_up}");
+        assert_eq!(site.asked().last().map(String::as_str), Some(made_up));
+    }
+    assert_eq!(front.feeds().await.len(), 1);
+    // Nobody makes it one by looking.
+    let look = format!("http://{}/subscribe", front.gateway.address());
+    let typed = [("url", format!("{}atom.xml?a=1", site.url))];
+    let look = reqwest::Url::parse_with_params(&look, typed).unwrap();
+    let found = reqwest::get(look).await.unwrap().text().await.unwrap();
+    assert!(found.contains("\"address\":null"), "{found}");
+    assert!(!front.text("/atom.xml?a=1").await.contains("sx:sync"));
+    for number in 0..MANY {
+        front.text(&format!("/{number}.xml")).await;
+    }
+    let made = front.feeds().await.len();
+    assert!((2..MANY).contains(&made), "{made}");
+    let (status, said) = subscribe(&front, &format!("{}one-more.xml?a=1", site.url)).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{said}");
+    assert_eq!(front.feeds().await.len(), made);
+    front.gateway.stop().await.unwrap();
+}
