@@ -9,7 +9,7 @@ mod forwarded;
 mod headers;
 mod passed;
 
-pub use address::{AddressFault, OriginSite, is_below};
+pub use address::{AddressFault, OriginSite, is_below, without_fragment};
 pub use admission::{
     is_for_everybody, is_neutral, is_usual, may_be_feed, may_make_feed, says_page,
 };

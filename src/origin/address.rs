@@ -124,9 +124,9 @@ impl OriginSite {
         self.upstream(rest, ours.query()).ok()
     }
 
-    /// The address there of one that is the origin's, there or here; `None` where it is neither.
+    /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
-        if self.holds(url) { Some(url.clone()) } else { self.upstream_of(url) }
+        if self.holds(url) { Some(without_fragment(url)) } else { self.upstream_of(url) }
     }
 
     /// Whether an address is one of the origin.
@@ -159,6 +159,13 @@ impl OriginSite {
         let whole = &url[Position::BeforePath..Position::AfterQuery];
         self.holds(url).then(|| whole.strip_prefix(self.config.url.path())).flatten()
     }
+}
+
+/// An address without its fragment, which no server is sent: with any it is the address of the same document.
+pub fn without_fragment(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url
 }
 
 /// Whether an address is below another one, whose path ends with a slash.
