@@ -4,6 +4,7 @@
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
 mod body;
+mod client_looks;
 mod first;
 mod flights;
 mod pages;
@@ -11,24 +12,25 @@ mod places;
 mod service;
 mod through;
 
-pub use self::body::whole_body;
+pub use self::body::document_or_page;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
-    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
-    PassError,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, NotMade, OriginService,
+    OriginSettings, PassError,
 };
 
+use self::client_looks::ClientLooks;
 use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
-use super::client::Peer;
+use super::client::{Client, Peer};
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
 use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
-use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
+use crate::origin::{OriginSite, Via, is_usual, may_make_feed, without_fragment};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -49,6 +51,7 @@ pub(super) struct Origins {
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
     looks: FirstLooks,
+    client_looks: ClientLooks,
     flights: OriginFlights,
     pages: PagesSeen,
     via: Via,
@@ -84,6 +87,7 @@ impl Origins {
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
             looks: FirstLooks::new(&settings.sites),
+            client_looks: ClientLooks::default(),
             flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
             via: Via::new(name),
@@ -114,8 +118,8 @@ impl Origins {
         None
     }
 
-    /// The site that admits an address, and the address there: one of an origin, or of the list of those that
-    /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
+    /// The site that admits an address, and the address there, without its fragment: one of an origin, or of the list
+    /// of those that readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
         let of_origin = |site| Some((AdmittedSite::of_origin(site), site.there(url)?));
         if let Some(found) = self.sites.iter().find_map(of_origin) {
@@ -123,7 +127,7 @@ impl Origins {
         }
         let allowed =
             self.allow.iter().find(|allowed| crate::origin::is_below(url, &allowed.url))?;
-        Some((AdmittedSite::allowed(allowed), url.clone()))
+        Some((AdmittedSite::allowed(allowed), without_fragment(url)))
     }
 
     /// The address here of one of an origin.
@@ -142,9 +146,15 @@ impl Origins {
         self.service.as_ref().ok_or_else(none)
     }
 
-    /// Leave to look at an address of an admitted site; see [`FirstLooks::turn`].
-    pub(super) async fn turn(&self, site: &AdmittedSite) -> Result<LookPermit, Problem> {
-        self.looks.turn(site.url.as_str(), LOOK_WAIT).await
+    /// Leave for a client to look at an address of an admitted site; see [`ClientLooks::turn`] and
+    /// [`FirstLooks::turn`].
+    pub(super) async fn turn(
+        &self,
+        site: &AdmittedSite,
+        client: Client,
+    ) -> Result<[LookPermit; 2], Problem> {
+        let own = self.client_looks.turn(client).await?;
+        Ok([own, self.looks.turn(site.url.as_str(), LOOK_WAIT).await?])
     }
 }
 

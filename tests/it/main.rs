@@ -36,6 +36,7 @@ mod operation;
 mod opml_corpus;
 mod origins;
 mod origins_proxy;
+mod origins_subscribe;
 mod parse_corpus;
 mod parse_formats;
 mod parse_hostile;

@@ -2,7 +2,7 @@
 
 use crate::config::AllowConfig;
 use crate::model::{FeedName, Time};
-use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below};
+use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below, without_fragment};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,11 +28,12 @@ impl AdmittedSite {
         Self { url: allowed.url.clone(), feeds: allowed.feeds, origin: None }
     }
 
-    /// The address at the site of one that is below it, or that is an origin's here; `None` where it is neither.
+    /// The address at the site of one that is below it, or that is an origin's here, without its fragment; `None` where
+    /// it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         match &self.origin {
             Some(origin) => origin.there(url),
-            None => is_below(url, &self.url).then(|| url.clone()),
+            None => is_below(url, &self.url).then(|| without_fragment(url)),
         }
     }
 }
@@ -71,11 +72,21 @@ pub struct FeedTraits {
     pub is_json: bool,
 }
 
+/// A feed to which an address at a site leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedThere {
+    /// Where the redirects lead that last, before any other one.
+    pub lasting: Url,
+    /// Where all of them lead.
+    pub end: Url,
+    pub traits: FeedTraits,
+    pub title: String,
+}
+
 /// What is at an address that a reader names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundAddress {
-    /// A feed with its title.
-    Feed(FeedTraits, String),
+    Feed(FeedThere),
     /// A page, with the feeds that it names, each with its title.
     Page(Vec<(Url, String)>),
     /// Neither, or nothing that can be had.
