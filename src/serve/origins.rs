@@ -24,6 +24,7 @@ use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
 use super::client::{Client, Peer};
+use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
@@ -31,6 +32,7 @@ use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
 use crate::origin::{OriginSite, Via, is_usual, may_make_feed, without_fragment};
+use crate::render::Container;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -419,8 +421,28 @@ async fn feed(
     }
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
-    (next.route(as_feed(request, name, query)).await, PassOutcome::Feed)
+    let is_publishers_own = matches!(asked.site.config().place, OriginPlace::Host(_));
+    let is_shown = is_publishers_own && prefers_html(request.headers());
+    let mut answer = next.route(as_feed(request, name, query)).await;
+    if is_shown {
+        show_as_xml(answer.headers_mut());
+    }
+    (answer, PassOutcome::Feed)
 }
+
+/// A feed as a browser is to show it. One that calls itself a feed is saved to a file.
+fn show_as_xml(headers: &mut HeaderMap) {
+    let of_feeds = [Container::Atom.media_type(), Container::Rss.media_type()];
+    let is_feed = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|sent| of_feeds.contains(&sent.to_str().unwrap_or_default()));
+    if is_feed {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ANY_XML));
+    }
+}
+
+/// The media type of any XML (RFC 7303 section 9.1).
+const ANY_XML: &str = "application/xml; charset=utf-8";
 
 #[cfg(test)]
 mod tests;

@@ -245,6 +245,29 @@ async fn a_feed_is_enriched_from_its_first_request_on() {
     front.gateway.stop().await.unwrap();
 }
 
+/// Who opens the address of a feed in a browser is shown it at its publisher's host. Elsewhere, and for programs, it
+/// calls itself a feed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_shows_a_feed_at_its_publishers_host() {
+    let site = Site::start().await;
+    for (front, shown) in [
+        (Front::through(&site).await, "application/xml; charset=utf-8"),
+        (Front::redirecting(&site).await, "application/atom+xml; charset=utf-8"),
+    ] {
+        let first = front.text("/atom.xml").await;
+        for (accept, kind) in
+            [("text/html,*/*;q=0.8", shown), ("*/*", "application/atom+xml; charset=utf-8")]
+        {
+            let answer = front.get("/atom.xml").header("accept", accept).send().await.unwrap();
+            assert_eq!(answer.headers()["content-type"], kind, "{accept}");
+            let vary = answer.headers()["vary"].to_str().unwrap();
+            assert!(vary.contains("Accept, "), "{vary}");
+            assert_eq!(answer.text().await.unwrap(), first);
+        }
+        front.gateway.stop().await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_first_requests_make_one_feed_with_one_request() {
     let site = Site::start().await;
