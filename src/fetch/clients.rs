@@ -20,7 +20,7 @@ const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/f
 /// The codings that this gateway undoes.
 const CODINGS: &str = "gzip, br, zstd, deflate";
 /// The most header fields of a response.
-pub(super) const MAX_HEADERS: usize = 128;
+pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The most proxies, each with its credentials, for which clients are kept. Of more, those that were

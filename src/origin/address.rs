@@ -126,7 +126,7 @@ impl OriginSite {
         self.upstream(rest, ours.query()).ok()
     }
 
-    /// The address there of one that is the origin's, there or here; `None` where it is neither.
+    /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         if self.holds(url) {
             Some(normalized(url.clone(), &self.config.url))
@@ -173,9 +173,10 @@ impl OriginSite {
 }
 
 /// An address below another one, in one spelling of all that are the same (RFC 3986 section 6.2.2): behind that other
-/// one's path, what needs no escape has none, and escapes are in upper case.
+/// one's path, what needs no escape has none, and escapes are in upper case. It has no fragment, which no server is sent.
 pub fn normalized(url: Url, base: &Url) -> Url {
     let mut url = url;
+    url.set_fragment(None);
     let behind = url.path().strip_prefix(base.path());
     if let Some(behind) = behind.and_then(respelled) {
         url.set_path(&[base.path(), &behind].concat());

@@ -65,7 +65,9 @@ fn feed_link(tag: &str, base: &Url) -> Option<FeedLink> {
     if !is_feed || has("stylesheet") {
         return None;
     }
-    let url = base.join(attribute(tag, "href")?.trim()).ok()?;
+    let mut url = base.join(attribute(tag, "href")?.trim()).ok()?;
+    // With any fragment it is the address of the same document.
+    url.set_fragment(None);
     let title = attribute(tag, "title").unwrap_or_default();
     let title = title.trim().chars().take(TITLE_LIMIT).collect();
     matches!(url.scheme(), "http" | "https").then_some(FeedLink { url, title })
@@ -88,7 +90,7 @@ mod tests {
             <LINK REL=alternate TYPE="application/rss+xml" HREF="feed.xml?a=1&amp;b=2" TITLE=" Posts &amp; more ">
             <link rel="alternate" type="application/atom+xml; charset=utf-8" href='//example.org/atom'>
             <link rel="home feed" href="/feed">
-            <link rel="alternate" type="application/rss+xml" href="feed.xml?a=1&b=2">
+            <link rel="alternate" type="application/rss+xml" href="feed.xml?a=1&b=2#top">
             <link rel="alternate" hreflang="de" href="/de">
             <link rel="stylesheet alternate" type="text/css" href="/x.css">
             <link rel="alternate" type="application/atom+xml" href="javascript:alert(1)">

@@ -146,6 +146,10 @@ impl<'a> Surroundings<'a> {
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an
 /// address that the document does not have any more, and a browser that cannot fetch one, or may not
 /// because it is of another origin, shows nothing of the document.
+///
+/// So they are for the publisher's own host too: the same bytes are answered at `/feeds/NAME`, where a relative
+/// reference leads to something of ours. That could be a feed, which can be a stylesheet (XSLT 1.0 section 2.3), and its
+/// scripts would be ours.
 fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
     prolog.match_indices("<?xml-stylesheet").filter_map(|(start, _)| {
         let length = prolog.get(start..)?.find("?>")? + "?>".len();

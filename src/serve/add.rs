@@ -16,6 +16,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use url::Url;
 
 /// The longest address, in bytes.
 const ADDRESS_LIMIT: usize = 2_000;
@@ -76,6 +77,19 @@ pub(super) fn completed(typed: &str) -> String {
     let scheme = rest.split_once("://").map_or("", |(scheme, _)| scheme);
     let has_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if has_scheme { rest.to_owned() } else { format!("https://{rest}") }
+}
+
+/// The addresses that one as a person types it may be: with each scheme where it has none of its own, or is one of
+/// `feed:`; as it is completed first. `None`: it is no address of the web.
+pub(super) fn candidates(typed: &str) -> Option<Vec<Url>> {
+    let completed = completed(typed);
+    let first = Url::parse(&completed).ok()?;
+    let mut other = first.clone();
+    let scheme = if first.scheme() == "https" { "http" } else { "https" };
+    if completed == typed.trim() || other.set_scheme(scheme).is_err() {
+        return Some(vec![first]);
+    }
+    Some(vec![first, other])
 }
 
 /// What is at an address; of a feed, also the name that it gets where nobody chooses one.
@@ -271,7 +285,28 @@ fn preview(feed: &FeedPreview, name: &FeedName) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::completed;
+    use super::{Url, candidates, completed};
+
+    #[test]
+    fn an_address_without_a_scheme_may_have_either() {
+        let both = ["https://blog.test/x", "http://blog.test/x"];
+        for (typed, expected) in [
+            ("blog.test/x", &both[..]),
+            (" //blog.test/x ", &both[..]),
+            ("feed://blog.test/x", &both[..]),
+            ("feed:https://blog.test/x", &both[..]),
+            ("feed:http://blog.test/x", &["http://blog.test/x", "https://blog.test/x"][..]),
+            ("https://blog.test/x", &["https://blog.test/x"][..]),
+            ("http://blog.test/x", &["http://blog.test/x"][..]),
+            ("blog.test:8080", &["https://blog.test:8080/", "http://blog.test:8080/"][..]),
+            ("blog.test:80", &["https://blog.test:80/", "http://blog.test/"][..]),
+            ("ftp://blog.test/x", &["ftp://blog.test/x"][..]),
+        ] {
+            let found = candidates(typed).unwrap();
+            assert_eq!(found.iter().map(Url::as_str).collect::<Vec<_>>(), expected, "{typed}");
+        }
+        assert!(candidates("https://").is_none());
+    }
 
     #[test]
     fn an_address_is_completed_as_a_browser_does() {

@@ -198,8 +198,9 @@ pub(super) async fn find(
 /// A link that is kept as a bookmark: it opens the page to subscribe for the site that one is looking at.
 fn bookmarklet(page: &str) -> Markup {
     let quoted = serde_json::Value::from(page).to_string();
-    let script =
-        format!("javascript:location.href={quoted}+'?url='+encodeURIComponent(location.href)");
+    let script = format!("location.href={quoted}+'?url='+encodeURIComponent(location.href)");
+    // A browser decodes what is escaped in it before it runs it.
+    let script = format!("javascript:{}", script.replace('%', "%25"));
     html! {
         p.quiet {
             "Keep this link as a bookmark to subscribe to the site that you are looking at: "
@@ -241,4 +242,17 @@ async fn made(
         @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };
     Ok(content.into_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bookmark_runs_with_the_address_as_it_is() {
+        let link = bookmarklet("https://gw.example/a%22b&c/subscribe").into_string();
+        let script = "javascript:location.href=&quot;https://gw.example/a%2522b&amp;c/subscribe&quot;\
+                      +'?url='+encodeURIComponent(location.href)";
+        assert!(link.contains(&format!("href=\"{script}\"")), "{link}");
+    }
 }

@@ -4,6 +4,7 @@
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
 mod body;
+mod client_looks;
 mod first;
 mod flights;
 mod pages;
@@ -12,18 +13,20 @@ mod service;
 mod through;
 mod unmade;
 
-pub use self::body::whole_body;
+pub use self::body::document_or_page;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
-    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
-    PassError,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, NotMade, OriginService,
+    OriginSettings, PassError,
 };
 
+use self::client_looks::ClientLooks;
 use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
 use self::unmade::{Hindrance, UnmadeFeeds};
 use super::client::{Client, Peer};
+use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
@@ -31,6 +34,7 @@ use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
 use crate::origin::{OriginSite, Via, is_definite, may_make_feed, unusual};
+use crate::render::Container;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -51,6 +55,7 @@ pub(super) struct Origins {
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
     looks: FirstLooks,
+    client_looks: ClientLooks,
     flights: OriginFlights,
     pages: PagesSeen,
     unmade: UnmadeFeeds,
@@ -87,6 +92,7 @@ impl Origins {
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
             looks: FirstLooks::new(&settings.sites),
+            client_looks: ClientLooks::default(),
             flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
             unmade: UnmadeFeeds::default(),
@@ -118,8 +124,8 @@ impl Origins {
         None
     }
 
-    /// The site that admits an address, and the address there: one of an origin, or of the list of those that
-    /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
+    /// The site that admits an address, and the address there, without its fragment: one of an origin, or of the list
+    /// of those that readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
         let of_origin = |site| Some((AdmittedSite::of_origin(site), site.there(url)?));
         if let Some(found) = self.sites.iter().find_map(of_origin) {
@@ -160,9 +166,15 @@ impl Origins {
         self.service.as_ref().ok_or_else(none)
     }
 
-    /// Leave to look at an address of an admitted site; see [`FirstLooks::turn`].
-    pub(super) async fn turn(&self, site: &AdmittedSite) -> Result<LookPermit, Problem> {
-        self.looks.turn(site.url.as_str(), LOOK_WAIT).await
+    /// Leave for a client to look at an address of an admitted site; see [`ClientLooks::turn`] and
+    /// [`FirstLooks::turn`].
+    pub(super) async fn turn(
+        &self,
+        site: &AdmittedSite,
+        client: Client,
+    ) -> Result<[LookPermit; 2], Problem> {
+        let own = self.client_looks.turn(client).await?;
+        Ok([own, self.looks.turn(site.url.as_str(), LOOK_WAIT).await?])
     }
 }
 
@@ -444,8 +456,28 @@ async fn feed(
     }
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
-    (next.route(as_feed(request, name, query)).await, PassOutcome::Feed)
+    let is_publishers_own = matches!(asked.site.config().place, OriginPlace::Host(_));
+    let is_shown = is_publishers_own && prefers_html(request.headers());
+    let mut answer = next.route(as_feed(request, name, query)).await;
+    if is_shown {
+        show_as_xml(answer.headers_mut());
+    }
+    (answer, PassOutcome::Feed)
 }
+
+/// A feed as a browser is to show it. One that calls itself a feed is saved to a file.
+fn show_as_xml(headers: &mut HeaderMap) {
+    let of_feeds = [Container::Atom.media_type(), Container::Rss.media_type()];
+    let is_feed = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|sent| of_feeds.contains(&sent.to_str().unwrap_or_default()));
+    if is_feed {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ANY_XML));
+    }
+}
+
+/// The media type of any XML (RFC 7303 section 9.1).
+const ANY_XML: &str = "application/xml; charset=utf-8";
 
 #[cfg(test)]
 mod tests;

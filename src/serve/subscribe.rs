@@ -2,9 +2,10 @@
 //! configuration admits (`[[origin]]`, `[[allow]]`): of every other nothing is asked.
 //!
 //! A reader's token finds the reader's private feeds as well. For everybody else there is none at such an
-//! address: a feed is made of it as of any other.
+//! address: a feed is made of it as of any other. Where an address leads to that of a feed that there is, by redirects
+//! or but for a fragment, it is that feed.
 
-use super::address::{DocumentForm, Site};
+use super::address::{DocumentForm, Site, shown};
 use super::audience::{Audience, challenged};
 use super::client::Client;
 use super::forms::{self, SentForm};
@@ -13,9 +14,10 @@ use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
 use super::{REQUEST_BODY_LIMIT, SharedState, html};
-use crate::model::{FeedName, FeedRecord};
+use crate::model::{Enrolment, FeedName, FeedRecord, Tick, Time};
 use crate::origin::NotForEverybody;
 use crate::render::{Container, ViewKind};
+use crate::store::Select;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -47,7 +49,7 @@ struct OfferedFeed {
 /// `GET /subscribe`.
 pub(super) async fn show(
     State(room): State<SharedState>,
-    audience: Audience,
+    (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -63,7 +65,7 @@ pub(super) async fn show(
             false => Err(Problem::parameter(PARAMETER, "name the address of a site or a feed")),
         };
     }
-    match (offered(&room, &audience, &typed).await, is_page) {
+    match (offered(&room, (&audience, client), &typed).await, is_page) {
         (Ok(found), true) => Ok(forms::page("Subscribe", &offers(&typed, &without_traits(found)))),
         (Ok(found), false) => Ok(listed(&without_traits(found))),
         (Err(problem), true) => Ok(refusal(&typed, &problem)),
@@ -106,16 +108,15 @@ fn listed(found: &[OfferedFeed]) -> Response {
     (fresh, Json(serde_json::json!({ "feeds": found }))).into_response()
 }
 
-/// The site that admits an address, and its address there.
+/// The site that admits an address, and its address there. Of one without a scheme the first that is admitted counts.
 fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Problem> {
     if typed.len() > ADDRESS_LIMIT {
         let said = format!("an address has at most {ADDRESS_LIMIT} bytes");
         return Err(Problem::parameter(PARAMETER, said));
     }
-    let typed = super::add::completed(typed);
-    let url = Url::parse(&typed)
-        .map_err(|_| Problem::parameter(PARAMETER, "that is no address of the web"))?;
-    room.origins.admitted(&url).ok_or_else(|| {
+    let none = || Problem::parameter(PARAMETER, "that is no address of the web");
+    let urls = super::add::candidates(typed).ok_or_else(none)?;
+    urls.iter().find_map(|url| room.origins.admitted(url)).ok_or_else(|| {
         let said = "this gateway takes no feeds of that address; ask who runs it";
         Problem::new(StatusCode::FORBIDDEN, said).about(PARAMETER)
     })
@@ -124,18 +125,25 @@ fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Prob
 /// The feeds at an address, each with what is known of it where it was looked at.
 async fn offered(
     room: &SharedState,
-    audience: &Audience,
+    (audience, client): (&Audience, Client),
     typed: &str,
 ) -> Result<Vec<(OfferedFeed, Option<FeedTraits>)>, Problem> {
     let (site, url) = admitted(room, typed)?;
-    if let Some(feed) = known(room, audience, (&site, &url)).await? {
+    if let Some(feed) = known(room, audience, &site, &[&url]).await? {
         return Ok(vec![(feed, None)]);
     }
-    let _turn = room.origins.turn(&site).await?;
+    let _turn = room.origins.turn(&site, client).await?;
     let found = match room.origins.service()?.discover(&site, &url).await {
-        FoundAddress::Feed(..) if site.shows_key(&url) => return Err(has_key()),
         FoundAddress::Closed(why) => return Err(closed(why)),
-        FoundAddress::Feed(traits, title) => vec![(url, title, Some(traits))],
+        FoundAddress::Feed(there) => {
+            if let Some(feed) = known(room, audience, &site, &[&there.end, &there.lasting]).await? {
+                return Ok(vec![(feed, None)]);
+            }
+            if site.shows_key(&url) || site.shows_key(&there.lasting) {
+                return Err(has_key());
+            }
+            vec![(there.lasting, there.title, Some(there.traits))]
+        }
         FoundAddress::Page(links) => {
             links.into_iter().map(|(url, title)| (url, title, None)).collect()
         }
@@ -147,7 +155,7 @@ async fn offered(
         if traits.is_none() {
             room.origins.announce(&url);
         }
-        let offer = match known(room, audience, (&site, &url)).await? {
+        let offer = match known(room, audience, &site, &[&url]).await? {
             Some(feed) => feed,
             None => {
                 let place = room.origins.place_of(&url);
@@ -166,33 +174,49 @@ async fn offered(
     }
 }
 
-/// The feed of the gateway whose upstream is at an address, which needs no request. What a reader's token opens
-/// goes before what is for everybody, and a private feed of those before others.
+/// Its publisher's address of a feed. Where the gateway asks a site is for its operator.
+fn publishers(room: &SharedState, url: &Url) -> String {
+    room.origins.place_of(url).unwrap_or_else(|| url.to_string())
+}
+
+/// The feed of the gateway whose upstream is at one of these addresses, which needs no request. What a reader's token
+/// opens goes before what is for everybody, and a private feed of those before others.
 async fn known(
     room: &SharedState,
     audience: &Audience,
-    (site, url): (&AdmittedSite, &Url),
+    site: &AdmittedSite,
+    urls: &[&Url],
 ) -> Result<Option<OfferedFeed>, Problem> {
     let listing = room.directory.listing().await?;
     let is_private = |feed: &FeedName| listing.private().contains(feed);
     // A feed reader cannot sign in as the operator does.
     let is_own = |feed: &FeedName| !audience.is_operator() && listing.is_seen(feed, audience);
+    let at = |record: &FeedRecord| urls.iter().find(|url| site.is_at(&record.url, url));
     let is_it = |record: &&Arc<FeedRecord>| {
-        site.is_at(&record.url, url)
+        at(record).is_some()
             && record.standing.is_served()
             && (is_own(&record.name) || !is_private(&record.name))
     };
     let rank = |record: &&Arc<FeedRecord>| (!is_own(&record.name), !is_private(&record.name));
-    let found = listing.values().filter(is_it).min_by_key(rank).map(|record| {
-        let site = if is_own(&record.name) { audience.site() } else { &room.site };
-        OfferedFeed {
-            // Where the gateway asks a site is for its operator.
-            url: room.origins.place_of(url).unwrap_or_else(|| url.to_string()),
-            title: record.enrolment.title.clone().unwrap_or_else(|| record.name.to_string()),
-            address: Some(address(site, &record.name)),
-        }
-    });
-    Ok(found)
+    let found = listing.values().filter(is_it).min_by_key(rank);
+    let Some((record, url)) = found.and_then(|record| Some((record, at(record)?))) else {
+        return Ok(None);
+    };
+    let site = if is_own(&record.name) { audience.site() } else { &room.site };
+    let (url, address) = (publishers(room, url), Some(address(site, &record.name)));
+    let title = title(room, record).await?;
+    let title = title.unwrap_or_else(|| shown(&url, record.options.secret));
+    Ok(Some(OfferedFeed { url, title, address }))
+}
+
+/// The title of a feed: the list of feeds learns of that of its last document a little later.
+async fn title(room: &SharedState, record: &FeedRecord) -> Result<Option<String>, Problem> {
+    if record.enrolment.title.is_some() {
+        return Ok(record.enrolment.title.clone());
+    }
+    // No item has a later tick: this is the document around them alone.
+    let view = room.store.view(&record.name, Select::After(Tick::at(Time::MAX))).await?;
+    Ok(view.and_then(|view| Enrolment::title(&view.skeleton.title)))
 }
 
 fn address(site: &Site, feed: &FeedName) -> String {
@@ -207,24 +231,40 @@ async fn made(
     (audience, client): (&Audience, Client),
     typed: &str,
 ) -> Result<OfferedFeed, Problem> {
-    let mut found = offered(room, audience, typed).await?;
+    let mut found = offered(room, (audience, client), typed).await?;
     let feed = if found.len() == 1 { found.pop() } else { None };
     let several = "that address leads to several feeds; send the url of one of them";
     let (mut feed, traits) = feed.ok_or_else(|| Problem::new(StatusCode::CONFLICT, several))?;
     if feed.address.is_some() {
         return Ok(feed);
     }
-    let (site, url) = admitted(room, &feed.url)?;
+    let (site, mut url) = admitted(room, &feed.url)?;
     if site.shows_key(&url) {
         return Err(has_key());
     }
     let service = Arc::clone(room.origins.service()?);
-    let _turn = room.origins.turn(&site).await?;
+    let _turn = room.origins.turn(&site, client).await?;
     let traits = match traits {
         Some(traits) => traits,
         None => match service.discover(&site, &url).await {
-            FoundAddress::Feed(traits, _) => traits,
             FoundAddress::Closed(why) => return Err(closed(why)),
+            FoundAddress::Feed(there) => {
+                if let Some(feed) =
+                    known(room, audience, &site, &[&there.end, &there.lasting]).await?
+                {
+                    return Ok(feed);
+                }
+                if site.shows_key(&there.lasting) {
+                    return Err(has_key());
+                }
+                url = there.lasting;
+                feed.url = publishers(room, &url);
+                // The page may call it otherwise.
+                if !there.title.is_empty() {
+                    feed.title = there.title;
+                }
+                there.traits
+            }
             FoundAddress::Page(_) | FoundAddress::Nothing => {
                 return Err(Problem::not_found("the address that the page names has no feed"));
             }
@@ -243,6 +283,9 @@ async fn made(
     room.directory.changed();
     room.directory.listing().await?;
     feed.address = Some(address(&room.site, &name));
+    if feed.title.is_empty() {
+        feed.title = shown(&feed.url, None);
+    }
     Ok(feed)
 }
 

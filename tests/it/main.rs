@@ -37,6 +37,7 @@ mod opml_corpus;
 mod origins;
 mod origins_admission;
 mod origins_proxy;
+mod origins_subscribe;
 mod parse_corpus;
 mod parse_formats;
 mod parse_hostile;

@@ -5,6 +5,7 @@ use crate::support::{self, post};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt as _, stream};
 use reqwest::{Client, StatusCode, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,9 +18,9 @@ use tokio::net::TcpStream;
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
 /// A site: what it answers, and what it was asked.
-struct Site {
-    url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+pub struct Site {
+    pub url: String,
+    pub asked: Arc<Mutex<Vec<String>>>,
 }
 
 const ATOM: &str = "application/atom+xml";
@@ -76,6 +77,18 @@ fn answer(base: &str, request: &Request) -> Response {
             lines.sort();
             typed("text/plain", lines.join("\n"))
         }
+        // What moved for good, and what is elsewhere for now.
+        "/moved.xml" | "/moved-slow.xml" => {
+            let to = target.replace("moved-", "").replace("moved", "atom");
+            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
+        }
+        "/today.xml" => (StatusCode::FOUND, [(header::LOCATION, "/atom.xml")]).into_response(),
+        "/endless" => {
+            let link = "<link rel=alternate type=application/atom+xml href=/atom.xml>";
+            let head = format!("<!doctype html><html><head>{link}</head><body>");
+            let head = stream::iter([Ok::<_, std::io::Error>(head)]);
+            typed(HTML, Body::from_stream(head.chain(stream::pending())))
+        }
         "/moved" => {
             let to = format!("{base}new?x#y");
             (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
@@ -93,7 +106,7 @@ fn answer(base: &str, request: &Request) -> Response {
 }
 
 impl Site {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
@@ -126,7 +139,7 @@ impl Site {
 /// A gateway in front of it, and a client that follows nothing.
 pub struct Front {
     pub gateway: Gateway,
-    client: Client,
+    pub client: Client,
     /// What requests for the origin begin with, and the host that they name.
     base: String,
     host: Option<&'static str>,
@@ -230,6 +243,29 @@ async fn a_feed_is_enriched_from_its_first_request_on() {
         assert_eq!(site.count(path), 1, "{path}");
     }
     front.gateway.stop().await.unwrap();
+}
+
+/// Who opens the address of a feed in a browser is shown it at its publisher's host. Elsewhere, and for programs, it
+/// calls itself a feed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_shows_a_feed_at_its_publishers_host() {
+    let site = Site::start().await;
+    for (front, shown) in [
+        (Front::through(&site).await, "application/xml; charset=utf-8"),
+        (Front::redirecting(&site).await, "application/atom+xml; charset=utf-8"),
+    ] {
+        let first = front.text("/atom.xml").await;
+        for (accept, kind) in
+            [("text/html,*/*;q=0.8", shown), ("*/*", "application/atom+xml; charset=utf-8")]
+        {
+            let answer = front.get("/atom.xml").header("accept", accept).send().await.unwrap();
+            assert_eq!(answer.headers()["content-type"], kind, "{accept}");
+            let vary = answer.headers()["vary"].to_str().unwrap();
+            assert!(vary.contains("Accept, "), "{vary}");
+            assert_eq!(answer.text().await.unwrap(), first);
+        }
+        front.gateway.stop().await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -422,42 +458,6 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         (bare.status(), &bare.headers()["location"]),
         (StatusCode::PERMANENT_REDIRECT, &"blog/".parse().unwrap())
     );
-    front.gateway.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_subscribe_by_address_where_the_site_is_admitted() {
-    let site = Site::start().await;
-    let other = Site::start().await;
-    let front =
-        Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
-    let at = format!("http://{}/subscribe", front.gateway.address());
-    let look = |url: String| {
-        let address = reqwest::Url::parse_with_params(&at, [("url", url)]).unwrap();
-        front.client.get(address).send()
-    };
-    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-    let refused = look(other.url.clone()).await.unwrap();
-    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    assert!(other.asked.lock().unwrap().is_empty(), "nothing was asked");
-    let feed = format!("{}atom.xml", site.url);
-    let found = json(&look(feed.clone()).await.unwrap().bytes().await.unwrap());
-    assert_eq!(found["feeds"][0]["url"], feed.as_str());
-    assert_eq!(found["feeds"][0]["address"], serde_json::Value::Null);
-    assert!(front.feeds().await.is_empty(), "looking makes no feed");
-    let body = format!("url={feed}");
-    let form = "application/x-www-form-urlencoded";
-    let made = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
-    assert_eq!(made.status(), StatusCode::OK);
-    let made = json(&made.bytes().await.unwrap());
-    let address = made["feeds"][0]["address"].as_str().unwrap().to_owned();
-    assert!(address.starts_with("http://gw.example/feeds/"), "{address}");
-    let here = address.replace("http://gw.example", &format!("http://{}", front.gateway.address()));
-    assert!(front.client.get(here).send().await.unwrap().text().await.unwrap().contains("sx:sync"));
-    // One is all that the site may get.
-    let body = format!("url={}no-ids.xml", site.url);
-    let full = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
-    assert_eq!(full.status(), StatusCode::CONFLICT);
     front.gateway.stop().await.unwrap();
 }
 

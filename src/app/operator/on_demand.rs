@@ -12,8 +12,8 @@ use crate::parse::discover::{COMMON_PATHS, feed_links};
 use crate::parse::{self, Limits};
 use crate::poll::FirstPoll;
 use crate::serve::{
-    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OperatorError, OriginService,
-    PassError, whole_body,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, NotMade, OperatorError,
+    OriginService, PassError, document_or_page,
 };
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
@@ -26,8 +26,6 @@ use url::Url;
 
 /// How the gateway names itself where it looks for a feed.
 const AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
-/// The most bytes of a document or a page that is looked at, as it comes over the wire.
-const WIRE_LIMIT: usize = 16 * 1024 * 1024;
 /// The most bytes that a document or a page may have once decompressed.
 const DECODED_LIMIT: usize = 32 * 1024 * 1024;
 
@@ -176,12 +174,15 @@ impl AdminService {
         found
     }
 
-    /// What an admitted site answers, redirects within it followed.
-    async fn ask_site(&self, site: &AdmittedSite, url: &Url) -> Option<(Url, WholeAnswer)> {
-        let mut url = url.clone();
+    /// What an admitted site answers, redirects within it followed: where those lead that last, where all of them do,
+    /// and what is there.
+    async fn ask_site(&self, site: &AdmittedSite, url: &Url) -> Option<([Url; 2], WholeAnswer)> {
+        let (mut lasting, mut url) = (url.clone(), url.clone());
+        let mut do_last = true;
         for _ in 0..=REDIRECTS {
             let mut headers = HeaderMap::new();
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            // In a page as it is, the end of its head is found before its own end.
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
             let (method, body) = (Method::GET, None);
             let request = PassRequest { method, url: url.clone(), target: None, headers, body };
@@ -189,13 +190,17 @@ impl AdminService {
             if answer.status.is_redirection() {
                 let leads = answer.headers.get(LOCATION)?.to_str().ok()?;
                 url = site.there(&url.join(leads).ok()?)?;
+                do_last &= matches!(answer.status.as_u16(), 301 | 308);
+                if do_last {
+                    lasting = url.clone();
+                }
                 continue;
             }
             if answer.status != StatusCode::OK {
                 return None;
             }
-            let body = whole_body(answer.body, WIRE_LIMIT).await?;
-            return Some((url, WholeAnswer { headers: answer.headers, body }));
+            let answer = document_or_page(&url, answer).await?;
+            return Some(([lasting, url], answer));
         }
         None
     }
@@ -203,15 +208,17 @@ impl AdminService {
     /// The feed at an address of a site, or those that its page names; where it names none, the one that is where
     /// sites usually have it.
     async fn find_feeds(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
-        let Some((page, answer)) = self.ask_site(site, url).await else {
+        let Some(([lasting, end], answer)) = self.ask_site(site, url).await else {
             return FoundAddress::Nothing;
         };
         let is_open = check_for_everybody(&answer.headers);
         let read = move |text: &str| {
-            Some(match (feed_in(text, &page), is_open) {
-                (Some((traits, title)), Ok(())) => FoundAddress::Feed(traits, title),
+            Some(match (feed_in(text, &end), is_open) {
+                (Some((traits, title)), Ok(())) => {
+                    FoundAddress::Feed(FeedThere { lasting, end, traits, title })
+                }
                 (Some(_), Err(why)) => FoundAddress::Closed(why),
-                (None, _) => FoundAddress::Page(links_in(text, &page)),
+                (None, _) => FoundAddress::Page(links_in(text, &end)),
             })
         };
         let links = match self.read_text(answer, read).await {
@@ -226,11 +233,11 @@ impl AdminService {
         }
         for path in COMMON_PATHS {
             let Ok(usual) = site.url.join(path.trim_start_matches('/')) else { continue };
-            let Some((at, answer)) = self.ask_site(site, &usual).await else { continue };
+            let Some(([_, end], answer)) = self.ask_site(site, &usual).await else { continue };
             if !is_for_everybody(&answer.headers) {
                 continue;
             }
-            let found = self.read_text(answer, move |text| feed_in(text, &at)).await;
+            let found = self.read_text(answer, move |text| feed_in(text, &end)).await;
             if let Some((_, title)) = found {
                 return FoundAddress::Page(vec![(usual, title)]);
             }

@@ -60,6 +60,14 @@ async fn a_request_and_its_answer_are_passed_on_as_they_are() {
 }
 
 #[tokio::test]
+async fn as_many_headers_are_passed_on_as_servers_send() {
+    let publisher =
+        Publisher::start(|_| response("200 OK", &"set-cookie: a=b\r\n".repeat(150), b"x")).await;
+    let answer = pass(request(&publisher.url("/"))).await.unwrap();
+    assert_eq!(answer.headers.get_all("set-cookie").iter().count(), 150);
+}
+
+#[tokio::test]
 async fn the_guard_checks_every_address() {
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
     let refused = all(AllowPrivate::No).passing.pass.oneshot(request(&publisher.url("/"))).await;

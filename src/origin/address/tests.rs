@@ -158,6 +158,15 @@ fn addresses_and_redirects_of_the_origin_have_one_here() {
 }
 
 #[test]
+fn a_fragment_is_no_part_of_an_address_there() {
+    let there = |text: &str| below().there(&Url::parse(text).unwrap()).map(String::from);
+    for typed in ["https://blog.example/site/a?b#c", "https://gw.example/tide/blog/a?b#c"] {
+        assert_eq!(there(typed).as_deref(), Some("https://blog.example/site/a?b"), "{typed}");
+    }
+    assert_eq!(there("https://blog.example/other#c"), None);
+}
+
+#[test]
 fn what_no_address_has_is_not_passed_on_as_it_is() {
     let target =
         |rest: &str, query: Option<&str>| below().target(rest, query).map(|it| it.to_string());

@@ -88,11 +88,21 @@ pub struct FeedTraits {
     pub is_json: bool,
 }
 
+/// A feed to which an address at a site leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedThere {
+    /// Where the redirects lead that last, before any other one.
+    pub lasting: Url,
+    /// Where all of them lead.
+    pub end: Url,
+    pub traits: FeedTraits,
+    pub title: String,
+}
+
 /// What is at an address that a reader names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundAddress {
-    /// A feed with its title.
-    Feed(FeedTraits, String),
+    Feed(FeedThere),
     /// A page, with the feeds that it names, each with its title.
     Page(Vec<(Url, String)>),
     /// A feed that is not for everybody.

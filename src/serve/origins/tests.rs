@@ -154,3 +154,19 @@ fn only_admitted_addresses_are_asked() {
         assert_eq!(admitted(other), None, "{other}");
     }
 }
+
+#[test]
+fn what_calls_itself_a_feed_is_shown_as_xml() {
+    for (sent, shown) in [
+        (Some(Container::Atom.media_type()), Some(ANY_XML)),
+        (Some(Container::Rss.media_type()), Some(ANY_XML)),
+        (Some(Container::JsonFeed.media_type()), Some("application/feed+json")),
+        (Some("text/html"), Some("text/html")),
+        (None, None),
+    ] {
+        let sent = sent.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind)));
+        let mut headers = HeaderMap::from_iter(sent);
+        show_as_xml(&mut headers);
+        assert_eq!(headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap()), shown);
+    }
+}

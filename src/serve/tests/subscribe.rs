@@ -8,7 +8,9 @@ use crate::model::{FeedName, FeedRecord};
 use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
 use crate::serve::readers::WRONG_TOKEN_PAUSE;
 use crate::serve::relay::RelayedSite;
-use crate::serve::{AdmittedSite, FeedTraits, FoundAddress, NotMade, OriginService, PassError};
+use crate::serve::{
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, NotMade, OriginService, PassError,
+};
 use crate::store::{DatabaseOwner, StoreCondition};
 use async_trait::async_trait;
 use data_encoding::BASE64;
@@ -22,6 +24,11 @@ const PAGE: &str = "https://diary.example/";
 const DIARY: &str = "https://diary.example/diary.xml";
 /// A feed of it that nobody has here.
 const OTHER: &str = "https://diary.example/other.xml";
+/// Addresses that lead to that of [`OTHER`], and a page that names one of them.
+const MOVED: &str = "https://diary.example/moved.xml";
+const MOVED_PAGE: &str = "https://diary.example/moved";
+/// A site without TLS that is admitted too.
+const PLAIN: &str = "http://plain.example/";
 /// A token that opens nothing.
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 
@@ -62,12 +69,19 @@ impl OriginService for DiarySite {
 
     async fn discover(&self, _: &AdmittedSite, url: &Url) -> FoundAddress {
         self.asked.lock().unwrap().push(url.to_string());
-        match url.as_str() {
-            PAGE => FoundAddress::Page(vec![(Url::parse(DIARY).unwrap(), "Diary".to_owned())]),
-            _ => {
-                let traits = FeedTraits { keeps_ids: true, is_json: false };
-                FoundAddress::Feed(traits, "Diary".to_owned())
-            }
+        let named =
+            |feed: &str| FoundAddress::Page(vec![(Url::parse(feed).unwrap(), "Diary".to_owned())]);
+        let mut page = url.clone();
+        page.set_query(None);
+        match page.as_str() {
+            PAGE => named(DIARY),
+            MOVED_PAGE => named(MOVED),
+            at => FoundAddress::Feed(FeedThere {
+                lasting: url.clone(),
+                end: if at == MOVED { Url::parse(OTHER).unwrap() } else { url.clone() },
+                traits: FeedTraits { keeps_ids: true, is_json: false },
+                title: "Diary".to_owned(),
+            }),
         }
     }
 
@@ -81,13 +95,13 @@ fn gateway(settings: ServeSettings) -> (Site, Arc<DiarySite>) {
     let store = Arc::new(store());
     store.edit_record(SECRET, |record| record.url = DIARY.to_owned());
     let site = Arc::new(DiarySite { store: Arc::clone(&store), asked: Mutex::default() });
-    let allowed = AllowConfig {
-        url: Url::parse(PAGE).unwrap(),
+    let allowed = |url: &str| AllowConfig {
+        url: Url::parse(url).unwrap(),
         idle: Duration::from_secs(30 * 86_400),
         feeds: 3,
     };
     let origins = OriginSettings {
-        allow: vec![allowed],
+        allow: [PAGE, PLAIN].map(allowed).to_vec(),
         service: Some(Arc::clone(&site) as Arc<dyn OriginService>),
         ..OriginSettings::default()
     };
@@ -137,7 +151,7 @@ async fn a_reader_is_given_the_address_of_the_private_feed() {
                 let answer = gateway.ask(asked(method, path, typed, headers)).await;
                 assert_eq!(header(&answer, "referrer-policy"), "no-referrer", "{path}");
                 let expected = value!([{
-                    "url": DIARY, "title": SECRET, "address": format!("{base}/feeds/{SECRET}"),
+                    "url": DIARY, "title": "News", "address": format!("{base}/feeds/{SECRET}"),
                 }]);
                 assert_eq!(offers(answer).await, expected, "{method} {path} {typed}");
                 let looks = if typed == PAGE { vec![PAGE.to_owned()] } else { Vec::new() };
@@ -347,4 +361,83 @@ async fn a_gateway_that_does_not_write_passes_the_token_on() {
         text(standby.ask(asked("GET", &below, DIARY, &[("accept", "text/html")])).await).await;
     assert!(page.contains(&format!("action=\"{below}\"")), "{page}");
     assert!(looks.asked().is_empty(), "the other one answers");
+}
+
+#[tokio::test]
+async fn an_address_that_leads_to_a_known_feed_is_that_feed() {
+    let (gateway, site) = gateway(announcing());
+    gateway.store.edit_record("news", |record| record.url = OTHER.to_owned());
+    let fragment = format!("{OTHER}#second");
+    for (method, typed, asked_for) in [
+        ("GET", fragment.as_str(), &[][..]),
+        ("POST", fragment.as_str(), &[][..]),
+        ("GET", MOVED, &[MOVED][..]),
+        ("POST", MOVED, &[MOVED][..]),
+        ("POST", MOVED_PAGE, &[MOVED_PAGE, MOVED][..]),
+    ] {
+        let found = offers(gateway.ask(asked(method, "/subscribe", typed, &[])).await).await;
+        let address = "https://feeds.example.org/feeds/news";
+        let expected = value!([{ "url": OTHER, "title": "News", "address": address }]);
+        assert_eq!(found, expected, "{method} {typed}");
+        assert_eq!(site.asked(), asked_for, "{method} {typed}");
+    }
+    // What nobody has is one address with any fragment.
+    let typed = format!("{DIARY}#x");
+    let found = offers(gateway.ask(asked("GET", "/subscribe", &typed, &[])).await).await;
+    assert_eq!(found[0]["url"], DIARY);
+    assert_eq!(site.asked(), [DIARY]);
+    assert!(!is_made(&gateway));
+}
+
+#[tokio::test]
+async fn an_address_without_a_scheme_is_one_of_the_site_that_is_admitted() {
+    let (gateway, site) = gateway(announcing());
+    for (typed, asked_for) in [
+        ("plain.example/a.xml", "http://plain.example/a.xml"),
+        ("//plain.example/b.xml", "http://plain.example/b.xml"),
+        ("feed://plain.example/c.xml", "http://plain.example/c.xml"),
+        ("feed:https://plain.example/d.xml", "http://plain.example/d.xml"),
+        ("diary.example/other.xml", OTHER),
+    ] {
+        let found = offers(gateway.ask(asked("GET", "/subscribe", typed, &[])).await).await;
+        assert_eq!(found[0]["url"], asked_for, "{typed}");
+        assert_eq!(site.asked(), [asked_for], "{typed}");
+    }
+    for refused in ["https://plain.example/a.xml", "http://diary.example/other.xml", "else.example"]
+    {
+        problem(gateway.ask(asked("GET", "/subscribe", refused, &[])).await, 403).await;
+        assert!(site.asked().is_empty(), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
+    let (gateway, _) = gateway(announcing());
+    let made = offers(gateway.ask(asked("POST", "/subscribe", OTHER, &[])).await).await;
+    assert_eq!(made[0]["title"], "Diary");
+    // It has no document yet, and the list of feeds no title.
+    let browser = [("accept", "text/html")];
+    let page = text(gateway.ask(asked("GET", "/subscribe", OTHER, &browser)).await).await;
+    assert!(page.contains(&format!("<li>{OTHER}: point your feed reader at")), "{page}");
+    gateway.store.edit_record("made", |record| record.enrolment.title = Some("Ours".to_owned()));
+    gateway.room.directory.changed();
+    let found = offers(gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await).await;
+    assert_eq!(found[0]["title"], "Ours");
+}
+
+/// What the link that is kept as a bookmark does in a browser, at a page of a site.
+#[tokio::test]
+async fn the_bookmark_opens_the_page_for_the_site_that_one_is_looking_at() {
+    let (gateway, site) = gateway(announcing());
+    let overview = text(gateway.get("/").await).await;
+    let (_, link) = overview.split_once("href=\"javascript:").unwrap();
+    let (script, _) = link.split_once('"').unwrap();
+    let opened = "location.href=\"https://feeds.example.org/subscribe\"+'?url='+\
+                  encodeURIComponent(location.href)";
+    assert_eq!(script.replace("&quot;", "\""), opened);
+    let looking_at = format!("{PAGE}?a=1&b=2");
+    let page = gateway.ask(asked("GET", "/subscribe", &looking_at, &[("accept", "text/html")]));
+    let page = text(page.await).await;
+    assert_eq!(site.asked(), [looking_at]);
+    assert!(page.contains(&format!("name=\"url\" value=\"{DIARY}\"")), "{page}");
 }

@@ -1,0 +1,93 @@
+//! `/subscribe`: the feeds of a site that is admitted, by whatever address leads to them.
+
+use crate::origins::{Front, Site};
+use reqwest::{RequestBuilder, StatusCode};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_subscribe_by_address_where_the_site_is_admitted() {
+    let site = Site::start().await;
+    let other = Site::start().await;
+    let front =
+        Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
+    let at = format!("http://{}/subscribe", front.gateway.address());
+    let look = |url: String| {
+        let address = reqwest::Url::parse_with_params(&at, [("url", url)]).unwrap();
+        front.client.get(address).send()
+    };
+    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    let refused = look(other.url.clone()).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert!(other.asked.lock().unwrap().is_empty(), "nothing was asked");
+    let feed = format!("{}atom.xml", site.url);
+    let found = json(&look(feed.clone()).await.unwrap().bytes().await.unwrap());
+    assert_eq!(found["feeds"][0]["url"], feed.as_str());
+    assert_eq!(found["feeds"][0]["address"], serde_json::Value::Null);
+    assert!(front.feeds().await.is_empty(), "looking makes no feed");
+    let body = format!("url={feed}");
+    let form = "application/x-www-form-urlencoded";
+    let made = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::OK);
+    let made = json(&made.bytes().await.unwrap());
+    let address = made["feeds"][0]["address"].as_str().unwrap().to_owned();
+    assert!(address.starts_with("http://gw.example/feeds/"), "{address}");
+    let here = address.replace("http://gw.example", &format!("http://{}", front.gateway.address()));
+    assert!(front.client.get(here).send().await.unwrap().text().await.unwrap().contains("sx:sync"));
+    // One is all that the site may get.
+    let body = format!("url={}no-ids.xml", site.url);
+    let full = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
+    assert_eq!(full.status(), StatusCode::CONFLICT);
+    front.gateway.stop().await.unwrap();
+}
+
+/// What is said of one feed.
+async fn feed_of(request: RequestBuilder) -> Value {
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let said: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+    assert_eq!(said["feeds"].as_array().unwrap().len(), 1, "{said}");
+    said["feeds"][0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_address_leads_to_a_feed_it_is_one() {
+    let site = Site::start().await;
+    let allow = format!("[[allow]]\nurl = \"{}\"\nfeeds = 5\n", site.url);
+    let front = Front::start(&allow, None).await;
+    let at = format!("http://{}/subscribe", front.gateway.address());
+    let look =
+        |url: &str| front.client.get(reqwest::Url::parse_with_params(&at, [("url", url)]).unwrap());
+    let subscribe = |url: &str| {
+        let form =
+            url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+        let kind = "application/x-www-form-urlencoded";
+        front.client.post(&at).header("content-type", kind).body(form)
+    };
+    let there = |path: &str| format!("{}{path}", site.url);
+    // A page that never ends names it in its head.
+    let begun = Instant::now();
+    assert_eq!(feed_of(look(&there("endless"))).await["url"], there("atom.xml").as_str());
+    assert!(begun.elapsed() < Duration::from_secs(4), "its end was waited for");
+    let made = feed_of(subscribe(&there("endless"))).await;
+    let (address, title) = (made["address"].as_str().unwrap(), made["title"].as_str().unwrap());
+    assert!(!address.is_empty() && !title.is_empty() && !address.ends_with(title), "{made}");
+    let without_scheme = there("atom.xml").replace("http://", "");
+    for typed in [
+        there("atom.xml"),
+        there("atom.xml#second"),
+        there("moved.xml"),
+        there("today.xml"),
+        without_scheme,
+    ] {
+        for request in [look(&typed), subscribe(&typed)] {
+            assert_eq!(feed_of(request).await, made, "{typed}");
+        }
+    }
+    assert_eq!(front.feeds().await.into_keys().collect::<Vec<_>>(), [there("atom.xml")]);
+    // What moved for good is polled where it is now.
+    feed_of(subscribe(&there("moved-slow.xml"))).await;
+    assert!(front.feeds().await.contains_key(&there("slow.xml")));
+    front.gateway.stop().await.unwrap();
+}
