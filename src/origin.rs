@@ -9,10 +9,12 @@ mod forwarded;
 mod headers;
 mod passed;
 
-pub use address::{AddressFault, OriginSite, is_below};
+#[cfg(test)]
+pub(crate) use address::tests::site_of_config;
+pub use address::{AddressFault, OriginSite, is_below, site_of};
 pub use admission::{
-    is_for_everybody, is_neutral, is_usual, may_be_feed, may_make_feed, says_page,
+    is_for_everybody, is_neutral, is_plain, is_usual, may_be_feed, may_make_feed, says_page,
 };
-pub use forwarded::{ForwardedFor, Proto, X_FORWARDED_FOR};
+pub use forwarded::{ForwardedFor, PublicName, X_FORWARDED_FOR};
 pub use headers::{OwnCookie, Via, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};

@@ -6,9 +6,8 @@ use http::{Method, StatusCode};
 
 /// Headers of a request that say who asks.
 const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
-/// Headers of a request that say nothing of what is asked for, or of who asks. An answer to any other header may
-/// be another for everybody else.
-const USUAL: [&str; 24] = [
+/// Headers that programs send with every request. Those that say who asks, and by what name, are replaced.
+const PLAIN: [&str; 18] = [
     "host",
     "a-im",
     "if-match",
@@ -20,22 +19,25 @@ const USUAL: [&str; 24] = [
     "user-agent",
     "accept",
     "accept-encoding",
-    "accept-language",
     "connection",
     "cache-control",
     "pragma",
+    "te",
+    "via",
+    "forwarded",
+    "x-real-ip",
+];
+/// Headers by which browsers say more of who asks and of what he likes. A site may answer by them without saying so.
+const OF_BROWSERS: [&str; 8] = [
+    "accept-language",
     "dnt",
     "from",
-    "referer",
     "priority",
+    "referer",
     "save-data",
-    "te",
     "upgrade-insecure-requests",
-    "via",
     "x-requested-with",
 ];
-/// What such headers begin with: those of browsers, and of proxies.
-const USUAL_BEGINNINGS: [&str; 4] = ["sec-", "x-forwarded-", "forwarded", "x-real-ip"];
 /// Those of which the answer must not depend if it is to be everybody's first document.
 const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
 /// Media types of feeds, and of XML and JSON as they are served that nobody configured.
@@ -57,11 +59,21 @@ pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && !PERSONAL.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether a request has no header that may make its answer another than everybody's.
+/// Whether a request has no header but those of every reader and browser. An answer to any other header may be
+/// another for everybody else.
 pub fn is_usual(headers: &HeaderMap) -> bool {
-    headers.keys().map(HeaderName::as_str).all(|name| {
-        USUAL.contains(&name) || USUAL_BEGINNINGS.iter().any(|start| name.starts_with(start))
-    })
+    let mut names = headers.keys().map(HeaderName::as_str);
+    names.all(|name| is_plain_name(name) || OF_BROWSERS.contains(&name) || name.starts_with("sec-"))
+}
+
+/// Whether a request has no header that may make its answer another than that to the gateway's own question, but for
+/// how who asks names itself (`User-Agent`) and what it reads (`Accept`).
+pub fn is_plain(headers: &HeaderMap) -> bool {
+    headers.keys().map(HeaderName::as_str).all(is_plain_name)
+}
+
+fn is_plain_name(name: &str) -> bool {
+    PLAIN.contains(&name) || name.starts_with("x-forwarded-")
 }
 
 /// Whether an answer is the same whoever asks and however, as far as it says so itself.
@@ -139,9 +151,23 @@ mod tests {
         for usual in ["user-agent", "sec-fetch-mode", "accept-language", "x-forwarded-for"] {
             assert!(is_usual(&map(&[(usual, "x")])), "{usual}");
         }
-        for other in ["x-original-url", "x-api-key", "private-token", "x-http-method-override"] {
+        for other in [
+            "x-original-url",
+            "x-api-key",
+            "private-token",
+            "x-http-method-override",
+            "forwarded-host",
+            "x_forwarded_host",
+        ] {
             assert!(!is_usual(&map(&[("host", "x"), (other, "x")])), "{other}");
         }
+        // What a site may answer by without saying so makes a feed, and not its first document.
+        for name in ["accept-language", "sec-ch-ua-platform", "save-data", "referer"] {
+            let asked = map(&[("host", "x"), ("user-agent", "x"), (name, "x")]);
+            assert!(is_usual(&asked) && !is_plain(&asked), "{name}");
+        }
+        let reader = ["host", "user-agent", "accept", "if-none-match", "x-forwarded-for", "via"];
+        assert!(is_plain(&map(&reader.map(|name| (name, "x")))));
         assert!(is_neutral(&map(&[("vary", "Accept-Encoding, Origin")])));
         assert!(!is_neutral(&map(&[("vary", "Accept-Language")])));
     }

@@ -22,10 +22,10 @@ struct Site {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-const ATOM: &str = "application/atom+xml";
+pub const ATOM: &str = "application/atom+xml";
 const HTML: &str = "text/html; charset=utf-8";
 
-fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+pub fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE.as_str(), kind)], body.into()).into_response()
 }
 
@@ -133,7 +133,7 @@ pub struct Front {
 }
 
 pub const HOST: &str = "blog.gw.example";
-const TOKEN: &str = "a-token-for-tests";
+pub const TOKEN: &str = "a-token-for-tests";
 
 impl Front {
     pub async fn start(origin: &str, host: Option<&'static str>) -> Self {
@@ -184,7 +184,7 @@ impl Front {
     }
 
     /// The addresses of the gateway's feeds, by name.
-    async fn feeds(&self) -> HashMap<String, String> {
+    pub async fn feeds(&self) -> HashMap<String, String> {
         let url = format!("http://{}/api/v1/feeds", self.gateway.address());
         let answer = self.client.get(url).bearer_auth(TOKEN).send().await.unwrap();
         let all: serde_json::Value =

@@ -183,6 +183,7 @@ impl AdminService {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
             headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+            site.say_name(&url, &mut headers);
             let (method, body) = (Method::GET, None);
             let request = PassRequest { method, url: url.clone(), target: None, headers, body };
             let answer = self.pass(request).await.ok()?;
