@@ -56,8 +56,9 @@ pub use redirect::MAX_REDIRECTS;
 pub use resolver::MAX_ADDRESSES;
 
 use crate::model::ProxyAddress;
-use crate::origin::{PassAnswer, PassRequest};
+use crate::origin::{OriginSite, PassAnswer, PassRequest};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Fetching, boxed at the door so that polls can be tested with a scripted one.
@@ -172,5 +173,7 @@ pub struct FetchSettings {
     pub proxy_resolves: bool,
     /// A file with certificates that are believed beside the system's.
     pub ca_file: Option<PathBuf>,
+    /// The sites that this gateway stands in front of. Each is told its public name with every request.
+    pub sites: Vec<Arc<OriginSite>>,
     pub limits: FetchLimits,
 }

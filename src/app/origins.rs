@@ -30,17 +30,23 @@ pub(super) fn settings(
     let paths = config.feeds.iter().filter_map(own).collect();
     let asked = Arc::clone(desk.asked_feeds());
     let none = OriginSettings { paths, asked, ..OriginSettings::default() };
-    let Ok(public) = Url::parse(public_url) else { return none };
-    if config.origins.is_empty() && config.allow.is_empty() {
+    let sites = sites(config, public_url);
+    if sites.is_empty() && config.allow.is_empty() {
         return none;
     }
-    let sites = config.origins.iter().map(|site| OriginSite::new(site.clone(), &public));
     OriginSettings {
-        sites: sites.map(Arc::new).collect(),
+        sites,
         allow: config.allow.clone(),
         service: Some(Arc::clone(desk) as Arc<dyn OriginService>),
         ..none
     }
+}
+
+/// The origins of a configuration, in its order.
+pub(super) fn sites(config: &Config, public_url: &str) -> Vec<Arc<OriginSite>> {
+    let Ok(public) = Url::parse(public_url) else { return Vec::new() };
+    let sites = config.origins.iter().map(|site| OriginSite::new(site.clone(), &public));
+    sites.map(Arc::new).collect()
 }
 
 /// After how long feeds of each site are let go.

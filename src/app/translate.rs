@@ -1,6 +1,6 @@
 //! From the words of the configuration to those of the modules.
 
-use super::{AppError, reach, readers};
+use super::{AppError, origins, reach, readers};
 use crate::archive;
 use crate::config::{
     self, AllowPrivateSetting, Checked, Config, ConfigError, Deltas, External, HistoryLinks,
@@ -25,6 +25,7 @@ pub(super) fn fetch_settings(config: &Config, public_url: &str) -> FetchSettings
         proxy: config.polling.proxy.clone(),
         proxy_resolves: config.polling.proxy_resolves,
         ca_file: config.polling.ca_file.clone(),
+        sites: origins::sites(config, public_url),
         ..FetchSettings::default()
     }
 }

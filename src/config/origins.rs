@@ -5,7 +5,7 @@ use super::keys::{
     Preset::{Value as Preset, Words},
     keys,
 };
-use super::kinds::{Lasting, Maybe, Number, Parsed, TrueOr};
+use super::kinds::{Flag, Lasting, Maybe, Number, Parsed, TrueOr};
 use super::section::Section;
 use super::server::ServerSection;
 use super::web::{WebError, bare_address};
@@ -65,6 +65,8 @@ pub struct OriginConfig {
     pub url: Url,
     pub place: OriginPlace,
     pub passes: PassMode,
+    /// Whether the site is told the gateway's host for it in `Host`, as a site is that redirects to its own name.
+    pub sends_host: bool,
     /// How long the first answer of a new feed waits for the judged document.
     pub first_wait: Duration,
     /// After how long without a request its feeds are not polled any more.
@@ -111,6 +113,7 @@ pub(super) struct OriginTable {
     at: Option<String>,
     host: Option<String>,
     passes: PassMode,
+    sends_host: bool,
     first_wait: Duration,
     idle: Duration,
     feeds: u32,
@@ -148,6 +151,11 @@ pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
     /// site's scripts never run beside the forms of administration.
     pass => passes: TrueOr("redirect", [PassMode::Through, PassMode::Redirect]),
         Preset("\"redirect\""), at restart;
+    /// Whether the site gets `host` in `Host`, with the port of server.public_url; else it gets the host of `url`.
+    ///
+    /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
+    /// url that no other origin has.
+    send_host => sends_host: Flag, Preset("false"), at restart;
     /// How long the first answer of a new feed waits for the judged document; then it is 503.
     first_wait => first_wait: Lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
     /// After how long without a request its feeds are not polled any more. Their history is kept.
@@ -177,6 +185,7 @@ impl Default for OriginTable {
             at: None,
             host: None,
             passes: PassMode::default(),
+            sends_host: false,
             first_wait: Duration::ZERO,
             idle: Duration::ZERO,
             feeds: 0,
@@ -204,8 +213,13 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Vec
     top.tables("origin", &ORIGIN_KEYS, ORIGIN_LIMIT, |section, table| {
         section.demand_name();
         section.demand("url", "each [[origin]] has its own");
-        let OriginTable { name, url, at, host, passes, first_wait, idle, feeds } = table;
+        let OriginTable { name, url, at, host, passes, sends_host, first_wait, idle, feeds } =
+            table;
         check_place(section, (host.as_deref(), passes), public.as_ref(), server);
+        if sends_host && !(section.has("host") && passes == PassMode::Through) {
+            let message = "needs host and pass = true: only such a site has the gateway's name";
+            section.fault("send_host", message.to_owned());
+        }
         let place = match (at, host) {
             (Some(path), None) => Some(OriginPlace::At(path)),
             (None, Some(host)) => Some(OriginPlace::Host(host)),
@@ -231,7 +245,18 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Vec
         }
         names.insert(name.clone(), section.line());
         let (Some(url), Some(place)) = (url, place) else { return };
-        origins.push(OriginConfig { name, url, place, passes, first_wait, idle, feeds });
+        let config =
+            OriginConfig { name, url, place, passes, sends_host, first_wait, idle, feeds };
+        if let Some(other) = origins.iter().find(|other| config.shares_feeds(other)) {
+            let message = format!(
+                "{:?} is an address of the origin {:?} too, and with send_host an address has another feed at each \
+                 host; give one of them an address with another host or port",
+                config.url.as_str(),
+                other.name.as_str()
+            );
+            section.fault("url", message);
+        }
+        origins.push(config);
     });
     origins
 }
@@ -280,6 +305,14 @@ pub(super) fn read_allowed(top: &mut Section<'_, '_, '_>) -> Vec<AllowConfig> {
 }
 
 impl OriginConfig {
+    /// Whether a feed may be at one address in both and be another one, since one of them is told its host.
+    fn shares_feeds(&self, other: &Self) -> bool {
+        let (one, two) = (&self.url, &other.url);
+        (self.sends_host || other.sends_host)
+            && one.origin() == two.origin()
+            && (one.path().starts_with(two.path()) || two.path().starts_with(one.path()))
+    }
+
     /// Its path with its name, where it has one.
     pub(super) fn path(&self) -> Option<(&str, &FeedName)> {
         match &self.place {

@@ -2,6 +2,7 @@
 //! running gateway, with its token, or an authority for certificates.
 
 use super::client::Core;
+use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::guard::AllowPrivate;
 use super::unreached::broken;
@@ -66,7 +67,7 @@ impl ApiClient {
     /// Sends a request; a redirect is not followed.
     pub async fn send(&self, request: ApiRequest) -> Result<ApiAnswer, FetchError> {
         let ApiRequest { method, url, body } = request;
-        let by = self.core.client_for(&url, 0, true, None).await?;
+        let by = self.core.client_for(&url, 0, true, (None, HttpVersions::All)).await?;
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*;q=0.1"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

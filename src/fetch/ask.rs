@@ -4,10 +4,11 @@
 //! say, and each hop is a request of its own.
 
 use super::client::Core;
+use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::freshness;
 use crate::model::{ProxyRoute, Time};
-use http::header::{ACCEPT, HeaderValue, LOCATION};
+use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
 use std::time::Duration;
 use url::Url;
 
@@ -44,12 +45,17 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let by = self.client_for(&url, 0, true, request.route.as_ref()).await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, PAGES);
+        self.say_name(&url, &mut headers);
+        let way = (request.route.as_ref(), HttpVersions::of_request(&headers));
+        let by = self.client_for(&url, 0, true, way).await?;
         let client = &by.client;
         let asked = if request.get { client.get(url.clone()) } else { client.head(url.clone()) };
-        let response = asked.header(ACCEPT, PAGES).send().await;
+        let response = asked.headers(headers).send().await;
         let response = response.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
-        let location = location(response.headers().get(LOCATION), &url);
+        let led = response.headers().get(LOCATION);
+        let location = self.within_site(led, &url).or_else(|| location(led, &url));
         // The response is dropped here, and its connection with it where a body is under way.
         let retry_after = freshness::retry_after(response.headers(), request.now);
         Ok(PageAnswer { status: response.status().as_u16(), retry_after, location })

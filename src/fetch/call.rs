@@ -6,6 +6,7 @@
 
 use super::ask::location;
 use super::client::Core;
+use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::freshness;
 use super::unreached::broken;
@@ -67,7 +68,7 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let by = self.client_for(&url, 0, true, None).await?;
+        let by = self.client_for(&url, 0, true, (None, HttpVersions::All)).await?;
         let client = &by.client;
         let call = match request.send {
             None => client.get(url.clone()),

@@ -1,9 +1,12 @@
 //! The client: follows redirects itself, so that every hop passes the guard.
 
+mod site_names;
+mod ways;
+
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
-use super::clients::{ClientMaker, Clients, MAX_HEADER_BYTES};
+use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES};
 use super::error::{ANSWERING, FetchError};
-use super::guard::{self, AllowPrivate, Openness};
+use super::guard::{AllowPrivate, Openness};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
 use super::message::{
@@ -11,24 +14,21 @@ use super::message::{
 };
 use super::passers::Passers;
 use super::redirect::{self, Credentials, RedirectChain};
-use super::resolver::{GuardedResolver, LookupError, Unresolved};
-use super::unreached::unreached;
+use super::resolver::GuardedResolver;
 use super::{
     Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passing, Services, body, challenge,
     decode, freshness,
 };
-use crate::model::{BodyPrints, ProxyRoute};
-use crate::origin::{WholeAnswer, check_for_everybody};
+use crate::model::BodyPrints;
+use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
 use http::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LOCATION,
 };
-use reqwest::{Client, Response};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::time::Instant;
+use reqwest::Response;
+use std::sync::{Arc, Mutex, OnceLock};
 use tower::{BoxError, ServiceBuilder};
-use url::{Host, Position, Url};
-use xxhash_rust::xxh3::xxh3_64;
+use url::Url;
 
 /// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
 const A_IM: HeaderName = HeaderName::from_static("a-im");
@@ -106,16 +106,12 @@ pub(super) struct Core {
     proxy_resolves: bool,
     /// Look up names that a proxy is asked for, for hosts that are public, private or named.
     names: [GuardedResolver; 3],
-    /// Clients that pass requests on, to public and to other hosts; made where they are needed.
-    passers: [OnceLock<Passers>; 2],
+    /// Clients for requests with a `Host` of their own, to public and to other hosts; made where they are needed.
+    hosted: [OnceLock<Clients>; 2],
+    /// Clients that pass requests on, likewise: first those for requests without such a `Host`, then the others.
+    passers: [[OnceLock<Passers>; 2]; 2],
     pub(super) handover: Handover,
-}
-
-/// A client for one request, and the proxy that it goes by.
-pub(super) struct ClientForRequest {
-    pub(super) client: Client,
-    /// As messages name it.
-    pub(super) proxy: Option<String>,
+    sites: Vec<Arc<OriginSite>>,
 }
 
 impl Core {
@@ -129,9 +125,9 @@ impl Core {
             AllowPrivate::All => Openness::Private,
             AllowPrivate::Only(_) => Openness::Named,
         };
-        let (opened, has_roots) = maker.direct(openness)?;
+        let (opened, has_roots) = maker.direct(openness, HttpVersions::All)?;
         let public = match openness {
-            Openness::Named => maker.direct(Openness::Public)?.0,
+            Openness::Named => maker.direct(Openness::Public, HttpVersions::All)?.0,
             // Every host is public, or none is: the other clients are asked for nothing.
             Openness::Public | Openness::Private => opened.clone(),
         };
@@ -151,14 +147,20 @@ impl Core {
             proxy,
             proxy_resolves,
             names,
+            hosted: Default::default(),
             passers: Default::default(),
             handover: Handover::default(),
+            sites: settings.sites,
         })
     }
 
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, FetchError> {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
         let identity = RequestIdentity::read(request.access.as_ref()).await?;
+        let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);
+        if let Some(there) = self.behind_our_address(&trail.url).filter(|_| is_anybodys) {
+            trail.begin_at(there);
+        }
         let asked = IdentifiedRequest { request: &request, identity };
         if let Some(handed) = self.handed(&request) {
             let response = http::Response::new(handed.body);
@@ -174,7 +176,10 @@ impl Core {
             if !redirect::is_redirect(code) {
                 return self.answer(&asked, trail, response).await;
             }
-            trail.follow(code, response.headers().get(LOCATION).map(HeaderValue::as_bytes))?;
+            let led = response.headers().get(LOCATION);
+            let within = self.within_site(led, &trail.url);
+            let within = within.as_ref().map(|url| url.as_str().as_bytes());
+            trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
         }
     }
 
@@ -182,90 +187,6 @@ impl Core {
     fn handed(&self, request: &FetchRequest) -> Option<WholeAnswer> {
         let is_first = request.validators.is_empty() && request.known_wire.is_none();
         is_first.then(|| self.handover.take(&request.url)).flatten()
-    }
-
-    /// Passes the guard, and answers the clients that pass requests on; `None` where they go by a proxy.
-    pub(super) fn passers(&self, url: &Url) -> Result<Option<&Passers>, FetchError> {
-        let openness = self.admit(url, 0)?;
-        if self.proxy.is_some() && !self.allow.is_own_host(url) {
-            return Ok(None);
-        }
-        let [public, opened] = &self.passers;
-        let place = if openness == Openness::Public { public } else { opened };
-        if let Some(made) = place.get() {
-            return Ok(Some(made));
-        }
-        let made = self.maker.passers(openness)?;
-        Ok(Some(place.get_or_init(|| made)))
-    }
-
-    /// Passes the guard.
-    fn admit(&self, url: &Url, hop: usize) -> Result<Openness, FetchError> {
-        let openness = guard::check(url, &self.allow)
-            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
-        if url.scheme() == "https" && !self.has_roots {
-            return Err(FetchError::NoRoots);
-        }
-        Ok(openness)
-    }
-
-    /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
-    /// [`KEPT_IDLE`](super::KEPT_IDLE). `route`: the way, where it is not that of every request.
-    pub(super) async fn client_for(
-        &self,
-        url: &Url,
-        hop: usize,
-        soon: bool,
-        route: Option<&ProxyRoute>,
-    ) -> Result<ClientForRequest, FetchError> {
-        let openness = self.admit(url, hop)?;
-        let proxy = match route {
-            Some(ProxyRoute::Direct) => None,
-            Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),
-            // The operator's own hosts are not behind it.
-            None => self.proxy.clone().filter(|_| !self.allow.is_own_host(url)),
-        };
-        let clients = match &proxy {
-            Some(proxy) => {
-                self.check_name(url, hop, openness, proxy).await?;
-                self.maker.by_proxy(proxy, openness)?
-            }
-            None if openness == Openness::Public => self.public.clone(),
-            None => self.opened.clone(),
-        };
-        let host = xxh3_64(url[..Position::BeforePath].as_bytes());
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let keeps = kept.admit(host, soon, Instant::now());
-        let client = if keeps { clients.keeping } else { clients.closing };
-        Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
-    }
-
-    /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no
-    /// address that the guard admits.
-    async fn check_name(
-        &self,
-        url: &Url,
-        hop: usize,
-        openness: Openness,
-        proxy: &ReadyProxy,
-    ) -> Result<(), FetchError> {
-        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
-        let [public, private, named] = &self.names;
-        let names = match openness {
-            Openness::Public => public,
-            Openness::Private => private,
-            Openness::Named => named,
-        };
-        let host = name.to_owned();
-        match names.look_up(name).await {
-            Ok(found) if !found.is_empty() => Ok(()),
-            Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
-            _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
-            Err(LookupError::Unresolved(Unresolved { why })) => {
-                Err(FetchError::Unchecked { host, why })
-            }
-            Ok(_) => Err(FetchError::Unchecked { host, why: "it has none".to_owned() }),
-        }
     }
 
     /// One hop.
@@ -280,11 +201,13 @@ impl Core {
         // A redirect on the same host is the next request to it.
         let soon = request.soon || trail.hops > 0;
         let route = request.access.as_ref().and_then(RequestAccess::route);
-        let by = self.client_for(url, trail.hops, soon, route).await?;
+        let mut headers = asked.conditions(url);
+        self.say_name(url, &mut headers);
+        asked.identity.apply(url, &mut headers);
+        let way = (route, HttpVersions::of_request(&headers));
+        let by = self.client_for(url, trail.hops, soon, way).await?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
-        let mut headers = asked.conditions(url);
-        asked.identity.apply(url, &mut headers);
         let sent = by.client.get(target).headers(headers).send().await;
         let response = sent.map_err(|e| by.unreached(e, url, trail.hops, &self.limits))?;
         let size: usize =
@@ -456,25 +379,6 @@ impl IdentifiedRequest<'_> {
     /// The address that answered, where redirects led to another one.
     fn redirected(&self, hops: usize, final_url: String) -> Option<String> {
         (hops > 0 || self.request.start.is_some()).then_some(final_url)
-    }
-}
-
-impl ClientForRequest {
-    /// Why no response came.
-    pub(super) fn unreached(
-        &self,
-        error: reqwest::Error,
-        url: &Url,
-        hop: usize,
-        limits: &FetchLimits,
-    ) -> FetchError {
-        let error = unreached(error, url, hop, limits);
-        match (error, &self.proxy) {
-            (FetchError::Connect { host, why } | FetchError::Name { host, why }, Some(proxy)) => {
-                FetchError::Proxy { proxy: proxy.clone(), host, why }
-            }
-            (error, _) => error,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
 use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings};
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Client};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -29,6 +29,22 @@ pub const MAX_PROXY_CLIENTS: usize = 32;
 /// The largest file with certificates, in bytes.
 pub const CA_FILE_LIMIT: u64 = 1024 * 1024;
 
+/// The versions of HTTP that a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HttpVersions {
+    All,
+    /// HTTP/1.1 alone, where `Host` is another one than that of the address: HTTP/2 names the host in the address
+    /// (RFC 9113 section 8.3.1).
+    Http1,
+}
+
+impl HttpVersions {
+    /// For a request with these headers.
+    pub(super) fn of_request(headers: &HeaderMap) -> Self {
+        if headers.contains_key(HOST) { Self::Http1 } else { Self::All }
+    }
+}
+
 /// Two clients with one resolver.
 #[derive(Clone)]
 pub(super) struct Clients {
@@ -44,8 +60,11 @@ pub(super) struct ClientMaker {
     limits: FetchLimits,
     certificates: Vec<CertificateDer<'static>>,
     /// Those for proxies, the one that was used last at the end.
-    proxied: Mutex<Vec<((ReadyProxy, Openness), Clients)>>,
+    proxied: Mutex<Vec<(ProxyKey, Clients)>>,
 }
+
+/// By what clients for proxies are told apart.
+type ProxyKey = (ReadyProxy, Openness, HttpVersions);
 
 impl ClientMaker {
     pub(super) fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
@@ -62,8 +81,12 @@ impl ClientMaker {
 
     /// Clients that give out their connections to addresses that `openness` admits, and whether they
     /// know root certificates.
-    pub(super) fn direct(&self, openness: Openness) -> Result<(Clients, bool), FetchError> {
-        self.make(None, GuardedResolver::new(openness))
+    pub(super) fn direct(
+        &self,
+        openness: Openness,
+        versions: HttpVersions,
+    ) -> Result<(Clients, bool), FetchError> {
+        self.make(None, versions, GuardedResolver::new(openness))
     }
 
     /// Clients for a proxy. The proxy may have any address, since the operator named it.
@@ -71,14 +94,15 @@ impl ClientMaker {
         &self,
         proxy: &ReadyProxy,
         openness: Openness,
+        versions: HttpVersions,
     ) -> Result<Clients, FetchError> {
-        let key = (proxy.clone(), openness);
+        let key = (proxy.clone(), openness, versions);
         let mut proxied = self.proxied.lock().unwrap_or_else(PoisonError::into_inner);
         let clients = match proxied.iter().position(|(known, _)| *known == key) {
             Some(at) => proxied.remove(at).1,
             None => {
                 let resolver = GuardedResolver::new(openness).with_named(proxy.host());
-                self.make(Some(proxy), resolver)?.0
+                self.make(Some(proxy), versions, resolver)?.0
             }
         };
         if proxied.len() >= MAX_PROXY_CLIENTS {
@@ -91,11 +115,12 @@ impl ClientMaker {
     fn make(
         &self,
         proxy: Option<&ReadyProxy>,
+        versions: HttpVersions,
         resolver: GuardedResolver,
     ) -> Result<(Clients, bool), FetchError> {
         let resolver = Arc::new(resolver);
-        let (keeping, has_roots) = self.client(proxy, &resolver, 1)?;
-        let (closing, _) = self.client(proxy, &resolver, 0)?;
+        let (keeping, has_roots) = self.client(proxy, versions, (&resolver, 1))?;
+        let (closing, _) = self.client(proxy, versions, (&resolver, 0))?;
         Ok((Clients { keeping, closing }, has_roots))
     }
 
@@ -112,8 +137,8 @@ impl ClientMaker {
     fn client(
         &self,
         proxy: Option<&ReadyProxy>,
-        resolver: &Arc<GuardedResolver>,
-        idle: usize,
+        versions: HttpVersions,
+        (resolver, idle): (&Arc<GuardedResolver>, usize),
     ) -> Result<(Client, bool), FetchError> {
         let limits = &self.limits;
         let failed = |error: reqwest::Error| {
@@ -141,6 +166,10 @@ impl ClientMaker {
                 .pool_max_idle_per_host(idle)
                 .http1_max_headers(MAX_HEADERS)
                 .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
+            let builder = match versions {
+                HttpVersions::All => builder,
+                HttpVersions::Http1 => builder.http1_only(),
+            };
             match &proxy {
                 Some(proxy) => builder.proxy(proxy.clone()),
                 None => builder,

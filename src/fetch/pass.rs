@@ -4,6 +4,7 @@
 //! The same guard as for feeds, and clients of their own ([`super::passers`]).
 
 use super::client::Core;
+use super::clients::HttpVersions;
 use super::error::{ANSWERING, FetchError};
 use super::unreached::{is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
@@ -62,7 +63,8 @@ impl Core {
         body: UploadBody,
         may_repeat: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
-        let Some(passers) = self.passers(&head.url)? else {
+        let versions = HttpVersions::of_request(&head.headers);
+        let Some(passers) = self.passers(&head.url, versions)? else {
             return match self.send_by_proxy(&head, body, !may_repeat).await {
                 Err(FetchError::CutOff { .. }) if may_repeat => {
                     self.send_by_proxy(&head, no_body(), true).await
@@ -90,7 +92,8 @@ impl Core {
         once: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let (method, url, mut headers) = (head.method.clone(), &head.url, head.headers.clone());
-        let by = self.client_for(url, 0, !once, None).await?;
+        let way = (None, HttpVersions::of_request(&headers));
+        let by = self.client_for(url, 0, !once, way).await?;
         // The client would add its own.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));

@@ -1,7 +1,8 @@
-//! The clients that pass requests on. They add nothing to a request but `Host`, keep more connections to one host than
-//! those for documents, and are hyper's own: what a library for requests of one's own does beside costs as much again.
+//! The clients that pass requests on. They add nothing to a request but `Host` where it has none, keep more connections
+//! to one host than those for documents, and are hyper's own: what a library for requests of one's own does beside costs
+//! as much again.
 
-use super::clients::{ClientMaker, MAX_HEADER_BYTES, MAX_HEADERS};
+use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::error::{FetchError, root_cause};
 use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
@@ -48,7 +49,11 @@ pub(super) struct Passers {
 
 impl ClientMaker {
     /// Clients that pass requests on to hosts that `openness` admits.
-    pub(super) fn passers(&self, openness: Openness) -> Result<Passers, FetchError> {
+    pub(super) fn passers(
+        &self,
+        openness: Openness,
+        versions: HttpVersions,
+    ) -> Result<Passers, FetchError> {
         let tls = client_config(self.certificates())
             .map_err(|error| FetchError::Client { what: "be set up", why: root_cause(&error) })?;
         let mut http = HttpConnector::new_with_resolver(GuardedResolver::new(openness));
@@ -61,11 +66,11 @@ impl ClientMaker {
         http.set_keepalive_retries(Some(KEEPALIVE_PROBES));
         #[cfg(target_os = "linux")]
         http.set_tcp_user_timeout(Some(KEEPALIVE * 2));
-        let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(http);
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let https = match versions {
+            HttpVersions::All => builder.enable_all_versions().wrap_connector(http),
+            HttpVersions::Http1 => builder.enable_http1().wrap_connector(http),
+        };
         // From the name's addresses to the end of the TLS handshake.
         let connector = ServiceBuilder::new().timeout(self.limits().connect).service(https);
         let connector = BoxCloneSyncService::new(connector);

@@ -1,10 +1,12 @@
 //! The addresses of an origin, here and there.
 
-use crate::config::{OriginConfig, OriginPlace};
+use super::forwarded::PublicName;
+use crate::config::{OriginConfig, OriginPlace, PassMode};
 use crate::model::ShownAddress;
 use http::Uri;
 use http::uri::PathAndQuery;
 use std::iter;
+use std::sync::Arc;
 use url::{Position, Url};
 
 /// The longest address that is passed on, in bytes.
@@ -23,6 +25,8 @@ pub struct OriginSite {
     below: String,
     /// Scheme and host of its addresses there, read once for all requests; `None` where no request can name them.
     server: Option<Uri>,
+    /// The name of the site that it is told; `None` where it is somebody else's.
+    name: Option<PublicName>,
 }
 
 /// Why a path is not passed on.
@@ -44,24 +48,40 @@ impl OriginSite {
     /// An origin of a gateway that is reached at `public_url`.
     pub fn new(config: OriginConfig, public_url: &Url) -> Self {
         let public = public_url.as_str().trim_end_matches('/');
+        let port = public_url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let (public, below) = match &config.place {
             OriginPlace::At(at) => {
                 let path = public_url.path().trim_end_matches('/');
                 (format!("{public}{at}"), format!("{path}{at}"))
             }
             OriginPlace::Host(host) => {
-                let port = public_url.port().map(|port| format!(":{port}")).unwrap_or_default();
                 (format!("{}://{host}{port}/", public_url.scheme()), "/".to_owned())
             }
         };
+        let authority = match &config.place {
+            OriginPlace::At(_) => public_url[Position::BeforeHost..Position::AfterPort].to_owned(),
+            OriginPlace::Host(host) => format!("{host}{port}"),
+        };
+        // A site to which requests are redirected has names of its own.
+        let name = match config.passes {
+            PassMode::Through => {
+                PublicName::new(public_url.scheme(), &authority, config.sends_host)
+            }
+            PassMode::Redirect => None,
+        };
         let host = &config.url[Position::BeforeHost..Position::AfterPort];
         let server = format!("{}://{host}", config.url.scheme()).parse().ok();
-        Self { config, public, below, server }
+        Self { config, public, below, server, name }
     }
 
     /// What the configuration says of it.
     pub const fn config(&self) -> &OriginConfig {
         &self.config
+    }
+
+    /// The name that the site is told with every request, passed on or the gateway's own; `None` where it is told none.
+    pub const fn public_name(&self) -> Option<&PublicName> {
+        self.name.as_ref()
     }
 
     /// The rest of a path that is this origin's at a host; `None` where it is not.
@@ -120,7 +140,7 @@ impl OriginSite {
     }
 
     /// The address there of one of ours that is this origin's.
-    fn upstream_of(&self, ours: &Url) -> Option<Url> {
+    pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
         let whole = &ours[..Position::AfterPath];
         let rest = whole.strip_prefix(self.public.as_str())?;
         self.upstream(rest, ours.query()).ok()
@@ -128,11 +148,34 @@ impl OriginSite {
 
     /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
-        if self.holds(url) {
-            Some(normalized(url.clone(), &self.config.url))
+        let url = self.without_our_host(url.clone());
+        if self.holds(&url) {
+            Some(normalized(url, &self.config.url))
         } else {
-            self.upstream_of(url)
+            self.upstream_of(&url)
         }
+    }
+
+    /// The same address with the server that the origin has, where the origin named it by our host with another scheme
+    /// or port than ours: as a server does that is told our host in `Host`, and knows its own port alone.
+    fn without_our_host(&self, url: Url) -> Url {
+        let OriginPlace::Host(host) = &self.config.place else { return url };
+        let authority = &url[Position::BeforeHost..Position::AfterPort];
+        let is_told = |name: &PublicName| url.port().is_none() || name.has_authority(authority);
+        let is_ours = self.config.sends_host
+            && url.host_str() == Some(host.as_str())
+            && matches!(url.scheme(), "http" | "https")
+            && (self.name.as_ref().is_some_and(is_told)
+                || url.port_or_known_default() == self.config.url.port_or_known_default())
+            && !url.as_str().starts_with(self.public.as_str());
+        if !is_ours {
+            return url;
+        }
+        let mut there = self.config.url.clone();
+        there.set_path(url.path());
+        there.set_query(url.query());
+        there.set_fragment(url.fragment());
+        there
     }
 
     /// Whether an address is one of the origin.
@@ -153,7 +196,7 @@ impl OriginSite {
     /// Where a redirect of the origin leads here: without scheme and host where that is below the origin; `None`
     /// where it stays as it is. `asked`: the address whose answer it is.
     pub fn redirected(&self, location: &str, asked: &Url) -> Option<String> {
-        let to = asked.join(location).ok()?;
+        let to = self.without_our_host(asked.join(location).ok()?);
         let fragment = to.fragment().map(|part| format!("#{part}")).unwrap_or_default();
         let Some(rest) = self.rest_of(&to) else {
             // What names no host would lead to ours.
@@ -163,6 +206,22 @@ impl OriginSite {
         let here = format!("{}{rest}{fragment}", self.below);
         // Two slashes would name a host.
         Some(if here.starts_with("//") { format!("/.{here}") } else { here })
+    }
+
+    /// The same of a `Refresh`: a number of seconds, and behind it where it leads (HTML section 4.2.5.3).
+    pub fn refreshed(&self, refresh: &str, asked: &Url) -> Option<String> {
+        let (wait, target) = refresh.split_once([';', ','])?;
+        let target = target.trim_ascii_start();
+        let named =
+            target.split_once('=').filter(|(key, _)| key.trim_ascii().eq_ignore_ascii_case("url"));
+        let target = named.map_or(target, |(_, target)| target.trim_ascii_start());
+        let quote = target.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let target = match quote {
+            Some(quote) => target.split(quote).nth(1)?,
+            None => target.trim_ascii_end(),
+        };
+        let here = self.redirected(target, asked)?;
+        Some(format!("{wait};url={here}"))
     }
 
     /// What of an address comes after the origin's, with its query.
@@ -208,6 +267,11 @@ fn respelled(text: &str) -> Option<String> {
         spelled.push_str(rest);
     }
     (spelled != text).then_some(spelled)
+}
+
+/// Whose an address is: the first of these sites that has it, which says what it is called here.
+pub fn site_of<'s>(sites: &'s [Arc<OriginSite>], url: &Url) -> Option<&'s Arc<OriginSite>> {
+    sites.iter().find(|site| site.holds(url))
 }
 
 /// Whether an address is below another one, whose path ends with a slash.
@@ -265,4 +329,4 @@ fn behind_dot(text: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

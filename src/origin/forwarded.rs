@@ -1,4 +1,8 @@
-//! For whom a request is passed on: `X-Forwarded-…` and `Forwarded` (RFC 7239).
+//! For whom a request is passed on, and under which public name the site is reached: `X-Forwarded-…` and
+//! `Forwarded` (RFC 7239).
+//!
+//! Who asks is said by the connection and by trusted proxies. The name is said by the configuration alone: a site may
+//! write it into what everybody gets, so that no client has a say in it, not by way of a trusted proxy either.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
@@ -7,33 +11,58 @@ use std::net::IpAddr;
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// How the client reached the gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proto {
-    Http,
-    Https,
+/// The name under which the world reaches a site, as the site is told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicName {
+    /// Host and port.
+    host: HeaderValue,
+    scheme: HeaderValue,
+    /// Both as an element of `Forwarded`.
+    element: HeaderValue,
+    /// Whether the site is told it in `Host` too.
+    is_sent_as_host: bool,
 }
 
-impl Proto {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
+impl PublicName {
+    /// `authority`: host and port; `None` where these are nothing that a header can have.
+    pub(super) fn new(scheme: &str, authority: &str, is_sent_as_host: bool) -> Option<Self> {
+        let is_token = |c: u8| c.is_ascii_alphanumeric() || c == b'.' || c == b'-';
+        let quote = if authority.bytes().all(is_token) { "" } else { "\"" };
+        let element = ["host=", quote, authority, quote, ";proto=", scheme].concat();
+        Some(Self {
+            host: HeaderValue::from_str(authority).ok()?,
+            scheme: HeaderValue::from_str(scheme).ok()?,
+            element: HeaderValue::try_from(element).ok()?,
+            is_sent_as_host,
+        })
+    }
+
+    /// Whether this is its host and port.
+    pub(super) fn has_authority(&self, authority: &str) -> bool {
+        self.host.as_bytes() == authority.as_bytes()
+    }
+
+    /// Writes it into the headers of a request that is the gateway's own, in place of what is there.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        headers.insert(X_FORWARDED_HOST, self.host.clone());
+        headers.insert(X_FORWARDED_PROTO, self.scheme.clone());
+        headers.insert(header::FORWARDED, self.element.clone());
+        if self.is_sent_as_host {
+            headers.insert(header::HOST, self.host.clone());
         }
     }
 }
 
-/// Who sent a request, and to which host.
+/// Who sent a request that is passed on, and the name of the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForwardedFor<'h> {
+pub struct ForwardedFor<'n> {
     /// The other end of the connection.
     pub peer: IpAddr,
-    /// Whether that is a proxy whose word is taken.
+    /// Whether that is a proxy whose word on who asks is taken.
     pub is_trusted: bool,
-    /// The host that was asked for, with its port.
-    pub host: Option<&'h str>,
-    pub proto: Proto,
+    pub name: &'n PublicName,
 }
 
 /// Whether a header says where a request came from, also with the characters that programs behind CGI cannot tell
@@ -54,58 +83,66 @@ fn is_of_proxy(name: &HeaderName) -> bool {
 const TOLD: &[u8] = b"x-forwarded-";
 
 impl ForwardedFor<'_> {
-    /// Writes it into the headers of a request. What a trusted proxy says stays before it; what anybody else
-    /// says is replaced.
+    /// Writes it into the headers of a request. What a trusted proxy says of who asks stays before it; all else that
+    /// was said is replaced.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
-        let peer = self.peer.to_canonical();
-        if !self.is_trusted {
-            let told: Vec<_> = headers.keys().filter(|name| is_of_proxy(name)).cloned().collect();
-            for name in told {
-                headers.remove(name);
-            }
-        }
-        let address = peer.to_string();
-        self.append(headers, header::FORWARDED, self.element(peer, &address));
-        self.append(headers, X_FORWARDED_FOR, address);
-        let is_told = |headers: &HeaderMap, name| self.is_trusted && headers.contains_key(name);
-        if !is_told(headers, X_FORWARDED_HOST) {
-            let host = self.host.filter(|host| !host.is_empty());
-            match host.and_then(|host| HeaderValue::from_str(host).ok()) {
-                Some(host) => drop(headers.insert(X_FORWARDED_HOST, host)),
-                None => drop(headers.remove(X_FORWARDED_HOST)),
-            }
-        }
-        if !is_told(headers, X_FORWARDED_PROTO) {
-            headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.proto.name()));
-        }
-    }
-
-    fn append(&self, headers: &mut HeaderMap, name: HeaderName, value: String) {
-        let mut all = String::new();
-        if self.is_trusted {
-            for before in headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()) {
-                all.push_str(before);
-                all.push_str(", ");
-            }
-        }
-        let all = if all.is_empty() { value } else { all + &value };
-        if let Ok(value) = HeaderValue::try_from(all) {
-            headers.insert(name, value);
-        }
-    }
-
-    fn element(&self, peer: IpAddr, address: &str) -> String {
-        let is_token =
-            |text: &str| text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'-');
-        let is_quotable =
-            |text: &str| text.bytes().all(|c| c.is_ascii_graphic() && c != b'"' && c != b'\\');
-        let (open, close) = if peer.is_ipv6() { ("\"[", "]\"") } else { ("", "") };
-        let [named, begin, host, end] = match self.host {
-            Some(host) if is_token(host) => [";host=", "", host, ""],
-            Some(host) if is_quotable(host) => [";host=", "\"", host, "\""],
-            _ => [""; 4],
+        let before = |name: &HeaderName| {
+            let values = headers.get_all(name).iter().filter(|_| self.is_trusted);
+            let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+            texts.join(", ")
         };
-        let proto = self.proto.name();
-        ["for=", open, address, close, named, begin, host, end, ";proto=", proto].concat()
+        let (row, elements) = (before(&X_FORWARDED_FOR), addresses(&before(&header::FORWARDED)));
+        let real = headers.get(X_REAL_IP).filter(|_| self.is_trusted).cloned();
+        let told: Vec<_> = headers.keys().filter(|name| is_of_proxy(name)).cloned().collect();
+        for name in told {
+            headers.remove(name);
+        }
+        let peer = self.peer.to_canonical();
+        let (open, close) = if peer.is_ipv6() { ("\"[", "]\"") } else { ("", "") };
+        let address = peer.to_string();
+        self.name.write(headers);
+        let name = self.name.element.to_str().unwrap_or_default();
+        let element = ["for=", open, address.as_str(), close, ";", name].concat();
+        for (name, before, own) in
+            [(X_FORWARDED_FOR, row, address), (header::FORWARDED, elements, element)]
+        {
+            let all = if before.is_empty() { own } else { [before, own].join(", ") };
+            if let Ok(value) = HeaderValue::try_from(all) {
+                headers.insert(name, value);
+            }
+        }
+        if let Some(real) = real {
+            headers.insert(X_REAL_IP, real);
+        }
     }
+}
+
+/// What elements of `Forwarded` say of addresses, and nothing of what they say of names (RFC 7239 section 4).
+fn addresses(elements: &str) -> String {
+    let told = split_unquoted(elements, ',').filter_map(|element| {
+        let pairs = split_unquoted(element, ';').map(str::trim);
+        let pairs: Vec<&str> = pairs.filter(|pair| is_of_address(pair)).collect();
+        (!pairs.is_empty()).then(|| pairs.join(";"))
+    });
+    told.collect::<Vec<String>>().join(", ")
+}
+
+/// Whether a pair says whose request it is, or by whom it came, in characters that end no quotes.
+fn is_of_address(pair: &str) -> bool {
+    let Some((name, value)) = pair.split_once('=') else { return false };
+    let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    let value = quoted.unwrap_or(value);
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || b".:-_[]".contains(&c);
+    ["for", "by"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        && !value.is_empty()
+        && value.bytes().all(is_plain)
+}
+
+/// The parts of a text between a character that is in no quotes.
+fn split_unquoted(text: &str, at: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |c: char| {
+        is_quoted ^= c == '"';
+        c == at && !is_quoted
+    })
 }

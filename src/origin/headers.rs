@@ -76,11 +76,12 @@ impl OwnCookie {
     }
 }
 
-/// The headers of a request as the origin gets them. `Host` and the length of the body are left to who sends it.
+/// The headers of a request as the origin gets them. The length of the body is left to who sends it, and so is `Host`
+/// where the site is not told our own. `forwarded`: `None` where nothing is said of who asks, and of the site's name.
 pub fn to_origin(
     asked: &HeaderMap,
     cookie: OwnCookie,
-    forwarded: &ForwardedFor<'_>,
+    forwarded: Option<&ForwardedFor<'_>>,
     via: &Via,
 ) -> HeaderMap {
     let mut headers = asked.clone();
@@ -94,7 +95,9 @@ pub fn to_origin(
         Some(left) => drop(headers.insert(header::COOKIE, left)),
         None => drop(headers.remove(header::COOKIE)),
     }
-    forwarded.write(&mut headers);
+    if let Some(forwarded) = forwarded {
+        forwarded.write(&mut headers);
+    }
     via.add(&mut headers);
     headers
 }

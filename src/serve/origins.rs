@@ -33,7 +33,7 @@ use super::site_service::ListenerSite;
 use super::{SharedState, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedStanding};
-use crate::origin::{OriginSite, Via, is_definite, may_make_feed, unusual};
+use crate::origin::{OriginSite, Via, is_definite, may_make_feed, site_of, unusual};
 use crate::render::Container;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -51,6 +51,8 @@ const FIRST_AGAIN: Duration = Duration::from_secs(5);
 /// The sites, and what is known of their answers.
 pub(super) struct Origins {
     sites: Vec<Arc<OriginSite>>,
+    /// The same as the configuration has them.
+    in_order: Vec<Arc<OriginSite>>,
     allow: Vec<AllowConfig>,
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
@@ -88,6 +90,7 @@ impl Origins {
         sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
         Self {
             sites,
+            in_order: settings.sites.clone(),
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
@@ -140,6 +143,12 @@ impl Origins {
     /// The address here of one of an origin.
     pub(super) fn place_of(&self, url: &Url) -> Option<String> {
         self.sites.iter().find_map(|site| site.public_address(url))
+    }
+
+    /// Whether a poll of an address tells the site the same name as a request that is passed on by way of this origin,
+    /// and not that of another origin with this address.
+    fn is_polled_as(&self, site: &OriginSite, url: &Url) -> bool {
+        site_of(&self.in_order, url).is_some_and(|polled| **polled == *site)
     }
 
     /// Notes that a page of a site names a feed at this address.

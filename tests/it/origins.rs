@@ -23,10 +23,10 @@ pub struct Site {
     pub asked: Arc<Mutex<Vec<String>>>,
 }
 
-const ATOM: &str = "application/atom+xml";
+pub const ATOM: &str = "application/atom+xml";
 const HTML: &str = "text/html; charset=utf-8";
 
-fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+pub fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE.as_str(), kind)], body.into()).into_response()
 }
 
@@ -146,7 +146,7 @@ pub struct Front {
 }
 
 pub const HOST: &str = "blog.gw.example";
-const TOKEN: &str = "a-token-for-tests";
+pub const TOKEN: &str = "a-token-for-tests";
 
 impl Front {
     pub async fn start(origin: &str, host: Option<&'static str>) -> Self {

@@ -18,6 +18,7 @@ import urllib.parse
 import urllib.request
 
 import nginx_stage
+import origin_stage as lab
 import stage
 
 FEEDS = 20
@@ -188,6 +189,39 @@ def follow_links(given, folder):
     return sorted(set(faults))
 
 
+def pass_on(given, folder):
+    """A whole site by its own server: it gets what the client wrote."""
+    site, gateway, nginx, faults = lab.Origin(), None, None, []
+    base = f"http://127.0.0.1:{stage.free_port()}"
+    upload = b"x" * (2 << 20)
+    try:
+        gateway = lab.gateway(
+            given.bin, folder / "gateway", lab.origin(f"{site.base}/"), 'trusted_proxies = ["127.0.0.1"]'
+        )
+        server = nginx_stage.site_server(base.removeprefix("http://"), gateway.base)
+        nginx = nginx_stage.Server(given.nginx, folder / "nginx", server, f"{base}/healthz")
+        for method, path, body in [
+            ("GET", "/a%2Fb", None), ("GET", "/a//b?c=%2F", None), ("GET", "/metrics", None),
+            ("GET", "/t/token", None), ("POST", "/upload", upload),
+        ]:
+            site.taken()
+            headers = ["X-Forwarded-Host: evil.example"]
+            answer = lab.ask(base, path, method=method, headers=headers, body=body)
+            found = (site.taken() or [lab.Message("- -", [])])[-1]
+            if found.line != f"{method} {path} HTTP/1.1" or answer.status != 200:
+                faults.append(f"{method} {path} arrived as {found.line}, {answer.status}")
+            elif len(found.body or b"") != len(body or b""):
+                faults.append(f"{method} {path} arrived with {len(found.body or b'')} bytes")
+            elif found.one("x-forwarded-host") != f"{lab.HOST}:{lab.place(gateway.base)[1]}":
+                faults.append(f"{method} {path}: the site is told {found.one('x-forwarded-host')}")
+        print(f"in front of a site: {len(faults)} faults")
+    finally:
+        for each in (nginx, gateway, site):
+            if each:
+                each.end()
+    return faults
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--bin", required=True)
@@ -195,7 +229,7 @@ def main():
     arguments.add_argument("--rounds", type=int, default=15)
     given = arguments.parse_args()
     faults = []
-    for look in (follow_sup, follow_links):
+    for look in (follow_sup, follow_links, pass_on):
         with tempfile.TemporaryDirectory() as folder:
             faults += look(given, pathlib.Path(folder))
     return stage.status(faults)

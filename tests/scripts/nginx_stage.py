@@ -24,8 +24,10 @@ http {{
     {server}
 }}
 """
-# The server that is handed out, whose names and files are those of its operator.
+# The servers that are handed out, whose names and files are those of their operator: for the gateway's own address, and
+# for a site that it stands in front of.
 SERVER = pathlib.Path(__file__).resolve().parents[2] / "deploy/nginx/tidegate.conf"
+SITE = SERVER.with_name("site.conf")
 # A cache as manuals show it: what may be kept is kept, and old copies are asked about.
 CACHE = """
             proxy_cache feeds;
@@ -38,21 +40,32 @@ CACHE = """
 def server(address, gateway, path="/", more="", tls=None):
     """The server that is handed out, at another address, in front of this gateway. `tls`: a certificate and its
     key; without them it speaks plain HTTP."""
-    text = SERVER.read_text()
     changes = [
-        ("listen 443 ssl http2;", f"listen {address} ssl http2;" if tls else f"listen {address};"),
-        ("server_name feeds.example.org;", "server_name _;"),
         ("location / {", f"location {path} {{ {more}"),
         ("proxy_pass http://127.0.0.1:8080/;", f"proxy_pass {gateway}/;"),
     ]
-    live = "/etc/letsencrypt/live/feeds.example.org"
-    for key, name, file in [
-        ("ssl_certificate", "fullchain", 0), ("ssl_certificate_key", "privkey", 1)
-    ]:
-        changes.append((f"{key} {live}/{name}.pem;", f"{key} {tls[file]};" if tls else ""))
+    return changed(SERVER, "feeds.example.org", changes, address, tls)
+
+
+def site_server(address, gateway):
+    """The server for a site that is handed out, at another address and in plain HTTP, in front of this gateway."""
+    changes = [("proxy_pass http://127.0.0.1:8080;", f"proxy_pass {gateway};")]
+    return changed(SITE, "blog.example.org", changes, address, None)
+
+
+def changed(file, host, changes, address, tls):
+    """A server that is handed out for a host, with these changes, at another address."""
+    text = file.read_text()
+    changes += [
+        ("listen 443 ssl http2;", f"listen {address} ssl http2;" if tls else f"listen {address};"),
+        (f"server_name {host};", "server_name _;"),
+    ]
+    for key, name, at in [("ssl_certificate", "fullchain", 0), ("ssl_certificate_key", "privkey", 1)]:
+        old = f"{key} /etc/letsencrypt/live/{host}/{name}.pem;"
+        changes.append((old, f"{key} {tls[at]};" if tls else ""))
     for old, new in changes:
         if text.count(f"    {old}") != 1:
-            raise ValueError(f"{SERVER} has not one {old!r}")
+            raise ValueError(f"{file} has not one {old!r}")
         text = text.replace(f"    {old}", f"    {new}")
     return text
 

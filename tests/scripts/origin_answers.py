@@ -57,6 +57,18 @@ def to_the_client(host):
                 good,
                 answer=lab.reply(b"x", "302 Found", [f"{name}: {value}"]),
             )
+    for value, good in [
+        (f"0; url=http://{host}/new?x#y", "0;url=/new?x#y"),
+        ("5;URL='new'", "5;url=/new"),
+        ("5", "5"),
+        ("0; url=http://elsewhere.example/", "0; url=http://elsewhere.example/"),
+    ]:
+        yield Case(
+            f"Refresh {value.replace(host, 'ORIGIN')}",
+            answered("refresh"),
+            good,
+            answer=lab.reply(b"x", headers=[f"Refresh: {value}"]),
+        )
     yield Case("Via to the client", answered("via"), "1.1 tidegate")
     yield Case(
         "Via to the client, one before",

@@ -9,6 +9,12 @@ import origin_stage as lab
 import stage
 from origin_cases import COOKIE, OWN_COOKIE, Case, absent, arrived, compare, is_good, status, target
 
+# The name by which the world knows the site: its host with the port of the gateway's public address.
+NAME = re.compile(re.escape(lab.HOST) + r":\d+")
+FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><id>urn:news</id>
+<updated>2026-01-01T00:00:00Z</updated><entry><id>urn:1</id><title>One</title>
+<updated>2026-01-01T00:00:00Z</updated></entry></feed>"""
+
 
 def to_the_origin(host):
     """Cases of requests. `host` is that of the origin's address."""
@@ -55,10 +61,8 @@ def to_the_origin(host):
     yield Case("Host", arrived("host"), host)
     yield Case("X-Forwarded-For", arrived("x-forwarded-for"), "127.0.0.1")
     yield Case("X-Forwarded-For, a lie", arrived("x-forwarded-for"), "127.0.0.1", headers=["X-Forwarded-For: 6.6.6.6"])
-    yield Case("X-Forwarded-Host", arrived("x-forwarded-host"), lab.HOST)
-    yield Case(
-        "X-Forwarded-Host, a lie", arrived("x-forwarded-host"), lab.HOST, headers=["X-Forwarded-Host: evil.example"]
-    )
+    yield Case("X-Forwarded-Host", arrived("x-forwarded-host"), NAME)
+    yield Case("X-Forwarded-Host, a lie", arrived("x-forwarded-host"), NAME, headers=["X-Forwarded-Host: evil.example"])
     yield Case("X-Forwarded-Proto, a lie", arrived("x-forwarded-proto"), "http", headers=["X-Forwarded-Proto: https"])
     yield Case(
         "Forwarded", arrived("forwarded"), re.compile(r"(?i)(?=.*for=\"?127\.0\.0\.1\"?)(?=.*host=\"?blog\.test)[^,]*")
@@ -78,25 +82,26 @@ def to_the_origin(host):
         headers=["X-Forwarded-For: 192.0.2.7"],
     )
     yield Case(
-        "X-Forwarded-Proto, trusted",
+        "X-Forwarded-Proto, the client's by way of a trusted proxy",
         arrived("x-forwarded-proto"),
-        "https",
+        "http",
         trusted=True,
         headers=["X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https"],
     )
     yield Case(
-        "X-Forwarded-Host, trusted",
+        "X-Forwarded-Host, the client's by way of a trusted proxy",
         arrived("x-forwarded-host"),
-        "www.blog.example",
+        NAME,
         trusted=True,
-        headers=["X-Forwarded-For: 192.0.2.7", "X-Forwarded-Host: www.blog.example"],
+        headers=["X-Forwarded-For: 192.0.2.7", "X-Forwarded-Host: evil.example"],
     )
+    yield absent("X-Forwarded-Port", ["X-Forwarded-For: 192.0.2.7", "X-Forwarded-Port: 666"], trusted=True)
     yield Case(
         "Forwarded, trusted",
         arrived("forwarded"),
-        re.compile(r"for=192\.0\.2\.7;proto=https, *.*for=\"?127\.0\.0\.1.*"),
+        re.compile(r"for=192\.0\.2\.7, for=127\.0\.0\.1;host=\"blog\.test:\d+\";proto=http"),
         trusted=True,
-        headers=["Forwarded: for=192.0.2.7;proto=https"],
+        headers=["Forwarded: for=192.0.2.7;host=evil.example;proto=https"],
     )
     yield Case("Via", arrived("via"), "1.1 tidegate")
     yield Case("Via, one before", arrived("via"), "1.0 fred, 1.1 tidegate", headers=["Via: 1.0 fred"])
@@ -203,6 +208,7 @@ def run(given, folder):
             [*to_the_origin(site.name), *origin_answers.to_the_client(site.name)], site, ours, trusting, nginx
         )
         yield from below_a_path(given, folder, site, running)
+        yield from of_polls(given, folder, site, running)
     finally:
         for each in running:
             each.end()
@@ -253,4 +259,36 @@ def below_a_path(given, folder, site, running):
         if rows[-1][-1]:
             faults.append(f"below a path: {name}: {found!r} instead of {good!r} ({got.status})")
     lab.table(rows, ("below a path", "leads to", "status", ""))
+    return faults
+
+
+def of_polls(given, folder, site, running):
+    """What polls say of the site's name: what passed requests say, and nothing of a client."""
+    faults, rows = [], []
+    feed = f'[[feed]]\nname = "news"\nurl = "{site.base}/polled.xml"\n'
+    for folder_name, more in (("polls", {}), ("polls-by-host", {"send_host": True})):
+        site.answers = {"/polled.xml": lab.reply(FEED, headers=["Content-Type: application/atom+xml"])}
+        gate = lab.gateway(given.bin, folder / folder_name, lab.origin(f"{site.base}/", **more) + feed)
+        running.append(gate)
+        name = f"{lab.HOST}:{lab.place(gate.base)[1]}"
+        site.taken()
+        lab.ask(gate.base, "/case")
+        gate.poll("news")
+        arrived_now = site.taken()
+        passed = next(request for request in arrived_now if "/case" in request.line)
+        polled = [request for request in arrived_now if "/polled.xml" in request.line][-1]
+        element = f'host="{name}";proto=http'
+        for header, good_passed, good_polled in [
+            ("host", *([name if more else site.name] * 2)),
+            ("x-forwarded-host", name, name),
+            ("x-forwarded-proto", "http", "http"),
+            ("forwarded", f"for=127.0.0.1;{element}", element),
+            ("x-forwarded-for", "127.0.0.1", None),
+        ]:
+            found = passed.one(header), polled.one(header)
+            is_right = found == (good_passed, good_polled)
+            rows.append((f"{header}, {folder_name}", found[0], found[1], "" if is_right else "FAULT"))
+            if not is_right:
+                faults.append(f"{folder_name}: {header}: {found!r} instead of {(good_passed, good_polled)!r}")
+    lab.table(rows, ("header", "of a passed request", "of a poll", ""))
     return faults

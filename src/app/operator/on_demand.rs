@@ -184,6 +184,7 @@ impl AdminService {
             // In a page as it is, the end of its head is found before its own end.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+            site.say_name(&url, &mut headers);
             let (method, body) = (Method::GET, None);
             let request = PassRequest { method, url: url.clone(), target: None, headers, body };
             let answer = self.pass(request).await.ok()?;

@@ -38,6 +38,7 @@ fn origins_have_defaults() {
         url: Url::parse("https://blog.example/").unwrap(),
         place: OriginPlace::At("/blog/".to_owned()),
         passes: PassMode::Redirect,
+        sends_host: false,
         first_wait: Duration::from_secs(5),
         idle: days(30),
         feeds: 1000,
@@ -246,6 +247,35 @@ fn what_passes_through_is_apart_from_administration() {
             &format!("f:5: origin.pass: {said}"),
         );
     }
+}
+
+#[test]
+fn a_site_is_told_the_host_that_it_has_here() {
+    let send = "pass = true\nsend_host = true";
+    let config = good(&origin("a", "host = \"a.example.org\"", send));
+    assert!(config.origins[0].sends_host);
+    for (place, more) in [
+        ("at = \"/a/\"", "send_host = true"),
+        ("host = \"a.example.org\"", "send_host = true"),
+        ("host = \"a.example.org\"", "pass = \"redirect\"\nsend_host = true"),
+    ] {
+        let line = if more.contains('\n') { 6 } else { 5 };
+        let said = format!("f:{line}: origin.send_host: needs host and pass = true");
+        assert_fault(&origin("a", place, more), &said);
+    }
+    assert_fault(
+        &origin("a", "host = \"a.example.org\"", "pass = true\nsend_host = 1"),
+        "f:6: origin.send_host: is a number; write true or false, without quotes",
+    );
+    // Two hosts with one address would have one feed for two.
+    let two = |more: &str, url: &str| {
+        let other = origin("b", "host = \"b.example.org\"", more);
+        origin("a", "host = \"a.example.org\"", send) + &other.replace("https://b.example/", url)
+    };
+    let said = "f:9: origin.url: \"https://a.example/sub/\" is an address of the origin \"a\" too";
+    assert_fault(&two("pass = true", "https://a.example/sub"), said);
+    good(&two(send, "https://a.example:8443/"));
+    good(&two(send, "https://b.example/"));
 }
 
 #[test]

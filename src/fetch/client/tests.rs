@@ -5,6 +5,7 @@ use crate::fetch::clients::MAX_HEADERS;
 use crate::fetch::error::ANSWERING;
 use crate::fetch::publisher::{Publisher, response};
 use crate::model::{FeedName, FeedRecord, FeedSource, Time};
+use reqwest::Client;
 use std::io::Write as _;
 use std::time::Duration;
 use tokio::net::TcpListener;

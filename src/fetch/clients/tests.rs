@@ -267,11 +267,11 @@ fn clients_are_made_once_and_kept_within_the_limit() {
     let ready =
         |n: usize| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
     for n in 0..MAX_PROXY_CLIENTS + 2 {
-        maker.by_proxy(&ready(n), Openness::Public).unwrap();
-        maker.by_proxy(&ready(0), Openness::Public).unwrap();
+        maker.by_proxy(&ready(n), Openness::Public, HttpVersions::All).unwrap();
+        maker.by_proxy(&ready(0), Openness::Public, HttpVersions::All).unwrap();
     }
     let kept = maker.proxied.lock().unwrap();
     assert_eq!(kept.len(), MAX_PROXY_CLIENTS);
-    let has = |n: usize| kept.iter().any(|((proxy, _), _)| *proxy == ready(n));
+    let has = |n: usize| kept.iter().any(|((proxy, ..), _)| *proxy == ready(n));
     assert!(has(0) && has(MAX_PROXY_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
 }

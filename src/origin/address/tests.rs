@@ -1,20 +1,30 @@
 use super::*;
-use crate::config::PassMode;
 use crate::model::FeedName;
 use proptest::prelude::*;
 use std::time::Duration;
 
-pub(crate) fn site(url: &str, place: OriginPlace, public: &str) -> OriginSite {
+/// A site through which requests are passed. `sends_host`: as the key says.
+pub(crate) fn site_of_config(
+    url: &str,
+    place: OriginPlace,
+    public: &str,
+    sends_host: bool,
+) -> OriginSite {
     let config = OriginConfig {
         name: FeedName::new("blog").unwrap(),
         url: Url::parse(url).unwrap(),
         place,
         passes: PassMode::Through,
+        sends_host,
         first_wait: Duration::from_secs(5),
         idle: Duration::from_secs(86_400),
         feeds: 10,
     };
     OriginSite::new(config, &Url::parse(public).unwrap())
+}
+
+fn site(url: &str, place: OriginPlace, public: &str) -> OriginSite {
+    site_of_config(url, place, public, false)
 }
 
 fn below() -> OriginSite {
@@ -164,6 +174,84 @@ fn a_fragment_is_no_part_of_an_address_there() {
         assert_eq!(there(typed).as_deref(), Some("https://blog.example/site/a?b"), "{typed}");
     }
     assert_eq!(there("https://blog.example/other#c"), None);
+}
+
+#[test]
+fn the_configuration_says_under_which_name_a_site_is_reached() {
+    let told = |site: &OriginSite| {
+        let mut headers = http::HeaderMap::new();
+        site.public_name().unwrap().write(&mut headers);
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        (text("x-forwarded-host").unwrap(), text("x-forwarded-proto").unwrap(), text("host"))
+    };
+    let of = |host: &str| (host.to_owned(), "https".to_owned(), None);
+    assert_eq!(told(&below()), of("gw.example"));
+    assert_eq!(told(&hosted()), of("blog.gw.example:8443"));
+    let host = || OriginPlace::Host("blog.example".to_owned());
+    let site = site_of_config("http://127.0.0.1:9000/", host(), "https://gw.example/", true);
+    assert_eq!(told(&site).2.as_deref(), Some("blog.example"));
+    // A site to which requests are redirected is somebody else's.
+    let config = OriginConfig { passes: PassMode::Redirect, ..site.config.clone() };
+    let site = OriginSite::new(config, &Url::parse("https://gw.example/").unwrap());
+    assert!(site.public_name().is_none());
+    let sites = [Arc::new(below()), Arc::new(hosted())];
+    let of = |url: &str| site_of(&sites, &Url::parse(url).unwrap());
+    assert_eq!(of("http://127.0.0.1:9000/feed"), sites.last());
+    assert_eq!(of("https://blog.gw.example:8443/feed"), None);
+}
+
+#[test]
+fn a_site_that_is_told_our_host_redirects_to_it_by_its_own_port() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let host = || OriginPlace::Host("blog.example".to_owned());
+    let asked = url("http://127.0.0.1:9000/dir");
+    let of = |sends_host: bool, public: &str| {
+        site_of_config("http://127.0.0.1:9000/", host(), public, sends_host)
+    };
+    let site = of(true, "https://gw.example/");
+    for own in [
+        "http://blog.example:9000/dir/?a#b",
+        "http://blog.example/dir/?a#b",
+        "http://127.0.0.1:9000/dir/?a#b",
+        "/dir/?a#b",
+    ] {
+        assert_eq!(site.redirected(own, &asked).as_deref(), Some("/dir/?a#b"), "{own}");
+        let there = site.there(&asked.join(own).unwrap()).unwrap();
+        assert_eq!(&there[..Position::AfterQuery], "http://127.0.0.1:9000/dir/?a", "{own}");
+    }
+    // Our own address is right as it is, and leads a poll to the site.
+    let ours = "https://blog.example/dir/";
+    assert_eq!(site.redirected(ours, &asked), None);
+    assert_eq!(site.there(&url(ours)).unwrap().as_str(), "http://127.0.0.1:9000/dir/");
+    for other in ["http://blog.example:8080/", "ftp://blog.example/", "http://www.blog.example/"] {
+        assert_eq!(site.redirected(other, &asked), None, "{other}");
+        assert_eq!(site.there(&url(other)), None, "{other}");
+    }
+    let site = of(true, "https://gw.example:8443/");
+    let by_port = site.redirected("http://blog.example:8443/dir/", &asked);
+    assert_eq!(by_port.as_deref(), Some("/dir/"));
+    // A site that is not told it means somebody else.
+    let site = of(false, "https://gw.example/");
+    assert_eq!(site.redirected("http://blog.example/dir/", &asked), None);
+}
+
+#[test]
+fn a_page_that_leads_on_later_leads_to_its_address_here() {
+    let asked = Url::parse("http://127.0.0.1:9000/a/b").unwrap();
+    let leads = |refresh: &str| hosted().refreshed(refresh, &asked);
+    for (refresh, here) in [
+        ("0; url=http://127.0.0.1:9000/x?y#z", "0;url=/x?y#z"),
+        ("5;URL='http://127.0.0.1:9000/x'; more", "5;url=/x"),
+        ("0,\"c\"", "0;url=/a/c"),
+        ("1.5; c?url=d ", "1.5;url=/a/c?url=d"),
+        ("0; Url = /c", "0;url=/c"),
+    ] {
+        assert_eq!(leads(refresh).as_deref(), Some(here), "{refresh}");
+    }
+    for kept in ["5", "0; url=https://other.example/", "0; url='", ";"] {
+        assert!(leads(kept).is_none_or(|here| !here.contains("127.0.0.1")), "{kept}");
+    }
+    assert_eq!(leads("0; url=https://other.example/"), None);
 }
 
 #[test]

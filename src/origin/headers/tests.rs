@@ -1,5 +1,5 @@
 use super::*;
-use crate::origin::Proto;
+use crate::origin::PublicName;
 
 const OURS: OwnCookie = OwnCookie("tidegate-session");
 
@@ -23,9 +23,9 @@ fn list(headers: &HeaderMap) -> Vec<String> {
 
 fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
     let peer = "192.0.2.1".parse().unwrap();
-    let forwarded =
-        ForwardedFor { peer, is_trusted, host: Some("gw.example"), proto: Proto::Https };
-    list(&to_origin(&map(pairs), OURS, &forwarded, &Via::new("gw")))
+    let name = &PublicName::new("https", "gw.example", false).unwrap();
+    let forwarded = ForwardedFor { peer, is_trusted, name };
+    list(&to_origin(&map(pairs), OURS, Some(&forwarded), &Via::new("gw")))
 }
 
 const ADDED: [&str; 5] = [
@@ -84,16 +84,55 @@ fn nobody_else_says_for_whom_a_request_is() {
         ("proxy", "http://evil.example/"),
     ];
     assert_eq!(sent(&spoofed, false), ADDED);
-    // What a trusted proxy says goes before.
-    let told = sent(&spoofed, true);
-    for line in [
-        "x-forwarded-for: 198.51.100.7, 192.0.2.1",
+    // What a trusted proxy says of who asks goes before. Of the name it may say what the client said.
+    let told = [
         "forwarded: for=198.51.100.7, for=192.0.2.1;host=gw.example;proto=https",
-        "x-forwarded-host: evil.example",
-        "x-forwarded-proto: http",
+        "via: 1.1 tidegate-gw",
+        "x-forwarded-for: 198.51.100.7, 192.0.2.1",
+        "x-forwarded-host: gw.example",
+        "x-forwarded-proto: https",
+        "x-real-ip: 198.51.100.7",
+    ];
+    assert_eq!(sent(&spoofed, true), told);
+}
+
+#[test]
+fn of_what_a_trusted_proxy_says_names_are_left_out() {
+    let forwarded = |value: &str| {
+        let all = sent(&[("forwarded", value)], true);
+        let own = "for=192.0.2.1;host=gw.example;proto=https";
+        let line = all.iter().find_map(|line| line.strip_prefix("forwarded: ")).unwrap();
+        line.strip_suffix(own).unwrap().to_owned()
+    };
+    for (value, kept) in [
+        ("host=evil.example;proto=http", ""),
+        ("For=198.51.100.7;Host=evil.example;by=_a, for=_b", "For=198.51.100.7;by=_a, for=_b, "),
+        ("for=\"[2001:db8::1]:80\";proto=https", "for=\"[2001:db8::1]:80\", "),
+        ("for=\"a;host=evil.example, b\"", ""),
+        ("for=\"a, for=198.51.100.7", ""),
+        ("for=\"a\\\";host=evil.example\", for=_c", ""),
+        ("", ""),
     ] {
-        assert!(told.iter().any(|found| found == line), "{line}: {told:?}");
+        assert_eq!(forwarded(value), kept, "{value}");
     }
+}
+
+#[test]
+fn a_request_of_the_gateways_own_says_the_name_and_nobody() {
+    let told = |authority: &str, is_sent_as_host| {
+        let mut headers = map(&[("accept", "a"), ("x-forwarded-host", "other.example")]);
+        PublicName::new("http", authority, is_sent_as_host).unwrap().write(&mut headers);
+        list(&headers)
+    };
+    let plain = [
+        "accept: a",
+        "forwarded: host=\"gw.example:8443\";proto=http",
+        "x-forwarded-host: gw.example:8443",
+        "x-forwarded-proto: http",
+    ];
+    assert_eq!(told("gw.example:8443", false), plain);
+    assert!(told("gw.example:8443", true).contains(&"host: gw.example:8443".to_owned()));
+    assert!(PublicName::new("http", "a\nb", false).is_none());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::origin::{
     NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below, normalized,
 };
 use async_trait::async_trait;
+use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -28,6 +29,14 @@ impl AdmittedSite {
 
     pub(super) fn allowed(allowed: &AllowConfig) -> Self {
         Self { url: allowed.url.clone(), feeds: allowed.feeds, origin: None }
+    }
+
+    /// What a request of the gateway's own to an address says of the site's public name.
+    pub fn say_name(&self, url: &Url, headers: &mut HeaderMap) {
+        let origin = self.origin.as_ref().filter(|origin| origin.holds(url));
+        if let Some(name) = origin.and_then(|origin| origin.public_name()) {
+            name.write(headers);
+        }
     }
 
     /// The address at the site of one that is below it, or that is an origin's here, as [`normalized`] spells it;

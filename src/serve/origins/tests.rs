@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::{OriginConfig, OriginPlace};
 use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use crate::origin::site_of_config;
 use crate::store::FeedList;
 use std::collections::HashMap;
 
@@ -10,6 +11,7 @@ fn site(place: OriginPlace) -> Arc<OriginSite> {
         url: Url::parse("https://blog.example/").unwrap(),
         place,
         passes: PassMode::Redirect,
+        sends_host: false,
         first_wait: Duration::from_secs(5),
         idle: Duration::from_secs(86_400),
         feeds: 10,
@@ -169,4 +171,19 @@ fn what_calls_itself_a_feed_is_shown_as_xml() {
         show_as_xml(&mut headers);
         assert_eq!(headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap()), shown);
     }
+}
+
+#[test]
+fn of_two_origins_with_one_address_polls_tell_the_first_ones_name() {
+    let place = |host: &str| OriginPlace::Host(host.to_owned());
+    let url = "http://127.0.0.1:9000/";
+    let of = |place| Arc::new(site_of_config(url, place, "https://gw.example/", false));
+    // Requests are looked up in another order than this.
+    let sites =
+        vec![of(OriginPlace::At("/b/".to_owned())), of(place("a.example")), of(place("c.example"))];
+    let settings = OriginSettings { sites: sites.clone(), ..OriginSettings::default() };
+    let origins = Origins::new(&settings, "gw");
+    let feed = Url::parse("http://127.0.0.1:9000/feed").unwrap();
+    let told: Vec<bool> = sites.iter().map(|site| origins.is_polled_as(site, &feed)).collect();
+    assert_eq!(told, [true, false, false]);
 }

@@ -10,12 +10,12 @@ use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
 use super::unmade::Hindrance;
-use super::{OriginRequest, PassOutcome, Waited, feed, host, later, pages};
+use super::{OriginRequest, PassOutcome, Waited, feed, later, pages};
 use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, Proto, WholeAnswer, is_neutral,
-    is_plain, may_be_feed, may_make_feed, to_client, to_origin,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer,
+    is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
@@ -114,7 +114,9 @@ async fn send(
     let client = parts.extensions.get().copied().unwrap_or(Client::Own);
     let flight = room.origins.flights.begin(&asked.site.config().name, client).await?;
     let via = &room.origins.via;
-    let mut headers = to_origin(&parts.headers, OURS, &forwarded(room, parts), via);
+    // Where nothing is passed on, the gateway asks for nobody.
+    let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
+    let mut headers = to_origin(&parts.headers, OURS, forwarded.as_ref(), via);
     if is_our_authorization(room, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
@@ -174,16 +176,10 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
         || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
 }
 
-fn forwarded<'p>(room: &SharedState, parts: &'p Parts) -> ForwardedFor<'p> {
+fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
-    let is_https = room.site.base.starts_with("https:");
-    ForwardedFor {
-        peer,
-        is_trusted: room.settings.load().proxies.are_trusted(peer),
-        host: host(&parts.uri, &parts.headers),
-        proto: if is_https { Proto::Https } else { Proto::Http },
-    }
+    ForwardedFor { peer, is_trusted: room.settings.load().proxies.are_trusted(peer), name }
 }
 
 /// An answer of the origin, as the client gets it.
@@ -194,9 +190,13 @@ fn passed(
     answer: PassAnswer,
 ) -> (Response, PassOutcome) {
     let mut headers = to_client(answer.headers, OURS, &room.origins.via);
-    for name in [header::LOCATION, header::CONTENT_LOCATION] {
+    for name in [header::LOCATION, header::CONTENT_LOCATION, header::REFRESH] {
         let leads = headers.get(&name).and_then(|value| value.to_str().ok());
-        let here = leads.and_then(|leads| asked.site.redirected(leads, &asked.url));
+        let is_refresh = name == header::REFRESH;
+        let here = leads.and_then(|leads| match is_refresh {
+            true => asked.site.refreshed(leads, &asked.url),
+            false => asked.site.redirected(leads, &asked.url),
+        });
         if let Some(here) = here.and_then(|here| HeaderValue::from_str(&here).ok()) {
             headers.insert(name, here);
         }
@@ -341,8 +341,10 @@ async fn make_feed(
         return Box::pin(make_feed_elsewhere(room, asked, (look, whole, traits), again)).await;
     }
     let (site, url) = (AdmittedSite::of_origin(&asked.site), asked.url.clone());
-    // What may be another document for others is asked for anew.
-    let is_everybodys = is_plain(again.headers()) && is_neutral(&whole.headers);
+    // What may be another document for others, or for a poll, is asked for anew.
+    let is_everybodys = is_plain(again.headers())
+        && is_neutral(&whole.headers)
+        && room.origins.is_polled_as(&asked.site, &asked.url);
     let is_ours = asked.site.config().passes == PassMode::Redirect;
     let given = (is_ours || is_everybodys).then(|| whole.clone());
     let directory = Arc::clone(&room.directory);

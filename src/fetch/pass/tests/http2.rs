@@ -3,7 +3,8 @@
 use super::super::super::Pass;
 use super::super::super::publisher::{our_ca, tls};
 use super::*;
-use crate::origin::{ForwardedFor, OwnCookie, Proto, Via, to_origin};
+use crate::config::OriginPlace;
+use crate::origin::{ForwardedFor, OwnCookie, Via, site_of_config, to_origin};
 use futures_util::stream::{self, StreamExt as _};
 use http::Version;
 use http_body_util::StreamBody;
@@ -157,14 +158,12 @@ async fn headers_of_one_http_1_connection_are_not_in_http_2() {
     for (name, value) in of_connection.into_iter().chain([("x-kept", "1")]) {
         asked.insert(name, value.parse().unwrap());
     }
-    let forwarded = ForwardedFor {
-        peer: [192, 0, 2, 1].into(),
-        is_trusted: false,
-        host: Some("blog.example"),
-        proto: Proto::Https,
-    };
+    let place = OriginPlace::Host("blog.example".to_owned());
+    let site = site_of_config("http://127.0.0.1/", place, "https://gw.example/", false);
+    let name = site.public_name().unwrap();
+    let forwarded = ForwardedFor { peer: [192, 0, 2, 1].into(), is_trusted: false, name };
     let mut request = origin.request(Method::POST, "/");
-    request.headers = to_origin(&asked, OwnCookie("session"), &forwarded, &Via::new("gw"));
+    request.headers = to_origin(&asked, OwnCookie("session"), Some(&forwarded), &Via::new("gw"));
     request.body = Some(streamed(vec![Ok(Frame::data(Bytes::from("body")))]));
     passing().oneshot(request).await.unwrap();
     let arrived = origin.arrived().remove(0);

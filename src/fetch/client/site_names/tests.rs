@@ -1,0 +1,155 @@
+use crate::config::OriginPlace;
+use crate::fetch::publisher::{Publisher, our_ca, response, tls};
+use crate::fetch::{AllowPrivate, AskRequest, FetchRequest, FetchSettings, Services, services};
+use crate::model::Time;
+use crate::origin::{OriginSite, PassRequest, site_of_config};
+use http::{HeaderMap, Method};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+use url::Url;
+
+/// A site that is `https://blog.example/` here.
+fn site(url: &str, sends_host: bool) -> OriginSite {
+    let host = OriginPlace::Host("blog.example".to_owned());
+    site_of_config(url, host, "https://gw.example/", sends_host)
+}
+
+fn in_front_of(site: &OriginSite) -> Services {
+    let sites = vec![Arc::new(site.clone())];
+    let (allow_private, ca_file) = (AllowPrivate::All, Some(our_ca()));
+    services(FetchSettings { allow_private, ca_file, sites, ..FetchSettings::default() }).unwrap()
+}
+
+fn poll(url: &str) -> FetchRequest {
+    FetchRequest::whole(url.to_owned(), Time::from_unix(0))
+}
+
+fn page(url: &str) -> AskRequest {
+    let url = Url::parse(url).unwrap();
+    AskRequest { url, get: true, route: None, now: Time::from_unix(0) }
+}
+
+/// A request that the gateway sends of its own to find a feed.
+fn passed(site: &OriginSite, url: &str) -> PassRequest {
+    let mut headers = HeaderMap::new();
+    site.public_name().unwrap().write(&mut headers);
+    let url = Url::parse(url).unwrap();
+    PassRequest { method: Method::GET, url, target: None, headers, body: None }
+}
+
+const NAMES: [&str; 3] = [
+    "x-forwarded-host: blog.example\r\n",
+    "x-forwarded-proto: https\r\n",
+    "forwarded: host=blog.example;proto=https\r\n",
+];
+
+#[tokio::test]
+async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let site = site(&publisher.url("/site/"), false);
+    let services = in_front_of(&site);
+    let url = publisher.url("/site/feed");
+    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    // What is of no site is told nothing.
+    services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
+    let mut heads = publisher.heads();
+    let outside = heads.pop().unwrap();
+    assert!(!outside.contains("forwarded"), "{outside}");
+    assert_eq!(heads.len(), 3);
+    let own = format!("host: 127.0.0.1:{}\r\n", publisher.port);
+    for head in heads {
+        for line in NAMES.into_iter().chain([own.as_str()]) {
+            assert!(head.contains(line), "{line} is not in {head}");
+        }
+        assert!(!head.contains("for=") && !head.contains("x-forwarded-for"), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_site_may_be_told_its_host_in_host() {
+    let publisher = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let url = publisher.url("/feed");
+    let site = site(&publisher.url("/"), true);
+    let services = in_front_of(&site);
+    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    for head in publisher.heads() {
+        assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
+        assert_eq!(head.matches("\r\nhost: ").count(), 1, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
+    let publisher = Publisher::start(|head| {
+        if head.starts_with("GET /old ") {
+            let to = "location: https://blog.example/new?a\r\n";
+            return response("301 Moved Permanently", to, b"");
+        }
+        response("200 OK", "", b"<feed/>")
+    })
+    .await;
+    let services = in_front_of(&site(&publisher.url("/"), false));
+    let new = publisher.url("/new?a");
+    let fetched = services.fetch.clone().oneshot(poll(&publisher.url("/old"))).await.unwrap();
+    assert_eq!((&fetched.final_url, fetched.moved_to.as_ref()), (&new, Some(&new)));
+    let asked = services.ask.clone().oneshot(page(&publisher.url("/old"))).await.unwrap();
+    assert_eq!(asked.location.map(String::from), Some(new));
+    // An older document that the site names by its public name.
+    let fetched = services.fetch.clone().oneshot(poll("https://blog.example/2")).await.unwrap();
+    assert_eq!(fetched.final_url, publisher.url("/2"));
+}
+
+/// A site with TLS that speaks HTTP/2 to who can; its port, and what its requests begin with.
+async fn tls_site() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let acceptor = TlsAcceptor::from(tls(&[b"h2", b"http/1.1"]));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&heads);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(socket).await else { continue };
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => break,
+                }
+            }
+            noted.lock().unwrap().push(String::from_utf8_lossy(&head).to_lowercase());
+            let _ = stream.write_all(&response("200 OK", "", b"<feed/>")).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (port, heads)
+}
+
+#[tokio::test]
+async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() {
+    let (port, heads) = tls_site().await;
+    let base = format!("https://localhost:{port}/");
+    let url = format!("{base}feed");
+    let site = site(&base, true);
+    let services = in_front_of(&site);
+    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
+    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.passing.pass.clone().oneshot(passed(&site, &url)).await.unwrap();
+    let told = std::mem::take(&mut *heads.lock().unwrap());
+    assert_eq!(told.len(), 3);
+    for head in told {
+        assert!(head.starts_with("get /feed http/1.1\r\n"), "{head}");
+        assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
+    }
+    // Without it the site would have chosen HTTP/2.
+    let plain = in_front_of(&self::site(&base, false));
+    let _ = plain.fetch.clone().oneshot(poll(&url)).await;
+    let head = heads.lock().unwrap().first().cloned().unwrap();
+    assert!(head.starts_with("pri * http/2"), "{head}");
+}

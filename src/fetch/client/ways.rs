@@ -1,0 +1,153 @@
+//! By which client a request goes, once its address passed the guard.
+
+use super::Core;
+use crate::fetch::FetchLimits;
+use crate::fetch::access::ReadyProxy;
+use crate::fetch::clients::{Clients, HttpVersions};
+use crate::fetch::error::FetchError;
+use crate::fetch::guard::{self, Openness};
+use crate::fetch::passers::Passers;
+use crate::fetch::resolver::{LookupError, Unresolved};
+use crate::fetch::unreached::unreached;
+use crate::model::ProxyRoute;
+use reqwest::Client;
+use std::sync::PoisonError;
+use tokio::time::Instant;
+use url::{Host, Position, Url};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How a request goes out: its route, where it is not that of every request, and the versions that it may have.
+pub(in crate::fetch) type RequestWay<'r> = (Option<&'r ProxyRoute>, HttpVersions);
+
+/// A client for one request, and the proxy that it goes by.
+pub(in crate::fetch) struct ClientForRequest {
+    pub(in crate::fetch) client: Client,
+    /// As messages name it.
+    proxy: Option<String>,
+}
+
+impl Core {
+    /// Passes the guard, and answers the clients that pass requests on; `None` where they go by a proxy.
+    pub(in crate::fetch) fn passers(
+        &self,
+        url: &Url,
+        versions: HttpVersions,
+    ) -> Result<Option<&Passers>, FetchError> {
+        let openness = self.admit(url, 0)?;
+        if self.proxy.is_some() && !self.allow.is_own_host(url) {
+            return Ok(None);
+        }
+        let [public, opened] = &self.passers;
+        let [all, hosted] = if openness == Openness::Public { public } else { opened };
+        let place = if versions == HttpVersions::All { all } else { hosted };
+        if let Some(made) = place.get() {
+            return Ok(Some(made));
+        }
+        let made = self.maker.passers(openness, versions)?;
+        Ok(Some(place.get_or_init(|| made)))
+    }
+
+    /// The clients that ask without a proxy.
+    fn direct(&self, openness: Openness, versions: HttpVersions) -> Result<Clients, FetchError> {
+        let [public, opened] = &self.hosted;
+        let (all, place) = match openness {
+            Openness::Public => (&self.public, public),
+            _ => (&self.opened, opened),
+        };
+        if versions == HttpVersions::All {
+            return Ok(all.clone());
+        }
+        if let Some(made) = place.get() {
+            return Ok(made.clone());
+        }
+        let made = self.maker.direct(openness, versions)?.0;
+        Ok(place.get_or_init(|| made).clone())
+    }
+
+    /// Passes the guard.
+    fn admit(&self, url: &Url, hop: usize) -> Result<Openness, FetchError> {
+        let openness = guard::check(url, &self.allow)
+            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
+        if url.scheme() == "https" && !self.has_roots {
+            return Err(FetchError::NoRoots);
+        }
+        Ok(openness)
+    }
+
+    /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
+    /// [`KEPT_IDLE`](crate::fetch::KEPT_IDLE).
+    pub(in crate::fetch) async fn client_for(
+        &self,
+        url: &Url,
+        hop: usize,
+        soon: bool,
+        (route, versions): RequestWay<'_>,
+    ) -> Result<ClientForRequest, FetchError> {
+        let openness = self.admit(url, hop)?;
+        let proxy = match route {
+            Some(ProxyRoute::Direct) => None,
+            Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),
+            // The operator's own hosts are not behind it.
+            None => self.proxy.clone().filter(|_| !self.allow.is_own_host(url)),
+        };
+        let clients = match &proxy {
+            Some(proxy) => {
+                self.check_name(url, hop, openness, proxy).await?;
+                self.maker.by_proxy(proxy, openness, versions)?
+            }
+            None => self.direct(openness, versions)?,
+        };
+        let host = xxh3_64(url[..Position::BeforePath].as_bytes());
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeps = kept.admit(host, soon, Instant::now());
+        let client = if keeps { clients.keeping } else { clients.closing };
+        Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
+    }
+
+    /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no
+    /// address that the guard admits.
+    async fn check_name(
+        &self,
+        url: &Url,
+        hop: usize,
+        openness: Openness,
+        proxy: &ReadyProxy,
+    ) -> Result<(), FetchError> {
+        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
+        let [public, private, named] = &self.names;
+        let names = match openness {
+            Openness::Public => public,
+            Openness::Private => private,
+            Openness::Named => named,
+        };
+        let host = name.to_owned();
+        match names.look_up(name).await {
+            Ok(found) if !found.is_empty() => Ok(()),
+            Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
+            _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
+            Err(LookupError::Unresolved(Unresolved { why })) => {
+                Err(FetchError::Unchecked { host, why })
+            }
+            Ok(_) => Err(FetchError::Unchecked { host, why: "it has none".to_owned() }),
+        }
+    }
+}
+
+impl ClientForRequest {
+    /// Why no response came.
+    pub(in crate::fetch) fn unreached(
+        &self,
+        error: reqwest::Error,
+        url: &Url,
+        hop: usize,
+        limits: &FetchLimits,
+    ) -> FetchError {
+        let error = unreached(error, url, hop, limits);
+        match (error, &self.proxy) {
+            (FetchError::Connect { host, why } | FetchError::Name { host, why }, Some(proxy)) => {
+                FetchError::Proxy { proxy: proxy.clone(), host, why }
+            }
+            (error, _) => error,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a site is told of its public name: the same by every request that is passed on and by every poll, and nothing
+//! that a client may choose.
+
+use crate::origins::{ATOM, Front, HOST, TOKEN, typed};
+use crate::support::{self, Post, post};
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use reqwest::{Client, Method, StatusCode, header};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// A site that answers by the headers of a request, and by how many came before; and these headers.
+struct NamingSite {
+    url: String,
+    asked: Arc<Mutex<Vec<HeaderMap>>>,
+}
+
+impl NamingSite {
+    async fn start(answer: fn(&Request, u32) -> Response) -> Self {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let noted = Arc::clone(&asked);
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let mut noted = noted.lock().unwrap();
+            let before = u32::try_from(noted.len()).unwrap();
+            noted.push(request.headers().clone());
+            let answered = answer(&request, before);
+            async move { answered }
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { url, asked }
+    }
+
+    /// A gateway through which requests for it are passed.
+    async fn front(&self, more: &str) -> Front {
+        let origin = format!(
+            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = true\n{more}",
+            self.url
+        );
+        Front::start(&origin, Some(HOST)).await
+    }
+
+    /// Each request's header of a name.
+    fn told(&self, name: &str) -> Vec<Option<String>> {
+        let text = |headers: &HeaderMap| Some(headers.get(name)?.to_str().unwrap().to_owned());
+        self.asked.lock().unwrap().iter().map(text).collect()
+    }
+}
+
+fn text_of(request: &Request, name: &str) -> Option<String> {
+    Some(request.headers().get(name)?.to_str().unwrap().to_owned())
+}
+
+/// A feed with so many entries, whose addresses and ids have the name of the site.
+fn named_feed(name: &str, entries: u32) -> Response {
+    let entry = |day: u32| {
+        let id = format!("http://{name}/entry-{day}");
+        Post { link: id.clone(), id, ..post(day) }
+    };
+    typed(ATOM, support::atom(name, &(1..=entries).map(entry).collect::<Vec<_>>()))
+}
+
+/// Has the gateway poll its only feed.
+async fn poll(front: &Front) {
+    let feeds = front.feeds().await;
+    let name = feeds.values().next().unwrap();
+    let url = format!("http://{}/api/v1/feeds/{name}/poll", front.gateway.address());
+    let polled = Client::new().post(url).bearer_auth(TOKEN).send().await.unwrap();
+    assert!(polled.status().is_success(), "{}", polled.status());
+}
+
+async fn text(front: &Front, path: &str) -> String {
+    let answer = front.ask(Method::GET, path).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK, "{path}");
+    answer.text().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_client_says_what_a_site_is_called_in_a_feed() {
+    let site = NamingSite::start(|request, before| {
+        let name = text_of(request, "x-forwarded-host").or_else(|| text_of(request, "host"));
+        named_feed(&name.unwrap(), 3 + before)
+    })
+    .await;
+    let front = site.front("").await;
+    let mut socket = TcpStream::connect(front.gateway.address()).await.unwrap();
+    let head = format!(
+        "GET /atom.xml HTTP/1.1\r\nhost: {HOST}:1337\r\nx-forwarded-host: evil.example\r\n\
+         forwarded: host=evil.example\r\nconnection: close\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut first = String::new();
+    socket.read_to_string(&mut first).await.unwrap();
+    assert!(first.contains(&format!("http://{HOST}/entry-3")), "{first}");
+    assert!(!first.contains("1337") && !first.contains("evil"), "{first}");
+    assert_eq!(site.told("x-forwarded-host").len(), 1, "the first poll took the answer");
+    poll(&front).await;
+    let second = text(&front, "/atom.xml").await;
+    assert!(second.contains(&format!("http://{HOST}/entry-4")), "{second}");
+    assert!(!second.contains("http://127.0.0.1"), "{second}");
+    for (name, value) in [("x-forwarded-host", HOST), ("x-forwarded-proto", "http")] {
+        assert_eq!(site.told(name), vec![Some(value.to_owned()); 2], "{name}");
+    }
+    let forwarded = site.told("forwarded");
+    let own = format!("host={HOST};proto=http");
+    assert_eq!(forwarded, [Some(format!("for=127.0.0.1;{own}")), Some(own)]);
+    assert_eq!(site.told("x-forwarded-for")[1], None);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_site_that_redirects_to_its_own_name_is_asked_by_it() {
+    let site = NamingSite::start(|request, before| match text_of(request, "host") {
+        Some(host) if host == HOST => named_feed(&host, 3 + before),
+        _ => {
+            let to = format!("http://{HOST}{}", request.uri());
+            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
+        }
+    })
+    .await;
+    // As it is without the key.
+    let front = site.front("").await;
+    let moved = front.ask(Method::GET, "/atom.xml").send().await.unwrap();
+    assert_eq!(moved.status(), StatusCode::MOVED_PERMANENTLY);
+    front.gateway.stop().await.unwrap();
+    site.asked.lock().unwrap().clear();
+    let front = site.front("send_host = true\n").await;
+    assert!(text(&front, "/atom.xml").await.contains("sx:sync"));
+    poll(&front).await;
+    assert!(text(&front, "/atom.xml").await.contains(&format!("http://{HOST}/entry-4")));
+    assert_eq!(site.told("host"), vec![Some(HOST.to_owned()); 2]);
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browsers_language_is_not_that_of_the_feed() {
+    let site = NamingSite::start(|request, _| {
+        let language = text_of(request, "accept-language").unwrap_or_default();
+        named_feed(if language.starts_with("de") { "de.example" } else { "en.example" }, 3)
+    })
+    .await;
+    let front = site.front("").await;
+    let asked = front.ask(Method::GET, "/atom.xml").header("accept-language", "de");
+    let first = asked.send().await.unwrap().text().await.unwrap();
+    assert!(first.contains("sx:sync") && first.contains("http://en.example/entry-1"), "{first}");
+    assert!(!first.contains("de.example"), "{first}");
+    assert_eq!(site.told("accept-language"), [Some("de".to_owned()), None]);
+    front.gateway.stop().await.unwrap();
+}
