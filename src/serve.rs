@@ -104,8 +104,8 @@ pub use operator::{
     Operator, OperatorError, Put, PutFeed, Redacted,
 };
 pub use origins::{
-    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, NotMade, OriginService, OriginSettings,
-    PassError, whole_body,
+    AdmittedSite, AskedFeeds, FeedTraits, FoundAddress, Inspected, NotMade, OriginService,
+    OriginSettings, PassError, whole_body,
 };
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
 pub use settings::ServeSettings;

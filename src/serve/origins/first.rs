@@ -38,10 +38,14 @@ pub(super) enum NoFeedKind {
 pub(super) enum LookResult {
     Feed(FeedName),
     NoFeed(NoFeedKind),
-    /// A feed cannot be made of it yet; why.
+    /// What is there could not be read, or failed, which says nothing of other times: it is not remembered.
+    Unread,
+    /// A feed cannot be made of it yet, or has no document yet; why.
     Later(String),
-    /// Who looked has not said in time, or never will.
-    Unknown,
+    /// Who looked left.
+    Left,
+    /// Who looks has not said in time.
+    Slow,
 }
 
 type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
@@ -60,7 +64,7 @@ pub(super) enum Look {
     Another(OtherLook),
 }
 
-/// The look of who asked first. Where it is dropped, the others are told that nothing is known.
+/// The look of who asked first. Where it is dropped, the others are told that he left.
 pub(super) struct FirstLook {
     key: u64,
     running: Results,
@@ -93,6 +97,12 @@ impl FirstLooks {
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
         self.no_feeds.get(&key(url))
+    }
+
+    /// The look at an address that somebody makes.
+    pub(super) fn running(&self, url: &Url) -> Option<OtherLook> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&key(url)).map(|result| OtherLook(result.clone()))
     }
 
     /// Begins to look at an address, or waits for who does.
@@ -155,8 +165,9 @@ impl OtherLook {
     /// What is found, where that is known in time.
     pub(super) async fn result(mut self, wait: Duration) -> LookResult {
         match timeout(wait, self.0.wait_for(Option::is_some)).await {
-            Ok(Ok(result)) => result.clone().unwrap_or(LookResult::Unknown),
-            Ok(Err(_)) | Err(_) => LookResult::Unknown,
+            Ok(Ok(result)) => result.clone().unwrap_or(LookResult::Left),
+            Ok(Err(_)) => LookResult::Left,
+            Err(_) => LookResult::Slow,
         }
     }
 }
@@ -188,11 +199,16 @@ mod tests {
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
         // Whoever was first went away.
         drop(first);
-        assert!(matches!(other.result(WAIT).await, LookResult::Unknown));
+        assert!(matches!(other.result(WAIT).await, LookResult::Left));
+        assert!(looks.running(&at).is_none());
 
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
-        assert!(matches!(other.result(WAIT).await, LookResult::Unknown), "it waited for ever");
+        assert!(matches!(other.result(WAIT).await, LookResult::Slow), "it waited for ever");
+        first.tell(LookResult::Unread);
+        let other = looks.running(&at).unwrap();
+        assert!(matches!(other.result(WAIT).await, LookResult::Unread));
+        assert_eq!(looks.no_feed(&at), None);
         first.tell(LookResult::NoFeed(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&at), Some(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&url("http://a/other")), None);

@@ -8,7 +8,9 @@ use crate::model::{FeedName, FeedRecord};
 use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
 use crate::serve::readers::WRONG_TOKEN_PAUSE;
 use crate::serve::relay::RelayedSite;
-use crate::serve::{AdmittedSite, FeedTraits, FoundAddress, NotMade, OriginService, PassError};
+use crate::serve::{
+    AdmittedSite, FeedTraits, FoundAddress, Inspected, NotMade, OriginService, PassError,
+};
 use crate::store::{DatabaseOwner, StoreCondition};
 use async_trait::async_trait;
 use data_encoding::BASE64;
@@ -44,8 +46,8 @@ impl OriginService for DiarySite {
         Err(PassError::Unreachable)
     }
 
-    async fn inspect(&self, _: &Url, _: WholeAnswer) -> Option<FeedTraits> {
-        None
+    async fn inspect(&self, _: &Url, _: WholeAnswer) -> Inspected {
+        Inspected::NoFeed
     }
 
     async fn make_feed(
