@@ -35,6 +35,7 @@ mod moved_kill;
 mod operation;
 mod opml_corpus;
 mod origins;
+mod origins_first;
 mod origins_proxy;
 mod parse_corpus;
 mod parse_formats;

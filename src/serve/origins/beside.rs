@@ -6,7 +6,9 @@ use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
 use super::service::Inspected;
 use super::through::{ReadAnswer, failed, may_be, no_feed, read, whole_no_feed};
-use super::{BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, feed, known_feed, later, through};
+use super::{
+    BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, feed, known_feed, later, through,
+};
 use crate::origin::PassAnswer;
 use axum::body::Body;
 use axum::extract::Request;

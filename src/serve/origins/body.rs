@@ -113,7 +113,8 @@ mod tests {
         let time = Duration::from_secs(1);
         let small = collect_within(full("abc"), 3, time, |_| false).await.unwrap();
         assert!(matches!(small, Collected::Whole(bytes) if bytes == "abc"));
-        let Ok(Collected::Part(large)) = collect_within(full("abcd"), 3, time, |_| false).await else {
+        let Ok(Collected::Part(large)) = collect_within(full("abcd"), 3, time, |_| false).await
+        else {
             panic!("it was kept")
         };
         assert_eq!(large.collect().await.unwrap().to_bytes(), "abcd");
