@@ -148,7 +148,7 @@ pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
     /// site's scripts never run beside the forms of administration.
     pass => passes: TrueOr("redirect", [PassMode::Through, PassMode::Redirect]),
         Preset("\"redirect\""), at restart;
-    /// How long answers of a new feed wait for the judged document; then they are the site's where ids stay, or 503.
+    /// How long answers of a new feed wait for the judged document; then they are the site's, or 503.
     first_wait => first_wait: Lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
     /// After how long without a request its feeds are not polled any more. Their history is kept.
     idle => idle: Lasting(IDLE_TIMES), Preset("\"30d\""), at restart;

@@ -359,10 +359,12 @@ async fn new_feed(
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    if let Some(look) = room.origins.looks.running(&asked.url) {
+    let keeps_ids = room.origins.looks.keeps_ids(&asked.url);
+    if !keeps_ids && let Some(look) = room.origins.looks.running(&asked.url) {
         return follow_look(room, asked, look, request, next).await;
     }
     match asked.site.config().passes {
+        PassMode::Redirect if keeps_ids => through::redirect(&asked.url),
         PassMode::Through => through::pass(room, asked, request, next).await,
         PassMode::Redirect => unjudged(room, asked, BEING_JUDGED.into(), request, next).await,
     }
@@ -399,8 +401,8 @@ fn later(why: impl Into<String>) -> (Response, PassOutcome) {
 enum KnownFeed {
     /// It has a document, or was deleted.
     Served(FeedName),
-    /// A request made it a while ago, and its first document is being judged: what the origin answers may have other
-    /// ids than that.
+    /// A request made it lately, and its first document is being judged: what the origin answers may have other ids
+    /// than that.
     New,
     /// It has no document, and nobody knows when it gets one: what the origin answers is as good.
     Unserved,
@@ -423,7 +425,7 @@ async fn known_feed(room: &SharedState, url: &Url) -> Result<KnownFeed, Problem>
     })
 }
 
-/// Whether a request made a feed a while ago, and no poll of it failed.
+/// Whether a request made a feed lately, and no poll of it failed.
 async fn is_new(room: &SharedState, record: &FeedRecord) -> bool {
     let now = room.clock.now();
     let is_young = record.made_on_demand().is_some_and(|made| now.since(made) < NEW_FOR);

@@ -31,7 +31,9 @@ fn typed(body: String) -> Response {
 
 /// What the site answers to the request for a path that comes after `before` others for it.
 fn answer(request: &Request, before: usize) -> Response {
-    let value = |name: header::HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let value = |name: header::HeaderName| {
+        request.headers().get(name).and_then(|value| value.to_str().ok())
+    };
     let agent = value(header::USER_AGENT).unwrap_or_default().to_lowercase();
     match (request.uri().path(), before) {
         ("/readers.xml" | "/readers-no-ids.xml", _) if agent.starts_with("tidegate") => {

@@ -45,7 +45,12 @@ pub(super) async fn answer(
             drop((whole, turn));
             judged(room, asked, again, next).await
         }
-        _ => whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole),
+        found => {
+            if matches!(found, Inspected::Feed(_)) {
+                room.origins.looks.note_kept_ids(&asked.url);
+            }
+            whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole)
+        }
     }
 }
 
@@ -64,6 +69,7 @@ pub(super) async fn ask(
     if !may_be(room, asked, &found) {
         return no_feed(room, asked, (&parts.method, found), Some(turn));
     }
+    drop(turn);
     answer(room, asked, found, Request::from_parts(parts, Body::empty()), next).await
 }
 

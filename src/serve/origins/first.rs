@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const LOOKS_AT_ONCE: usize = 8;
 /// Documents that may become feeds and are held in memory at the same time, of all sites.
 const DOCUMENTS_AT_ONCE: usize = 16;
-/// For how many addresses it is remembered that no feed is there, and for how long.
+/// For how many addresses it is remembered that no feed is there, or one whose ids stay, and for how long.
 const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
 
@@ -54,6 +54,8 @@ type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 pub(super) struct FirstLooks {
     running: Results,
     no_feeds: Cache<u64, NoFeedKind>,
+    /// Feeds whose publisher's document has the ids that it is published with, and that were waited for in vain.
+    kept_ids: Cache<u64, ()>,
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
     documents: Arc<Semaphore>,
 }
@@ -85,10 +87,10 @@ impl FirstLooks {
             let url = site.config().url.to_string();
             (url, Arc::new(Semaphore::new(LOOKS_AT_ONCE)))
         });
-        let no_feeds = Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build();
         Self {
             running: Results::default(),
-            no_feeds,
+            no_feeds: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
+            kept_ids: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
             turns: Mutex::new(turns.collect()),
             documents: Arc::new(Semaphore::new(DOCUMENTS_AT_ONCE)),
         }
@@ -97,6 +99,16 @@ impl FirstLooks {
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
         self.no_feeds.get(&key(url))
+    }
+
+    /// Notes that what the site has at an address of a feed was passed on, since its ids stay.
+    pub(super) fn note_kept_ids(&self, url: &Url) {
+        self.kept_ids.insert(key(url), ());
+    }
+
+    /// Whether that was noted, so that the next request for it need not wait.
+    pub(super) fn keeps_ids(&self, url: &Url) -> bool {
+        self.kept_ids.contains_key(&key(url))
     }
 
     /// The look at an address that somebody makes.

@@ -77,7 +77,7 @@ pub(super) async fn pass(
         let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
         match known_feed(room, &asked.url).await {
             Ok(KnownFeed::Served(name)) => return feed(room, &name, again(parts), next).await,
-            Ok(KnownFeed::New) => {
+            Ok(KnownFeed::New) if !room.origins.looks.keeps_ids(&asked.url) => {
                 return Box::pin(beside::answer(room, asked, answer, again(parts), next)).await;
             }
             Ok(KnownFeed::Unknown)
@@ -374,7 +374,10 @@ async fn make_feed(
             whole_no_feed(room, asked, (&method, recipient), whole)
         }
         // The publisher's own document will do: it is published with the same ids.
-        _ if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
+        _ if traits.keeps_ids => {
+            room.origins.looks.note_kept_ids(&asked.url);
+            whole_no_feed(room, asked, (&method, recipient), whole)
+        }
         Ok(Ok(Err(error @ NotMade::Later))) => match known_feed(room, &asked.url).await {
             // Its first poll failed, and nobody knows when there is a document with other ids.
             Ok(KnownFeed::Unserved) => whole_no_feed(room, asked, (&method, recipient), whole),
