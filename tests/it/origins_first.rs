@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use reqwest::{Method, StatusCode, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const RSS: &str = "application/rss+xml";
 
@@ -51,8 +52,7 @@ fn answer(request: &Request, before: usize) -> Response {
             (StatusCode::INTERNAL_SERVER_ERROR, typed("<rss/>".to_owned())).into_response()
         }
         _ if value(header::ACCEPT_ENCODING) == Some("dcb") => {
-            let coding = (header::CONTENT_ENCODING.as_str(), "dcb");
-            ([coding], typed("packed".to_owned())).into_response()
+            ([("content-encoding", "dcb")], typed("packed".to_owned())).into_response()
         }
         ("/page", _) => "a page".into_response(),
         _ => typed(without_ids()),
