@@ -268,7 +268,8 @@ pub(super) async fn read(
 ) -> Result<(ReadAnswer, LookPermit), Problem> {
     let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
     let PassAnswer { status, headers, body } = answer;
-    let read = match collect(&headers, body).await {
+    let collected = collect(&headers, body).await;
+    let read = match collected {
         Ok(Collected::Whole(body)) => ReadAnswer::Whole(WholeAnswer { headers, body }),
         Ok(Collected::Part(body)) => ReadAnswer::Part(PassAnswer { status, headers, body }),
         Err(_) => {
