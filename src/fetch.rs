@@ -40,7 +40,7 @@ pub use call::{CallBody, CallRequest, Called};
 pub use challenge::ChallengeService;
 pub use client::services;
 pub use clients::{CA_FILE_LIMIT, MAX_PROXY_CLIENTS, check_certificates};
-pub use decode::{MAX_CODINGS, decoded};
+pub use decode::{DecodeError, MAX_CODINGS, decoded};
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
 pub use guard::{

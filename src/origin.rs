@@ -5,6 +5,7 @@
 
 mod address;
 mod admission;
+mod beginning;
 mod forwarded;
 mod headers;
 mod passed;
@@ -16,6 +17,7 @@ pub use admission::{
     NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, is_plain,
     may_be_feed, may_make_feed, says_page, unusual,
 };
+pub use beginning::is_no_feed;
 pub use forwarded::{ForwardedFor, PublicName, X_FORWARDED_FOR};
 pub use headers::{OwnCookie, Via, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};

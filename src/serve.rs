@@ -104,8 +104,8 @@ pub use operator::{
     Operator, OperatorError, Put, PutFeed, Redacted,
 };
 pub use origins::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, NotMade, OriginService,
-    OriginSettings, PassError, document_or_page,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    OriginService, OriginSettings, PassError, document_or_page,
 };
 pub use readers::{ReaderAccess, ReaderKey, SiteReaders};
 pub use settings::ServeSettings;

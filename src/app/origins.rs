@@ -149,6 +149,56 @@ async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poll::tests::double::{NOW, StoreDouble, name};
+    use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
+    use crate::store::Store as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_feed_that_was_let_go_keeps_its_history_until_it_is_asked_for_again() {
+        let (store, publisher) = (StoreDouble::new(&[]), Publisher::new("one"));
+        let gateway = Gateway::start(&store, &publisher).await;
+        let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+        let feed = name("made");
+        let site = "http://site.example/";
+        let made = FeedRecord::on_demand(feed.clone(), &format!("{site}feed"), site, NOW);
+        store.put_feed(&made).await.unwrap();
+        gateway.poller.put_and_poll(made).await.unwrap().finish().await.unwrap();
+        let cancel = CancellationToken::new();
+        let clock: Arc<dyn Clock> = Arc::new(gateway.clock.clone());
+        let upkeep = tokio::spawn(maintain(Arc::clone(&desk), clock, cancel.clone()));
+        let record = || {
+            let shelf = store.shelf.lock().unwrap();
+            shelf.feeds.iter().find(|record| record.name == feed).unwrap().clone()
+        };
+        let asked = || record().on_demand.unwrap().asked;
+        let day = |days: u64| NOW.plus(Duration::from_secs(days * 86_400));
+        let look = || tokio::time::sleep(LOOK_EVERY + Duration::from_secs(1));
+
+        gateway.clock.set(day(2));
+        desk.asked_feeds().note(&feed, day(2));
+        look().await;
+        eventually(|| asked() == day(2)).await;
+        gateway.clock.set(day(31));
+        look().await;
+        assert_eq!(record().standing, FeedStanding::Active, "it was asked for since");
+
+        gateway.clock.set(day(32));
+        look().await;
+        eventually(|| record().is_let_go()).await;
+        let (kept, polls) = (store.state_of("made").revision, publisher.requests());
+        gateway.clock.set(day(60));
+        look().await;
+        assert_eq!((record().is_let_go(), publisher.requests()), (true, polls), "it is left alone");
+
+        publisher.says("two", "2");
+        desk.asked_feeds().want(&feed, day(60));
+        eventually(|| !record().is_let_go()).await;
+        assert_eq!((record().standing, asked()), (FeedStanding::Active, day(60)));
+        gateway.clock.set(day(61));
+        eventually(|| store.state_of("made").revision > kept).await;
+        cancel.cancel();
+        upkeep.await.unwrap();
+    }
 
     #[test]
     fn a_feed_is_let_go_when_nobody_asked_for_long() {

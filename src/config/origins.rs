@@ -156,7 +156,7 @@ pub(super) const ORIGIN_KEYS: KeyTable<OriginTable> = keys! {
     /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
     /// url that no other origin has.
     send_host => sends_host: Flag, Preset("false"), at restart;
-    /// How long the first answer of a new feed waits for the judged document; then it is 503.
+    /// How long answers of a new feed wait for the judged document; then they are the site's, or 503.
     first_wait => first_wait: Lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
     /// After how long without a request its feeds are not polled any more. Their history is kept.
     idle => idle: Lasting(IDLE_TIMES), Preset("\"30d\""), at restart;

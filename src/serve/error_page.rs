@@ -27,13 +27,25 @@ pub(super) fn is_wanted<B>(request: &http::Request<B>) -> bool {
 
 /// The answer, as a page where it is a problem. `to`: where signing in leads back to.
 pub(super) fn page(response: Response, to: &str) -> Response {
+    as_page(response, Some(to))
+}
+
+/// The same where none of our other pages is: it leads nowhere.
+pub(super) fn lone_page(response: Response) -> Response {
+    as_page(response, None)
+}
+
+fn as_page(response: Response, to: Option<&str>) -> Response {
     let Some(problem) = response.extensions().get::<Problem>() else { return response };
     let (title, content) = (title(problem.status()), content(problem, to));
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     let html = HeaderValue::from_static(html::MEDIA_TYPE);
     parts.headers.insert(header::CONTENT_TYPE, html);
-    let page = html::document(title, &content);
+    let page = match to {
+        Some(_) => html::document(title, &content),
+        None => html::lone_document(title, &content),
+    };
     let mut response = (parts.status, parts.headers, page).into_response();
     // What it is about is known outside still.
     response.extensions_mut().extend(parts.extensions);
@@ -52,7 +64,7 @@ fn title(status: StatusCode) -> &'static str {
     }
 }
 
-fn content(problem: &Problem, to: &str) -> Markup {
+fn content(problem: &Problem, to: Option<&str>) -> Markup {
     let status = problem.status();
     let may_sign_in = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     html! {
@@ -60,9 +72,11 @@ fn content(problem: &Problem, to: &str) -> Markup {
         @if let Some(wait) = problem.retry_after() {
             p { "Ask again in " (wait.as_secs()) " seconds." }
         }
-        p.links {
-            a href="/" { "All feeds" }
-            @if may_sign_in { a href=(sign_in_address(to)) { "Sign in" } }
+        @if let Some(to) = to {
+            p.links {
+                a href="/" { "All feeds" }
+                @if may_sign_in { a href=(sign_in_address(to)) { "Sign in" } }
+            }
         }
         p.quiet { "HTTP status " (status.as_u16()) }
     }

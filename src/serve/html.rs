@@ -52,6 +52,22 @@ pub(super) fn document(title: &str, content: &Markup) -> String {
     framed(title, &html! {}, content)
 }
 
+/// A page as a document that names no other address, for where none of ours is.
+pub(super) fn lone_document(title: &str, content: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+            }
+            body { main { h1 { (title) } (content) } }
+        }
+    };
+    page.into_string()
+}
+
 /// A page about a feed as a document, which names the feed for programs that look for one.
 pub(super) fn document_about(
     (feed, container): (&FeedName, Container),

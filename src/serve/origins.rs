@@ -3,6 +3,7 @@
 //!
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
+mod beside;
 mod body;
 mod client_looks;
 mod first;
@@ -16,24 +17,24 @@ mod unmade;
 pub use self::body::document_or_page;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 pub use self::service::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, NotMade, OriginService,
-    OriginSettings, PassError,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    OriginService, OriginSettings, PassError,
 };
 
 use self::client_looks::ClientLooks;
-use self::first::{FirstLooks, Look, LookPermit, LookResult};
+use self::first::{FirstLooks, Look, LookPermit, LookResult, OtherLook};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
-use self::unmade::{Hindrance, UnmadeFeeds};
+use self::unmade::UnmadeFeeds;
 use super::client::{Client, Peer};
 use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
-use super::{SharedState, request_rules};
+use super::{SharedState, error_page, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
-use crate::model::{FeedName, FeedStanding};
-use crate::origin::{OriginSite, Via, is_definite, may_make_feed, site_of, unusual};
+use crate::model::{FeedName, FeedRecord, FeedStanding};
+use crate::origin::{OriginSite, Via, is_definite, site_of};
 use crate::render::Container;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -43,8 +44,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// How often a new feed is looked for while its first document is judged.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long after it was made a feed is new: the judged document that it is waited for comes soon.
+const NEW_FOR: Duration = Duration::from_secs(600);
 /// How soon to ask again for a feed whose first document is being judged.
 const FIRST_AGAIN: Duration = Duration::from_secs(5);
 
@@ -214,12 +215,18 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
                 OriginAsked::Site(site, rest) => {
                     let (site, rest) = (Arc::clone(site), rest.to_owned());
                     let (name, begun) = (site.config().name.clone(), Instant::now());
-                    let method = request.method().clone();
+                    let (method, is_page) =
+                        (request.method().clone(), error_page::is_wanted(&request));
                     let request = match site.config().passes {
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
                     let (answer, outcome) = answer(room, (site, &rest), request, next).await;
+                    let is_problem = matches!(outcome, PassOutcome::Refused | PassOutcome::Failed);
+                    let answer = match is_page && is_problem {
+                        true => error_page::lone_page(answer),
+                        false => answer,
+                    };
                     room.metrics.passed(&name, outcome);
                     let (status, outcome) = (answer.status().as_u16(), outcome.name());
                     let milliseconds =
@@ -328,141 +335,114 @@ async fn answer(
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_read {
         match known_feed(room, &asked.url).await {
-            Ok(Some(name)) => return feed(room, &asked, &name, request, next).await,
-            Ok(None) => {}
+            Ok(KnownFeed::Served(name)) => return feed(room, &asked, &name, request, next).await,
+            Ok(KnownFeed::New) => return beside::new_feed(room, &asked, request, next).await,
+            Ok(KnownFeed::Unserved | KnownFeed::Unknown) => {}
             Err(problem) => return (problem.into_response(), PassOutcome::Failed),
         }
     }
     let is_through = asked.site.config().passes == PassMode::Through;
     let has_no_feed = room.origins.looks.no_feed(&asked.url).is_some();
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
-    if has_no_feed || hindrance(room, &asked, (method, request.headers()), client).is_some() {
+    if has_no_feed || unmade::hindrance(room, &asked, (method, request.headers()), client).is_some()
+    {
         return match is_through {
-            true => through::pass(room, &asked, (request, Waited::No), next).await,
+            true => through::pass(room, &asked, request, next).await,
             false => through::redirect(&asked),
         };
     }
     match room.origins.looks.begin(&asked.url) {
         Look::First(look) => through::look(room, &asked, look, request, next).await,
-        Look::Another(look) => follow_look(room, &asked, (look, Waited::No), request, next).await,
+        Look::Another(look) => follow_look(room, &asked, look, request, next).await,
     }
-}
-
-/// What keeps the answer to a request from making a feed, as far as the request says; `None`: nothing.
-fn hindrance(
-    room: &SharedState,
-    asked: &OriginRequest,
-    (method, headers): (&Method, &HeaderMap),
-    client: Client,
-) -> Option<Hindrance> {
-    // One that is known and has no document yet is polled already.
-    let is_known = room.site.places.load().feed_of(&asked.url).is_some();
-    if !may_make_feed(method, headers)
-        || is_known
-        || !(is_definite(&asked.url) || room.origins.pages.is_announced(&asked.url))
-        // Who has such an address has the document, and a feed is everybody's.
-        || asked.site.shows_key(&asked.url)
-    {
-        return Some(Hindrance::Request);
-    }
-    // Where nothing is passed on, the gateway asks by itself.
-    let header = match asked.site.config().passes {
-        PassMode::Redirect => None,
-        PassMode::Through => unusual(headers),
-    };
-    match header {
-        Some(header) => Some(Hindrance::Header(header.clone())),
-        None if room.origins.unmade.has_share(client) => None,
-        None => Some(Hindrance::Share),
-    }
-}
-
-/// Whether somebody who waited for another's look did so before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waited {
-    No,
-    Yes,
 }
 
 /// What somebody else's look finds.
 async fn follow_look(
     room: &SharedState,
     asked: &OriginRequest,
-    (look, again): (first::OtherLook, Waited),
+    look: OtherLook,
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let is_through = asked.site.config().passes == PassMode::Through;
     match look.result(asked.site.config().first_wait).await {
         LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
-        LookResult::Later(why) => later(why),
-        LookResult::NoFeed(_) if !is_through => through::redirect(asked),
-        LookResult::Unknown if again == Waited::Yes => later(BEING_LOOKED_AT),
-        // Nothing is known where who looked left, or the origin is slow: the answer will tell.
-        LookResult::NoFeed(_) | LookResult::Unknown if is_through => {
-            Box::pin(through::pass(room, asked, (request, Waited::Yes), next)).await
+        // The site's answer to this one tells what of it may be passed on.
+        _ if is_through => Box::pin(through::pass(room, asked, request, next)).await,
+        LookResult::NoFeed(_) | LookResult::Unread => through::redirect(asked),
+        LookResult::Later(why) => beside::unjudged(room, asked, why, request, next).await,
+        LookResult::Slow => {
+            beside::unjudged(room, asked, BEING_LOOKED_AT.into(), request, next).await
         }
-        LookResult::NoFeed(_) | LookResult::Unknown => match room.origins.looks.begin(&asked.url) {
+        LookResult::Left => match room.origins.looks.begin(&asked.url) {
             Look::First(look) => Box::pin(through::look(room, asked, look, request, next)).await,
-            Look::Another(look) => {
-                Box::pin(follow_look(room, asked, (look, Waited::Yes), request, next)).await
-            }
+            Look::Another(look) => Box::pin(follow_look(room, asked, look, request, next)).await,
         },
     }
 }
 
 /// What is said while somebody else's request for an address has no answer.
 const BEING_LOOKED_AT: &str = "this address is new, and what is there is being looked at";
+/// What is said while a feed has no document.
+const BEING_JUDGED: &str = "the feed is new, and its first document is being judged";
 
 fn later(why: impl Into<String>) -> (Response, PassOutcome) {
     (Problem::later(why, FIRST_AGAIN).into_response(), PassOutcome::Failed)
 }
 
-/// The feed that is at an address of an origin. One of the operator's that has no document yet is none: what the
-/// origin answers is as good.
-async fn known_feed(room: &SharedState, url: &Url) -> Result<Option<FeedName>, Problem> {
-    let listing = room.directory.listing().await?;
-    let Some(name) = listing.places().feed_of(url).cloned() else { return Ok(None) };
-    let record = listing.get(&name);
-    let is_served = match record.map(|record| (record.standing, &record.on_demand)) {
-        None => false,
-        Some((FeedStanding::Gone, _)) => true,
-        Some((_, made)) => {
-            let now = room.clock.now();
-            let is_new = made.as_ref().is_some_and(|made| now.since(made.asked) < FIRST_TRIES);
-            is_new || room.store.state(&name).await?.is_some()
-        }
-    };
-    if !is_served && let Some(record) = record {
-        room.directory.note_asked_for(record);
-    }
-    Ok(is_served.then_some(name))
+/// What is known of a feed at an address of an origin.
+enum KnownFeed {
+    /// It has a document, or was deleted.
+    Served(FeedName),
+    /// A request made it lately, and its first document is being judged: what the origin answers may have other ids
+    /// than that.
+    New,
+    /// It has no document, and nobody knows when it gets one: what the origin answers is as good.
+    Unserved,
+    Unknown,
 }
 
-/// How long a feed that a request made is waited for whose first polls fail.
-const FIRST_TRIES: Duration = Duration::from_secs(600);
+async fn known_feed(room: &SharedState, url: &Url) -> Result<KnownFeed, Problem> {
+    let listing = room.directory.listing().await?;
+    let Some(name) = listing.places().feed_of(url).cloned() else {
+        return Ok(KnownFeed::Unknown);
+    };
+    let Some(record) = listing.get(&name) else { return Ok(KnownFeed::Unknown) };
+    if record.standing == FeedStanding::Gone || room.store.state(&name).await?.is_some() {
+        return Ok(KnownFeed::Served(name));
+    }
+    room.directory.note_asked_for(record);
+    Ok(match is_new(room, record).await {
+        true => KnownFeed::New,
+        false => KnownFeed::Unserved,
+    })
+}
 
-/// The reader view of a feed at its publisher's address. One whose first document is not judged yet is waited for.
+/// Whether a request made a feed lately, and no poll of it failed.
+async fn is_new(room: &SharedState, record: &FeedRecord) -> bool {
+    let now = room.clock.now();
+    let is_young = record.made_on_demand().is_some_and(|made| now.since(made) < NEW_FOR);
+    if !is_young || record.standing != FeedStanding::Active {
+        return false;
+    }
+    if let Some(own) = room.operator.own_summary(&record.name) {
+        return own.failures == 0;
+    }
+    // Another gateway polls it.
+    match room.operator.status(&record.name).await {
+        Ok(status) => status.polling.failures == 0,
+        Err(_) => true,
+    }
+}
+
+/// The reader view of a feed at its publisher's address.
 async fn feed(
     room: &SharedState,
-    asked: &OriginRequest,
     name: &FeedName,
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let listing = room.directory.listing().await.ok();
-    let standing = listing.as_ref().and_then(|all| all.get(name)).map(|record| record.standing);
-    let until = Instant::now() + asked.site.config().first_wait;
-    while standing.is_none_or(|standing| standing == FeedStanding::Active) {
-        match room.store.state(name).await {
-            Ok(None) if Instant::now() >= until => {
-                return later("the feed is new, and its first document is being judged");
-            }
-            Ok(None) => tokio::time::sleep(LOOK_EVERY).await,
-            // Where the store fails, an answer may be kept; otherwise it says so.
-            Ok(Some(_)) | Err(_) => break,
-        }
-    }
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
     let is_publishers_own = matches!(asked.site.config().place, OriginPlace::Host(_));

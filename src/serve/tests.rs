@@ -16,6 +16,7 @@ mod headers;
 mod large;
 mod metrics;
 mod openapi;
+mod origins;
 mod pages;
 mod people;
 mod private;

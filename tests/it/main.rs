@@ -36,6 +36,7 @@ mod operation;
 mod opml_corpus;
 mod origins;
 mod origins_admission;
+mod origins_first;
 mod origins_names;
 mod origins_proxy;
 mod origins_subscribe;

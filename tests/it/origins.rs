@@ -99,7 +99,7 @@ fn answer(base: &str, request: &Request) -> Response {
             with(with(answer, "connection", "x-hop"), "x-hop", "1")
         }
         _ if path.starts_with("/large/") => {
-            typed("text/xml", format!("<urlset>{}</urlset>", " ".repeat(15 * 1024 * 1024)))
+            typed("text/xml", format!("<rss>{}</rss>", " ".repeat(15 * 1024 * 1024)))
         }
         _ => (StatusCode::NOT_FOUND, "nothing").into_response(),
     }

@@ -3,17 +3,19 @@
 use super::AdminService;
 use crate::app::origins::idle_times;
 use crate::config;
-use crate::fetch::{self, FetchError};
+use crate::fetch::{self, DecodeError, FetchError};
 use crate::model::{
     Completeness, FeedDocument, FeedName, FeedRecord, FeedStanding, Format, OnDemand, Time,
 };
-use crate::origin::{PassAnswer, PassRequest, WholeAnswer, check_for_everybody, is_for_everybody};
+use crate::origin::{
+    PassAnswer, PassRequest, WholeAnswer, check_for_everybody, is_for_everybody, is_no_feed,
+};
 use crate::parse::discover::{COMMON_PATHS, feed_links};
-use crate::parse::{self, Limits};
+use crate::parse::{self, Limits, ParseError};
 use crate::poll::FirstPoll;
 use crate::serve::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, NotMade, OperatorError,
-    OriginService, PassError, document_or_page,
+    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade,
+    OperatorError, OriginService, PassError, document_or_page,
 };
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
@@ -57,10 +59,10 @@ impl OriginService for AdminService {
         })
     }
 
-    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Option<FeedTraits> {
+    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Inspected {
         let url = url.clone();
-        let found = self.read_text(answer, move |text| feed_in(text, &url)).await;
-        found.map(|(traits, _)| traits)
+        let found = self.in_turn(move || Some(inspected(answer, &url))).await;
+        found.unwrap_or(Inspected::Unreadable)
     }
 
     async fn make_feed(
@@ -160,15 +162,23 @@ impl AdminService {
         Ok(())
     }
 
-    /// What is read of the text of an answer, where that keeps nobody waiting; a few at a time.
+    /// What is read of the text of an answer.
     async fn read_text<T: Send + 'static>(
         &self,
         answer: WholeAnswer,
         read: impl FnOnce(&str) -> Option<T> + Send + 'static,
     ) -> Option<T> {
+        self.in_turn(move || read(&text_of(answer).ok()?)).await
+    }
+
+    /// Reads a document where that keeps nobody waiting; a few at a time.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Option<T> + Send + 'static,
+    ) -> Option<T> {
         // Never closed.
         let turn = self.first_documents.acquire().await.ok();
-        let reading = tokio::task::spawn_blocking(move || read(&text_of(answer)?));
+        let reading = tokio::task::spawn_blocking(read);
         let found = reading.await.ok().flatten();
         drop(turn);
         found
@@ -297,15 +307,40 @@ impl AdminService {
     }
 }
 
-/// The feed that a document is, with its title; a list of subscriptions and a document of which a part is missing are
-/// none.
+/// The feed that a document is, with its title.
 fn feed_in(text: &str, url: &Url) -> Option<(FeedTraits, String)> {
     let document = parse::document(text, Some(url), &Limits::default()).ok()?;
+    Some((traits_of(&document)?, document.head.title.clone().unwrap_or_default()))
+}
+
+/// What is known of a document that is a feed; a list of subscriptions and a document of which a part is missing are
+/// none.
+fn traits_of(document: &FeedDocument<'_>) -> Option<FeedTraits> {
     let is_whole = matches!(document.completeness, Completeness::Full);
     let is_feed = document.format != Format::Opml && is_whole;
     let is_json = document.format == Format::JsonFeed;
-    let traits = FeedTraits { keeps_ids: keeps_ids(&document), is_json };
-    is_feed.then(|| (traits, document.head.title.clone().unwrap_or_default()))
+    is_feed.then(|| FeedTraits { keeps_ids: keeps_ids(document), is_json })
+}
+
+/// What an answer is. That no feed is there is said only where the answer shows it: anything else may be the failure of
+/// a moment.
+fn inspected(answer: WholeAnswer, url: &Url) -> Inspected {
+    let text = match text_of(answer) {
+        Ok(text) => text,
+        Err(unread) => return unread,
+    };
+    let is_something_else =
+        || is_no_feed(text.as_bytes()) || text.trim_start().starts_with(['{', '[']);
+    match parse::document(&text, Some(url), &Limits::default()) {
+        Ok(document) => match traits_of(&document) {
+            Some(traits) => Inspected::Feed(traits),
+            None if document.format == Format::Opml => Inspected::NoFeed,
+            None => Inspected::Unreadable,
+        },
+        Err(ParseError::TooLarge { .. } | ParseError::Limit { .. }) => Inspected::NoFeed,
+        Err(ParseError::NotAFeed { .. }) if is_something_else() => Inspected::NoFeed,
+        Err(_) => Inspected::Unreadable,
+    }
 }
 
 /// The feeds that a page names, each with its title.
@@ -313,13 +348,18 @@ fn links_in(text: &str, page: &Url) -> Vec<(Url, String)> {
     feed_links(text, page).into_iter().map(|link| (link.url, link.title)).collect()
 }
 
-/// The text of an answer.
-fn text_of(answer: WholeAnswer) -> Option<String> {
+/// The text of an answer, or why there is none.
+fn text_of(answer: WholeAnswer) -> Result<String, Inspected> {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(str::to_owned);
-    let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT).ok()?;
-    let decoded = parse::decode(&bytes, kind.as_deref(), &Limits::default()).ok()?;
-    Some(decoded.text.into_owned())
+    let bytes = fetch::decoded(&answer.headers, answer.body, DECODED_LIMIT);
+    let bytes = bytes.map_err(|error| match error {
+        DecodeError::TooLarge { .. } => Inspected::NoFeed,
+        _ => Inspected::Unreadable,
+    })?;
+    let decoded = parse::decode(&bytes, kind.as_deref(), &Limits::default());
+    let decoded = decoded.map_err(|_| Inspected::Unreadable)?;
+    Ok(decoded.text.into_owned())
 }
 
 /// Whether a document would be published with the ids that it has: each entry has one, and no two the same.
@@ -330,3 +370,6 @@ fn keeps_ids(document: &FeedDocument<'_>) -> bool {
             entry.native_id.as_deref().is_some_and(|id| !id.is_empty() && seen.insert(id))
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const LOOKS_AT_ONCE: usize = 8;
 /// Documents that may become feeds and are held in memory at the same time, of all sites.
 const DOCUMENTS_AT_ONCE: usize = 16;
-/// For how many addresses it is remembered that no feed is there, and for how long.
+/// For how many addresses it is remembered that no feed is there, or one whose ids stay, and for how long.
 const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
 
@@ -38,10 +38,14 @@ pub(super) enum NoFeedKind {
 pub(super) enum LookResult {
     Feed(FeedName),
     NoFeed(NoFeedKind),
-    /// A feed cannot be made of it yet; why.
+    /// What is there could not be read, or failed, which says nothing of other times: it is not remembered.
+    Unread,
+    /// A feed cannot be made of it yet, or has no document yet; why.
     Later(String),
-    /// Who looked has not said in time, or never will.
-    Unknown,
+    /// Who looked left.
+    Left,
+    /// Who looks has not said in time.
+    Slow,
 }
 
 type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
@@ -50,6 +54,8 @@ type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 pub(super) struct FirstLooks {
     running: Results,
     no_feeds: Cache<u64, NoFeedKind>,
+    /// Feeds whose publisher's document has the ids that it is published with, and that were waited for in vain.
+    kept_ids: Cache<u64, ()>,
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
     documents: Arc<Semaphore>,
 }
@@ -60,7 +66,7 @@ pub(super) enum Look {
     Another(OtherLook),
 }
 
-/// The look of who asked first. Where it is dropped, the others are told that nothing is known.
+/// The look of who asked first. Where it is dropped, the others are told that he left.
 pub(super) struct FirstLook {
     key: u64,
     running: Results,
@@ -81,10 +87,10 @@ impl FirstLooks {
             let url = site.config().url.to_string();
             (url, Arc::new(Semaphore::new(LOOKS_AT_ONCE)))
         });
-        let no_feeds = Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build();
         Self {
             running: Results::default(),
-            no_feeds,
+            no_feeds: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
+            kept_ids: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
             turns: Mutex::new(turns.collect()),
             documents: Arc::new(Semaphore::new(DOCUMENTS_AT_ONCE)),
         }
@@ -93,6 +99,22 @@ impl FirstLooks {
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
         self.no_feeds.get(&key(url))
+    }
+
+    /// Notes that what the site has at an address of a feed was passed on, since its ids stay.
+    pub(super) fn note_kept_ids(&self, url: &Url) {
+        self.kept_ids.insert(key(url), ());
+    }
+
+    /// Whether that was noted, so that the next request for it need not wait.
+    pub(super) fn keeps_ids(&self, url: &Url) -> bool {
+        self.kept_ids.contains_key(&key(url))
+    }
+
+    /// The look at an address that somebody makes.
+    pub(super) fn running(&self, url: &Url) -> Option<OtherLook> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&key(url)).map(|result| OtherLook(result.clone()))
     }
 
     /// Begins to look at an address, or waits for who does.
@@ -155,8 +177,9 @@ impl OtherLook {
     /// What is found, where that is known in time.
     pub(super) async fn result(mut self, wait: Duration) -> LookResult {
         match timeout(wait, self.0.wait_for(Option::is_some)).await {
-            Ok(Ok(result)) => result.clone().unwrap_or(LookResult::Unknown),
-            Ok(Err(_)) | Err(_) => LookResult::Unknown,
+            Ok(Ok(result)) => result.clone().unwrap_or(LookResult::Left),
+            Ok(Err(_)) => LookResult::Left,
+            Err(_) => LookResult::Slow,
         }
     }
 }
@@ -188,11 +211,16 @@ mod tests {
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
         // Whoever was first went away.
         drop(first);
-        assert!(matches!(other.result(WAIT).await, LookResult::Unknown));
+        assert!(matches!(other.result(WAIT).await, LookResult::Left));
+        assert!(looks.running(&at).is_none());
 
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
-        assert!(matches!(other.result(WAIT).await, LookResult::Unknown), "it waited for ever");
+        assert!(matches!(other.result(WAIT).await, LookResult::Slow), "it waited for ever");
+        first.tell(LookResult::Unread);
+        let other = looks.running(&at).unwrap();
+        assert!(matches!(other.result(WAIT).await, LookResult::Unread));
+        assert_eq!(looks.no_feed(&at), None);
         first.tell(LookResult::NoFeed(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&at), Some(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&url("http://a/other")), None);

@@ -2,50 +2,34 @@
 
 use super::super::client::Client;
 use super::super::problem::Problem;
+use super::super::shares::{FairShares, Share};
 use crate::model::FeedName;
 use crate::origin::OriginSite;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Requests to one origin.
 const SITE_LIMIT: usize = 512;
 /// Requests of one client, to all origins.
-const CLIENT_LIMIT: usize = 64;
+const CLIENT_LIMIT: u32 = 64;
 /// How long a request waits for its turn.
 const WAIT: Duration = Duration::from_secs(5);
 /// How soon to ask again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-type ClientCounts = Arc<Mutex<HashMap<Client, usize>>>;
-
 /// The requests in flight.
 pub(super) struct OriginFlights {
     sites: HashMap<FeedName, Arc<Semaphore>>,
-    clients: ClientCounts,
+    clients: FairShares<Client>,
 }
 
 /// A request in flight, until it is dropped.
 pub(super) struct Flight {
-    client: Client,
-    clients: ClientCounts,
-    /// Given back with it.
-    turn: Option<OwnedSemaphorePermit>,
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        drop(self.turn.take());
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = clients.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
-                clients.remove(&self.client);
-            }
-        }
-    }
+    _share: Share<Client>,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl OriginFlights {
@@ -53,34 +37,31 @@ impl OriginFlights {
         let new = |site: &Arc<OriginSite>| {
             (site.config().name.clone(), Arc::new(Semaphore::new(SITE_LIMIT)))
         };
-        Self { sites: sites.iter().map(new).collect(), clients: ClientCounts::default() }
+        Self { sites: sites.iter().map(new).collect(), clients: FairShares::new(CLIENT_LIMIT) }
     }
 
-    /// Begins a request of a client to an origin.
+    /// Begins a request of a client to an origin, once there is room for it.
     pub(super) async fn begin(&self, site: &FeedName, client: Client) -> Result<Flight, Problem> {
-        {
-            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = clients.entry(client).or_insert(0);
-            if *count >= CLIENT_LIMIT {
+        let until = Instant::now() + WAIT;
+        // One that is over its own share takes no turn of the site from others.
+        let share = match self.clients.try_take(&client, 1) {
+            Some(share) => share,
+            None => timeout_at(until, self.clients.acquire(&client, 1)).await.map_err(|_| {
                 let said = format!("{CLIENT_LIMIT} requests of this client wait for answers");
-                return Err(Problem::later(said, AGAIN));
-            }
-            *count += 1;
-        }
-        let clients = Arc::clone(&self.clients);
-        let mut flight = Flight { client, clients, turn: None };
-        let Some(turns) = self.sites.get(site) else { return Ok(flight) };
-        if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
-            flight.turn = Some(turn);
-            return Ok(flight);
-        }
-        match timeout(WAIT, Arc::clone(turns).acquire_owned()).await {
-            Ok(Ok(turn)) => {
-                flight.turn = Some(turn);
-                Ok(flight)
-            }
-            _ => Err(Problem::later("too many requests wait for this site", AGAIN)),
-        }
+                Problem::later(said, AGAIN)
+            })?,
+        };
+        let Some(turns) = self.sites.get(site) else {
+            return Ok(Flight { _share: share, _turn: None });
+        };
+        let turn = match Arc::clone(turns).try_acquire_owned() {
+            Ok(turn) => turn,
+            Err(_) => match timeout_at(until, Arc::clone(turns).acquire_owned()).await {
+                Ok(Ok(turn)) => turn,
+                _ => return Err(Problem::later("too many requests wait for this site", AGAIN)),
+            },
+        };
+        Ok(Flight { _share: share, _turn: Some(turn) })
     }
 }
 
@@ -91,9 +72,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_has_a_share_and_a_site_a_limit() {
         let name = FeedName::new("blog").unwrap();
-        let turns = Arc::new(Semaphore::new(CLIENT_LIMIT + 1));
+        let limit = usize::try_from(CLIENT_LIMIT).unwrap();
+        let turns = Arc::new(Semaphore::new(limit + 1));
         let sites = HashMap::from([(name.clone(), turns)]);
-        let flights = OriginFlights { sites, clients: ClientCounts::default() };
+        let flights = OriginFlights { sites, clients: FairShares::new(CLIENT_LIMIT) };
         let client = |last: u8| Client::at([192, 0, 2, last].into());
         let mut held = Vec::new();
         for _ in 0..CLIENT_LIMIT {
@@ -105,8 +87,17 @@ mod tests {
         drop(other);
         assert!(flights.begin(&name, client(3)).await.is_ok());
         held.pop();
-        assert!(flights.begin(&name, client(1)).await.is_ok());
+        held.push(flights.begin(&name, client(1)).await.unwrap());
+        // Who is over his share waits for what is over soon.
+        let begun = Instant::now();
+        let soon = async {
+            tokio::time::sleep(WAIT / 2).await;
+            held.pop();
+        };
+        let (one, ()) = tokio::join!(flights.begin(&name, client(1)), soon);
+        assert!(one.is_ok() && begun.elapsed() < WAIT);
+        drop(one);
         held.clear();
-        assert!(flights.clients.lock().unwrap().is_empty());
+        assert_eq!(flights.clients.keys(), 0);
     }
 }

@@ -97,6 +97,16 @@ pub struct FeedTraits {
     pub is_json: bool,
 }
 
+/// What a document is that an address answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inspected {
+    Feed(FeedTraits),
+    /// It is something else, or too large for a feed.
+    NoFeed,
+    /// It is broken, or in a coding that is not known, which says nothing of other times.
+    Unreadable,
+}
+
 /// A feed to which an address at a site leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedThere {
@@ -126,8 +136,8 @@ pub trait OriginService: Send + Sync + 'static {
     /// Passes a request on.
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError>;
 
-    /// What a document is that an address answered; `None`: no feed.
-    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Option<FeedTraits>;
+    /// What a document is that an address answered.
+    async fn inspect(&self, url: &Url, answer: WholeAnswer) -> Inspected;
 
     /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
     /// asks. On return the feed is durable and, where that went well, its first document judged.

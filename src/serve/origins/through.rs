@@ -8,9 +8,11 @@ use super::super::unsent_bodies::Recipient;
 use super::super::{Listener, SharedState, auth, relay};
 use super::body::{Collected, NoSize, collect, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
-use super::service::{AdmittedSite, FeedTraits, NotMade, PassError};
-use super::unmade::Hindrance;
-use super::{OriginRequest, PassOutcome, Waited, feed, later, pages};
+use super::service::{AdmittedSite, FeedTraits, Inspected, NotMade, PassError};
+use super::unmade::{self, Hindrance};
+use super::{
+    BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, beside, feed, known_feed, later, pages,
+};
 use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
@@ -36,7 +38,7 @@ const OWN_QUESTION: [HeaderName; 2] = [header::USER_AGENT, header::ACCEPT_ENCODI
 const OF_WHOLE_HOST: [HeaderName; 2] =
     [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
 
-fn failed(problem: Problem) -> (Response, PassOutcome) {
+pub(super) fn failed(problem: Problem) -> (Response, PassOutcome) {
     (problem.into_response(), PassOutcome::Failed)
 }
 
@@ -62,7 +64,7 @@ fn lead(status: StatusCode, to: &str) -> (Response, PassOutcome) {
 pub(super) async fn pass(
     room: &SharedState,
     asked: &OriginRequest,
-    (request, again): (Request, Waited),
+    request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let (parts, body) = request.into_parts();
@@ -70,29 +72,39 @@ pub(super) async fn pass(
         Ok(answer) => answer,
         Err(problem) => return failed(problem),
     };
-    let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
     let mut outcome = PassOutcome::Passed;
-    if may_be(room, asked, &answer) && !is_known() {
+    if may_be(room, asked, &answer) && may_make_feed(&parts.method, &parts.headers) {
+        let again = |parts| Request::from_parts(parts, Body::empty());
+        let is_known = || room.origins.looks.no_feed(&asked.url) == Some(NoFeedKind::Document);
         let client = parts.extensions.get().copied().unwrap_or(Client::Own);
-        match super::hindrance(room, asked, (&parts.method, &parts.headers), client) {
-            None => {
-                let request = Request::from_parts(parts, Body::empty());
-                return match room.origins.looks.begin(&asked.url) {
-                    Look::First(look) => {
-                        Box::pin(document(room, asked, (look, answer), request, next)).await
-                    }
-                    Look::Another(look) => {
-                        let look = (look, again);
-                        Box::pin(super::follow_look(room, asked, look, request, next)).await
-                    }
-                };
+        let hindrance = || unmade::hindrance(room, asked, (&parts.method, &parts.headers), client);
+        match known_feed(room, &asked.url).await {
+            Ok(KnownFeed::Served(name)) => {
+                return feed(room, asked, &name, again(parts), next).await;
             }
-            Some(Hindrance::Request) => {}
-            Some(Hindrance::Share) => outcome = PassOutcome::Unmade,
-            Some(Hindrance::Header(name)) => {
-                room.origins.unmade.tell(&asked.site.config().name, &name);
-                outcome = PassOutcome::Unmade;
+            Ok(KnownFeed::New) if !room.origins.looks.keeps_ids(&asked.url) => {
+                return Box::pin(beside::answer(room, asked, answer, again(parts), next)).await;
             }
+            Ok(KnownFeed::Unknown) if !is_known() => match hindrance() {
+                None => {
+                    return match room.origins.looks.begin(&asked.url) {
+                        Look::First(look) => {
+                            let look = (look, answer);
+                            Box::pin(document(room, asked, look, again(parts), next)).await
+                        }
+                        Look::Another(_) => {
+                            Box::pin(beside::answer(room, asked, answer, again(parts), next)).await
+                        }
+                    };
+                }
+                Some(Hindrance::Request) => {}
+                Some(Hindrance::Share) => outcome = PassOutcome::Unmade,
+                Some(Hindrance::Header(name)) => {
+                    room.origins.unmade.tell(&asked.site.config().name, &name);
+                    outcome = PassOutcome::Unmade;
+                }
+            },
+            _ => {}
         }
     }
     // What a page announces to one client is for that client.
@@ -141,13 +153,15 @@ fn problem_of(error: PassError) -> Problem {
     Problem::new(status, error.to_string())
 }
 
-/// Asks what is at an address where nothing is passed on: with nothing of the client but how it names itself and
-/// what it can unpack.
-async fn ask(
+/// Asks what is at an address where nothing is passed on, once there is leave to: with nothing of the client but how
+/// it names itself and what it can unpack.
+pub(super) async fn ask(
     room: &SharedState,
     asked: &OriginRequest,
     parts: &Parts,
-) -> Result<PassAnswer, Problem> {
+) -> Result<(LookPermit, PassAnswer), Problem> {
+    let config = asked.site.config();
+    let turn = room.origins.looks.turn(config.url.as_str(), config.first_wait).await?;
     let mut own = Parts::clone(parts);
     own.headers = HeaderMap::new();
     for name in OWN_QUESTION {
@@ -155,11 +169,11 @@ async fn ask(
             own.headers.insert(name, value.clone());
         }
     }
-    send(room, asked, &own, Body::empty()).await
+    Ok((turn, send(room, asked, &own, Body::empty()).await?))
 }
 
 /// Whether an answer may be a feed. Most JSON is none, so that it has to be announced as one.
-fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> bool {
+pub(super) fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> bool {
     let is_json = answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
     may_be_feed(answer.status, &answer.headers)
         && (!is_json || room.origins.pages.is_announced(&asked.url))
@@ -224,20 +238,16 @@ pub(super) async fn look(
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let config = asked.site.config();
     let (parts, body) = request.into_parts();
-    let (turn, answer) = match config.passes {
+    let answered = match asked.site.config().passes {
         // What is passed on is no request of ours.
-        PassMode::Through => (None, send(room, asked, &parts, body).await),
+        PassMode::Through => send(room, asked, &parts, body).await.map(|answer| (None, answer)),
         PassMode::Redirect => {
-            match room.origins.looks.turn(config.url.as_str(), config.first_wait).await {
-                Ok(turn) => (Some(turn), ask(room, asked, &parts).await),
-                Err(problem) => return failed(problem),
-            }
+            ask(room, asked, &parts).await.map(|(turn, answer)| (Some(turn), answer))
         }
     };
-    let answer = match answer {
-        Ok(answer) => answer,
+    let (turn, answer) = match answered {
+        Ok(answered) => answered,
         Err(problem) => return failed(problem),
     };
     if may_be(room, asked, &answer) {
@@ -247,10 +257,40 @@ pub(super) async fn look(
         return made;
     }
     // A failure says nothing of what is there at other times; whoever waits is sent on all the same.
-    if !answer.status.is_server_error() && answer.status != StatusCode::TOO_MANY_REQUESTS {
-        look.tell(LookResult::NoFeed(NoFeedKind::Headers));
-    }
+    let is_failure =
+        answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS;
+    look.tell(match is_failure {
+        true => LookResult::Unread,
+        false => LookResult::NoFeed(NoFeedKind::Headers),
+    });
     no_feed(room, asked, (&parts.method, answer), turn)
+}
+
+/// An answer that may be a feed.
+pub(super) enum ReadAnswer {
+    Whole(WholeAnswer),
+    /// It is none, as its beginning shows, or too large or too slow for one.
+    Part(PassAnswer),
+}
+
+/// Reads what may be a feed, once there is leave to hold it.
+pub(super) async fn read(
+    room: &SharedState,
+    asked: &OriginRequest,
+    answer: PassAnswer,
+) -> Result<(ReadAnswer, LookPermit), Problem> {
+    let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
+    let PassAnswer { status, headers, body } = answer;
+    let collected = collect(&headers, body).await;
+    let read = match collected {
+        Ok(Collected::Whole(body)) => ReadAnswer::Whole(WholeAnswer { headers, body }),
+        Ok(Collected::Part(body)) => ReadAnswer::Part(PassAnswer { status, headers, body }),
+        Err(_) => {
+            let said = "the site broke off before the whole document had arrived";
+            return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+        }
+    };
+    Ok((read, turn))
 }
 
 /// Reads what may be a feed, and makes one of it.
@@ -261,40 +301,31 @@ async fn document(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let turn = match room.origins.looks.document(asked.site.config().first_wait).await {
-        Ok(turn) => turn,
-        Err(problem) => return failed(problem),
-    };
-    let PassAnswer { status, headers, body } = answer;
-    let body = match collect(body).await {
-        Ok(Collected::Whole(body)) => body,
-        // Too large for a feed, or too slow.
-        Ok(Collected::Part(body)) => {
+    let (whole, turn) = match read(room, asked, answer).await {
+        Ok((ReadAnswer::Whole(whole), turn)) => (whole, turn),
+        Ok((ReadAnswer::Part(answer), _)) => {
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
-            let answer = PassAnswer { status, headers, body };
             return no_feed(room, asked, (again.method(), answer), None);
         }
-        Err(_) => {
-            let said = "the site broke off before the whole document had arrived";
-            return failed(Problem::new(StatusCode::BAD_GATEWAY, said));
-        }
+        Err(problem) => return failed(problem),
     };
-    let whole = WholeAnswer { headers, body };
     let service = match room.origins.service() {
         Ok(service) => Arc::clone(service),
         Err(problem) => return failed(problem),
     };
-    match service.inspect(&asked.url, whole.clone()).await {
-        Some(traits) => make_feed(room, asked, (look, whole, traits, turn), again, next).await,
-        None => {
-            look.tell(LookResult::NoFeed(NoFeedKind::Document));
-            whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole)
+    let found = match service.inspect(&asked.url, whole.clone()).await {
+        Inspected::Feed(traits) => {
+            return make_feed(room, asked, (look, whole, traits, turn), again, next).await;
         }
-    }
+        Inspected::NoFeed => LookResult::NoFeed(NoFeedKind::Document),
+        Inspected::Unreadable => LookResult::Unread,
+    };
+    look.tell(found);
+    whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole)
 }
 
-/// A document that was read whole and is no feed. It counts among the bodies on their way until its client has it.
-fn whole_no_feed(
+/// A document that was read whole and is no feed, or one with the ids that it is published with. It counts among the bodies on their way until its client has it.
+pub(super) fn whole_no_feed(
     room: &SharedState,
     asked: &OriginRequest,
     (method, recipient): (&Method, Recipient),
@@ -365,9 +396,16 @@ async fn make_feed(
             whole_no_feed(room, asked, (&method, recipient), whole)
         }
         // The publisher's own document will do: it is published with the same ids.
-        _ if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
-        Ok(Ok(Err(error @ NotMade::Later))) => later(error.to_string()),
-        Ok(Err(_)) | Err(_) => later("the feed is new, and its first document is being judged"),
+        _ if traits.keeps_ids => {
+            room.origins.looks.note_kept_ids(&asked.url);
+            whole_no_feed(room, asked, (&method, recipient), whole)
+        }
+        Ok(Ok(Err(error @ NotMade::Later))) => match known_feed(room, &asked.url).await {
+            // Its first poll failed, and nobody knows when there is a document with other ids.
+            Ok(KnownFeed::Unserved) => whole_no_feed(room, asked, (&method, recipient), whole),
+            _ => later(error.to_string()),
+        },
+        Ok(Err(_)) | Err(_) => later(BEING_JUDGED),
     }
 }
 
@@ -393,19 +431,24 @@ async fn make_feed_elsewhere(
     room.directory.changed();
     let feeds = room.store.feed_list().await.unwrap_or_default();
     let is_it = |record: &&Arc<FeedRecord>| record.url == asked.url.as_str() && !record.private;
-    look.tell(match feeds.values().find(is_it) {
-        Some(record) => LookResult::Feed(record.name.clone()),
+    let made = feeds.values().find(is_it).map(|record| record.name.clone());
+    let is_judged = match &made {
+        Some(name) => matches!(room.store.state(name).await, Ok(Some(_))),
+        None => false,
+    };
+    look.tell(match made.filter(|_| is_judged) {
+        Some(name) => LookResult::Feed(name),
         None => LookResult::Later("the gateway that writes has not made the feed yet".to_owned()),
     });
     match answered {
         Some(response) => (response, PassOutcome::Feed),
         None if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
-        None => later("the feed is new, and its first document is being judged"),
+        None => later(BEING_JUDGED),
     }
 }
 
 /// What is no feed: passed back, or left to the origin. What a page announces is noted either way.
-fn no_feed(
+pub(super) fn no_feed(
     room: &SharedState,
     asked: &OriginRequest,
     (method, answer): (&Method, PassAnswer),

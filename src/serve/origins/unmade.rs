@@ -1,9 +1,13 @@
 //! Answers that seem to be feeds and make none: because of a header of the request, or since its client had its share
 //! of new feeds.
 
+use super::super::SharedState;
 use super::super::client::Client;
+use super::OriginRequest;
+use crate::config::PassMode;
 use crate::model::FeedName;
-use http::HeaderName;
+use crate::origin::{is_definite, may_make_feed, unusual};
+use http::{HeaderMap, HeaderName, Method};
 use moka::sync::Cache;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,6 +85,35 @@ impl UnmadeFeeds {
              for its client alone; if a proxy of yours adds it to every request, let it leave the header out"
         );
         true
+    }
+}
+
+/// What keeps the answer to a request from making a feed, as far as the request says; `None`: nothing.
+pub(super) fn hindrance(
+    room: &SharedState,
+    asked: &OriginRequest,
+    (method, headers): (&Method, &HeaderMap),
+    client: Client,
+) -> Option<Hindrance> {
+    // One that is known and has no document yet is polled already.
+    let is_known = room.site.places.load().feed_of(&asked.url).is_some();
+    if !may_make_feed(method, headers)
+        || is_known
+        || !(is_definite(&asked.url) || room.origins.pages.is_announced(&asked.url))
+        // Who has such an address has the document, and a feed is everybody's.
+        || asked.site.shows_key(&asked.url)
+    {
+        return Some(Hindrance::Request);
+    }
+    // Where nothing is passed on, the gateway asks by itself.
+    let header = match asked.site.config().passes {
+        PassMode::Redirect => None,
+        PassMode::Through => unusual(headers),
+    };
+    match header {
+        Some(header) => Some(Hindrance::Header(header.clone())),
+        None if room.origins.unmade.has_share(client) => None,
+        None => Some(Hindrance::Share),
     }
 }
 

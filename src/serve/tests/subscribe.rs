@@ -9,7 +9,7 @@ use crate::origin::{PassAnswer, PassRequest, WholeAnswer};
 use crate::serve::readers::WRONG_TOKEN_PAUSE;
 use crate::serve::relay::RelayedSite;
 use crate::serve::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, NotMade, OriginService, PassError,
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, Inspected, NotMade, OriginService, PassError,
 };
 use crate::store::{DatabaseOwner, StoreCondition};
 use async_trait::async_trait;
@@ -51,8 +51,8 @@ impl OriginService for DiarySite {
         Err(PassError::Unreachable)
     }
 
-    async fn inspect(&self, _: &Url, _: WholeAnswer) -> Option<FeedTraits> {
-        None
+    async fn inspect(&self, _: &Url, _: WholeAnswer) -> Inspected {
+        Inspected::NoFeed
     }
 
     async fn make_feed(

@@ -1,0 +1,130 @@
+//! Answers of the site while a feed of them is in the making: passed on where they have the ids that the judged document
+//! has, and held back until that is there where they have not.
+
+use super::super::SharedState;
+use super::super::site_service::ListenerSite;
+use super::super::unsent_bodies::Recipient;
+use super::service::Inspected;
+use super::through::{ReadAnswer, failed, may_be, no_feed, read, whole_no_feed};
+use super::{
+    BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, feed, known_feed, later, through,
+};
+use crate::config::PassMode;
+use crate::origin::PassAnswer;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often the judged document is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The answer where a feed has no document yet.
+pub(super) async fn new_feed(
+    room: &SharedState,
+    asked: &OriginRequest,
+    request: Request,
+    next: &ListenerSite,
+) -> (Response, PassOutcome) {
+    let keeps_ids = room.origins.looks.keeps_ids(&asked.url);
+    if !keeps_ids && let Some(look) = room.origins.looks.running(&asked.url) {
+        return super::follow_look(room, asked, look, request, next).await;
+    }
+    match asked.site.config().passes {
+        PassMode::Redirect if keeps_ids => through::redirect(asked),
+        PassMode::Through => through::pass(room, asked, request, next).await,
+        PassMode::Redirect => unjudged(room, asked, BEING_JUDGED.into(), request, next).await,
+    }
+}
+
+/// The answer where nothing is passed on, and who looked first got no document of a feed. `why`: what is said where
+/// there is no feed either.
+pub(super) async fn unjudged(
+    room: &SharedState,
+    asked: &OriginRequest,
+    why: String,
+    request: Request,
+    next: &ListenerSite,
+) -> (Response, PassOutcome) {
+    match known_feed(room, &asked.url).await {
+        Ok(KnownFeed::Served(name)) => feed(room, asked, &name, request, next).await,
+        Ok(KnownFeed::New) => Box::pin(ask(room, asked, request, next)).await,
+        Ok(KnownFeed::Unserved) => through::redirect(asked),
+        Ok(KnownFeed::Unknown) => later(why),
+        Err(problem) => (problem.into_response(), PassOutcome::Failed),
+    }
+}
+
+/// What a client gets where the site answered this.
+pub(super) async fn answer(
+    room: &SharedState,
+    asked: &OriginRequest,
+    answer: PassAnswer,
+    again: Request,
+    next: &ListenerSite,
+) -> (Response, PassOutcome) {
+    let (whole, turn) = match read(room, asked, answer).await {
+        Ok((ReadAnswer::Whole(whole), turn)) => (whole, turn),
+        Ok((ReadAnswer::Part(answer), _)) => {
+            return no_feed(room, asked, (again.method(), answer), None);
+        }
+        Err(problem) => return failed(problem),
+    };
+    let service = match room.origins.service() {
+        Ok(service) => Arc::clone(service),
+        Err(problem) => return failed(problem),
+    };
+    match service.inspect(&asked.url, whole.clone()).await {
+        Inspected::Feed(traits) if !traits.keeps_ids => {
+            // Nothing is held while that is waited for.
+            drop((whole, turn));
+            judged(room, asked, again, next).await
+        }
+        found => {
+            if matches!(found, Inspected::Feed(_)) {
+                room.origins.looks.note_kept_ids(&asked.url);
+            }
+            whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole)
+        }
+    }
+}
+
+/// The same where nothing is passed on, so that the gateway asks by itself.
+pub(super) async fn ask(
+    room: &SharedState,
+    asked: &OriginRequest,
+    request: Request,
+    next: &ListenerSite,
+) -> (Response, PassOutcome) {
+    let (parts, _) = request.into_parts();
+    let (turn, found) = match through::ask(room, asked, &parts).await {
+        Ok(found) => found,
+        Err(problem) => return failed(problem),
+    };
+    if !may_be(room, asked, &found) {
+        return no_feed(room, asked, (&parts.method, found), Some(turn));
+    }
+    drop(turn);
+    answer(room, asked, found, Request::from_parts(parts, Body::empty()), next).await
+}
+
+/// The judged document, where it comes in time.
+async fn judged(
+    room: &SharedState,
+    asked: &OriginRequest,
+    request: Request,
+    next: &ListenerSite,
+) -> (Response, PassOutcome) {
+    let until = Instant::now() + asked.site.config().first_wait;
+    loop {
+        match known_feed(room, &asked.url).await {
+            Ok(KnownFeed::Served(name)) => return feed(room, asked, &name, request, next).await,
+            // Its first poll failed: the next answer of the site is passed on.
+            Ok(KnownFeed::Unserved) => return later(BEING_JUDGED),
+            _ if Instant::now() >= until => return later(BEING_JUDGED),
+            _ => sleep(LOOK_EVERY).await,
+        }
+    }
+}
