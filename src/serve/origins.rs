@@ -439,6 +439,7 @@ async fn is_new(room: &SharedState, record: &FeedRecord) -> bool {
 /// The reader view of a feed at its publisher's address.
 async fn feed(
     room: &SharedState,
+    asked: &OriginRequest,
     name: &FeedName,
     request: Request,
     next: &ListenerSite,

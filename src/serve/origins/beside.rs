@@ -53,7 +53,7 @@ pub(super) async fn unjudged(
         Ok(KnownFeed::New) => Box::pin(ask(room, asked, request, next)).await,
         Ok(KnownFeed::Unserved) => through::redirect(asked),
         Ok(KnownFeed::Unknown) => later(why),
-        Err(problem) => (problem.into_response(), PassOutcome::Failed),
+        Err(problem) => failed(problem),
     }
 }
 

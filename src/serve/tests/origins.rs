@@ -118,6 +118,7 @@ fn gateway(
         url: Url::parse(BLOG).unwrap(),
         place: OriginPlace::Host(HOST.to_owned()),
         passes,
+        sends_host: false,
         first_wait,
         idle: Duration::from_secs(86_400),
         feeds: 10,
@@ -282,7 +283,10 @@ async fn problems_of_a_site_are_pages_for_browsers() {
 }
 
 /// A gateway that writes and one that follows, with a site for each; what the one makes, both have.
-fn pair(keeps_ids: bool) -> ((Site, Arc<BlogSite>), (Site, Arc<BlogSite>), Arc<RelayedSite>) {
+/// A gateway, and the site behind it.
+type SiteBefore = (Site, Arc<BlogSite>);
+
+fn pair(keeps_ids: bool) -> (SiteBefore, SiteBefore, Arc<RelayedSite>) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(TestStore::with_news()));
     let (mode, documents) = ((PassMode::Through, LONG_WAIT), vec![of_feed(keeps_ids)]);
     let both = vec![Arc::clone(&ours), Arc::clone(&theirs)];
