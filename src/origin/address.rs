@@ -1,16 +1,19 @@
 //! The addresses of an origin, here and there.
 
 use crate::config::{OriginConfig, OriginPlace};
-use http::Uri;
 use http::uri::PathAndQuery;
+use http::{HeaderValue, Uri};
 use std::iter;
 use url::{Position, Url};
 
 /// The longest address that is passed on, in bytes.
 const ADDRESS_LIMIT: usize = 8192;
 
-/// The visible characters that no address has (RFC 3986 appendix A).
-const FOREIGN: &[u8] = b"\"<>\\^`{|}";
+/// Whether no address has a character (RFC 3986 appendix A).
+const fn is_foreign(character: u8) -> bool {
+    !character.is_ascii_graphic()
+        || matches!(character, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+}
 
 /// An origin, and where it is reached at this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct OriginSite {
     below: String,
     /// Scheme and host of its addresses there, read once for all requests; `None` where no request can name them.
     server: Option<Uri>,
+    /// Its `Host`.
+    host: Option<HeaderValue>,
 }
 
 /// Why a path is not passed on.
@@ -55,7 +60,10 @@ impl OriginSite {
         };
         let host = &config.url[Position::BeforeHost..Position::AfterPort];
         let server = format!("{}://{host}", config.url.scheme()).parse().ok();
-        Self { config, public, below, server }
+        // Over TLS it may be HTTP/2 that is spoken, which has none.
+        let is_http_1 = config.url.scheme() == "http";
+        let host = is_http_1.then(|| HeaderValue::from_str(host).ok()).flatten();
+        Self { config, public, below, server, host }
     }
 
     /// What the configuration says of it.
@@ -100,9 +108,8 @@ impl OriginSite {
     /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
     /// where no address has these.
     pub fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
-        let is_foreign =
-            |text: &str| text.bytes().any(|b| !b.is_ascii_graphic() || FOREIGN.contains(&b));
-        if is_foreign(rest) || query.is_some_and(is_foreign) {
+        let has_foreign = |text: &str| text.bytes().any(is_foreign);
+        if has_foreign(rest) || query.is_some_and(has_foreign) {
             return None;
         }
         let (mark, query) = query.map_or(("", ""), |query| ("?", query));
@@ -110,6 +117,11 @@ impl OriginSite {
         let mut parts = self.server.clone()?.into_parts();
         parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
         Uri::from_parts(parts).ok()
+    }
+
+    /// The `Host` of requests to it, where it is known that they have one.
+    pub const fn host(&self) -> Option<&HeaderValue> {
+        self.host.as_ref()
     }
 
     /// Whether a path is that of its place without the slash at its end.

@@ -53,18 +53,37 @@ fn is_of_proxy(name: &HeaderName) -> bool {
 /// What the headers begin with that were there before `Forwarded`.
 const TOLD: &[u8] = b"x-forwarded-";
 
-impl ForwardedFor<'_> {
-    /// Writes it into the headers of a request. What a trusted proxy says stays before it; what anybody else
-    /// says is replaced.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
-        let peer = self.peer.to_canonical();
-        if !self.is_trusted {
-            let told: Vec<_> = headers.keys().filter(|name| is_of_proxy(name)).cloned().collect();
-            for name in told {
-                headers.remove(name);
+/// An address as text. What the standard library writes takes several times as long, for each request.
+fn shown(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else { return address.to_string() };
+    let mut text = String::with_capacity(MAX_V4);
+    for octet in address.octets() {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
+            if octet >= least {
+                text.push(char::from(b'0' + octet / unit % 10));
             }
         }
-        let address = peer.to_string();
+    }
+    text
+}
+
+/// The most characters of an IPv4 address.
+const MAX_V4: usize = 15;
+
+impl ForwardedFor<'_> {
+    /// Whether a header of a request says the same, and its sender is not believed.
+    pub(super) fn replaces(&self, name: &HeaderName) -> bool {
+        !self.is_trusted && is_of_proxy(name)
+    }
+
+    /// Writes it into the headers of a request, behind what a trusted proxy says. What it [replaces](Self::replaces)
+    /// is left out before.
+    pub(super) fn write(&self, headers: &mut HeaderMap) {
+        let peer = self.peer.to_canonical();
+        let address = shown(peer);
         self.append(headers, header::FORWARDED, self.element(peer, &address));
         self.append(headers, X_FORWARDED_FOR, address);
         let is_told = |headers: &HeaderMap, name| self.is_trusted && headers.contains_key(name);
@@ -107,5 +126,17 @@ impl ForwardedFor<'_> {
         };
         let proto = self.proto.name();
         ["for=", open, address, close, named, begin, host, end, ";proto=", proto].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_as_usual() {
+        for text in ["0.0.0.0", "127.0.0.1", "10.20.99.100", "255.109.200.9", "2001:db8::1"] {
+            assert_eq!(shown(text.parse().unwrap()), text);
+        }
     }
 }

@@ -19,7 +19,7 @@ pub struct PassRequest {
     pub url: Url,
     /// The same address with path and query as the client wrote them; `None`: as the address has them.
     pub target: Option<Uri>,
-    /// As the origin gets them, but for `Host`.
+    /// As the origin gets them; `Host` may be left out.
     pub headers: HeaderMap,
     /// `None`: it has none.
     pub body: Option<PassedBody>,

@@ -25,7 +25,7 @@ fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
     let peer = "192.0.2.1".parse().unwrap();
     let forwarded =
         ForwardedFor { peer, is_trusted, host: Some("gw.example"), proto: Proto::Https };
-    list(&to_origin(&map(pairs), OURS, &forwarded, &Via::new("gw")))
+    list(&to_origin(&map(pairs), None, OURS, &forwarded, &Via::new("gw")))
 }
 
 const ADDED: [&str; 5] = [

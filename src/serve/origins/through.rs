@@ -102,7 +102,8 @@ async fn send(
     let client = parts.extensions.get().copied().unwrap_or(Client::Own);
     let flight = room.origins.flights.begin(&asked.site.config().name, client).await?;
     let via = &room.origins.via;
-    let mut headers = to_origin(&parts.headers, OURS, &forwarded(room, parts), via);
+    let host = asked.site.host();
+    let mut headers = to_origin(&parts.headers, host, OURS, &forwarded(room, parts), via);
     if is_our_authorization(room, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
@@ -158,8 +159,12 @@ fn is_plain_json(value: &HeaderValue) -> bool {
 
 /// Whether credentials are for this gateway, which no origin is to see.
 fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
-    room.settings.load().admin_token.admits(headers)
-        || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
+    let is_ours = || {
+        room.settings.load().admin_token.admits(headers)
+            || auth::password(headers)
+                .is_some_and(|password| room.readers.find(&password).is_some())
+    };
+    headers.contains_key(header::AUTHORIZATION) && is_ours()
 }
 
 fn forwarded<'p>(room: &SharedState, parts: &'p Parts) -> ForwardedFor<'p> {

@@ -164,7 +164,7 @@ async fn headers_of_one_http_1_connection_are_not_in_http_2() {
         proto: Proto::Https,
     };
     let mut request = origin.request(Method::POST, "/");
-    request.headers = to_origin(&asked, OwnCookie("session"), &forwarded, &Via::new("gw"));
+    request.headers = to_origin(&asked, None, OwnCookie("session"), &forwarded, &Via::new("gw"));
     request.body = Some(streamed(vec![Ok(Frame::data(Bytes::from("body")))]));
     passing().oneshot(request).await.unwrap();
     let arrived = origin.arrived().remove(0);
