@@ -22,6 +22,7 @@ use self::first::{FirstLooks, Look, LookPermit, LookResult};
 use self::flights::OriginFlights;
 use self::pages::PagesSeen;
 use super::client::Peer;
+use super::metrics::Metrics;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
 use super::site_service::ListenerSite;
@@ -32,7 +33,8 @@ use crate::origin::{OriginSite, Via, is_usual, may_make_feed};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use std::sync::Arc;
+use prometheus_client::metrics::counter::Counter;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
@@ -44,7 +46,7 @@ const FIRST_AGAIN: Duration = Duration::from_secs(5);
 
 /// The sites, and what is known of their answers.
 pub(super) struct Origins {
-    sites: Vec<Arc<OriginSite>>,
+    sites: Vec<ServedOrigin>,
     allow: Vec<AllowConfig>,
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
@@ -52,6 +54,25 @@ pub(super) struct Origins {
     flights: OriginFlights,
     pages: PagesSeen,
     via: Via,
+}
+
+/// A site, and what counts its requests.
+struct ServedOrigin {
+    site: Arc<OriginSite>,
+    /// By [`PassOutcome`]; there is none until a request has it.
+    counters: [OnceLock<Counter>; PassOutcome::NUMBER],
+}
+
+impl ServedOrigin {
+    fn new(site: Arc<OriginSite>) -> Self {
+        Self { site, counters: Default::default() }
+    }
+
+    fn count(&self, metrics: &Metrics, outcome: PassOutcome) {
+        if let Some(counter) = self.counters.get(outcome as usize) {
+            counter.get_or_init(|| metrics.passed(&self.site.config().name, outcome)).inc();
+        }
+    }
 }
 
 /// A request for an origin: which one, and what it asks for.
@@ -65,9 +86,9 @@ struct OriginRequest {
 }
 
 /// What a request asks for.
-enum OriginAsked<'r> {
+enum OriginAsked<'o, 'r> {
     /// An origin, and the rest of the path.
-    Site(&'r Arc<OriginSite>, &'r str),
+    Site(&'o ServedOrigin, &'r str),
     /// The place of an origin without the slash at its end.
     WithoutSlash,
 }
@@ -79,7 +100,7 @@ impl Origins {
         // A host is its origin's alone, whatever the path.
         sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
         Self {
-            sites,
+            sites: sites.into_iter().map(ServedOrigin::new).collect(),
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
@@ -100,14 +121,14 @@ impl Origins {
         !self.sites.is_empty() && self.find(request).is_some()
     }
 
-    fn find<'r, B>(&'r self, request: &'r http::Request<B>) -> Option<OriginAsked<'r>> {
+    fn find<'o, 'r, B>(&'o self, request: &'r http::Request<B>) -> Option<OriginAsked<'o, 'r>> {
         let path = request.uri().path();
         let host = host(request.uri(), request.headers());
-        for site in &self.sites {
-            if let Some(rest) = site.rest(host, path) {
-                return Some(OriginAsked::Site(site, rest));
+        for origin in &self.sites {
+            if let Some(rest) = origin.site.rest(host, path) {
+                return Some(OriginAsked::Site(origin, rest));
             }
-            if site.is_place_without_slash(path) {
+            if origin.site.is_place_without_slash(path) {
                 return Some(OriginAsked::WithoutSlash);
             }
         }
@@ -117,7 +138,9 @@ impl Origins {
     /// The site that admits an address, and the address there: one of an origin, or of the list of those that
     /// readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
-        let of_origin = |site| Some((AdmittedSite::of_origin(site), site.there(url)?));
+        let of_origin = |origin: &ServedOrigin| {
+            Some((AdmittedSite::of_origin(&origin.site), origin.site.there(url)?))
+        };
         if let Some(found) = self.sites.iter().find_map(of_origin) {
             return Some(found);
         }
@@ -128,7 +151,7 @@ impl Origins {
 
     /// The address here of one of an origin.
     pub(super) fn place_of(&self, url: &Url) -> Option<String> {
-        self.sites.iter().find_map(|site| site.public_address(url))
+        self.sites.iter().find_map(|origin| origin.site.public_address(url))
     }
 
     /// Notes that a feed at an address of an origin may be made, since it was found.
@@ -170,20 +193,24 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
             }
             match asked {
                 OriginAsked::WithoutSlash => with_slash(request.uri()),
-                OriginAsked::Site(site, rest) => {
-                    let (site, rest) = (Arc::clone(site), rest.to_owned());
-                    let (name, begun) = (site.config().name.clone(), Instant::now());
-                    let method = request.method().clone();
-                    let request = match site.config().passes {
+                OriginAsked::Site(origin, rest) => {
+                    let (config, rest) = (origin.site.config(), rest.to_owned());
+                    let (begun, method) = (Instant::now(), request.method().clone());
+                    let request = match config.passes {
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
-                    let (answer, outcome) = answer(room, (site, &rest), request, next).await;
-                    room.metrics.passed(&name, outcome);
-                    let (status, outcome) = (answer.status().as_u16(), outcome.name());
-                    let milliseconds =
-                        u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    tracing::debug!(origin = %name, %method, status, outcome, milliseconds, "answered");
+                    let (answer, outcome) =
+                        answer(room, (&origin.site, &rest), request, next).await;
+                    origin.count(&room.metrics, outcome);
+                    tracing::debug!(
+                        origin = %config.name,
+                        %method,
+                        status = answer.status().as_u16(),
+                        outcome = outcome.name(),
+                        milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                        "answered"
+                    );
                     answer
                 }
             }
@@ -241,6 +268,9 @@ pub(super) enum PassOutcome {
 }
 
 impl PassOutcome {
+    /// How many there are.
+    const NUMBER: usize = 5;
+
     /// The word for it.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -259,7 +289,7 @@ fn refused(problem: Problem) -> (Response, PassOutcome) {
 
 async fn answer(
     room: &SharedState,
-    (site, rest): (Arc<OriginSite>, &str),
+    (site, rest): (&Arc<OriginSite>, &str),
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
@@ -280,11 +310,11 @@ async fn answer(
         Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
     };
     let target = site.target(rest, request.uri().query());
-    let asked = OriginRequest { site, url, target };
+    let asked = OriginRequest { site: Arc::clone(site), url, target };
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_read {
         match known_feed(room, &asked.url).await {
-            Ok(Some(name)) => return feed(room, &asked, &name, request, next).await,
+            Ok(Some(name)) => return Box::pin(feed(room, &asked, &name, request, next)).await,
             Ok(None) => {}
             Err(problem) => return (problem.into_response(), PassOutcome::Failed),
         }
@@ -297,9 +327,12 @@ async fn answer(
             false => through::redirect(&asked.url),
         };
     }
+    // In boxes, so that what is passed on has not to be moved with their room.
     match room.origins.looks.begin(&asked.url) {
-        Look::First(look) => through::look(room, &asked, look, request, next).await,
-        Look::Another(look) => follow_look(room, &asked, (look, Waited::No), request, next).await,
+        Look::First(look) => Box::pin(through::look(room, &asked, look, request, next)).await,
+        Look::Another(look) => {
+            Box::pin(follow_look(room, &asked, (look, Waited::No), request, next)).await
+        }
     }
 }
 
