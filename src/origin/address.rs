@@ -95,14 +95,15 @@ impl OriginSite {
         if steps(rest).any(is_dots) {
             return Err(AddressFault::Dots);
         }
-        // Scheme and host are read once for all.
+        // Scheme and host are read once for all, and stay as they are.
         let mut url = base.clone();
         let mut path = String::with_capacity(base.path().len() + rest.len());
         path.push_str(base.path());
         path.push_str(rest);
         url.set_path(&path);
         url.set_query(query);
-        Some(url).filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
+        let is_below = url.path().starts_with(base.path());
+        is_below.then_some(url).ok_or(AddressFault::Outside)
     }
 
     /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
