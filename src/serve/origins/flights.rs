@@ -5,6 +5,7 @@ use super::super::problem::Problem;
 use crate::model::FeedName;
 use crate::origin::OriginSite;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -39,10 +40,10 @@ impl Drop for Flight {
     fn drop(&mut self) {
         drop(self.turn.take());
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = clients.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
-                clients.remove(&self.client);
+        if let Entry::Occupied(mut count) = clients.entry(self.client) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
             }
         }
     }

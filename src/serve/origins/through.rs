@@ -147,9 +147,9 @@ async fn ask(
 
 /// Whether an answer may be a feed. Most JSON is none, so that it has to be announced as one.
 fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> bool {
-    let is_json = answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
+    let is_json = || answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
     may_be_feed(answer.status, &answer.headers)
-        && (!is_json || room.origins.pages.is_announced(&asked.url))
+        && (!is_json() || room.origins.pages.is_announced(&asked.url))
 }
 
 /// Whether a media type is that of any JSON.
