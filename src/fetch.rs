@@ -57,8 +57,11 @@ pub use resolver::MAX_ADDRESSES;
 
 use crate::model::ProxyAddress;
 use crate::origin::{OriginSite, PassAnswer, PassRequest};
+use std::future::ready;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Fetching, boxed at the door so that polls can be tested with a scripted one.
@@ -70,8 +73,32 @@ pub type PageFetch = tower::util::BoxCloneSyncService<AskRequest, PageAnswer, Fe
 /// Calling hubs and callbacks, boxed for the same reason.
 pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
 
-/// Passing requests on to origins, boxed for the same reason.
-pub type Pass = tower::util::BoxCloneSyncService<PassRequest, PassAnswer, FetchError>;
+/// Passing requests on to origins, boxed for the same reason. A copy of it costs nothing, as each request has one.
+#[derive(Clone)]
+pub struct Pass(Arc<dyn Fn(PassRequest) -> Passage + Send + Sync>);
+
+/// A request on its way to an origin.
+type Passage = Pin<Box<dyn Future<Output = Result<PassAnswer, FetchError>> + Send>>;
+
+impl Pass {
+    fn new(pass: impl Fn(PassRequest) -> Passage + Send + Sync + 'static) -> Self {
+        Self(Arc::new(pass))
+    }
+}
+
+impl tower::Service<PassRequest> for Pass {
+    type Response = PassAnswer;
+    type Error = FetchError;
+    type Future = Passage;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), FetchError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: PassRequest) -> Passage {
+        (self.0)(request)
+    }
+}
 
 /// The services, over the same clients and the same guard.
 #[derive(Clone)]
@@ -99,8 +126,8 @@ impl Default for Passing {
     fn default() -> Self {
         let why = "this gateway has no origins".to_owned();
         let refused = FetchError::Client { what: "pass a request on", why };
-        let refuse = move |_: PassRequest| std::future::ready(Err(refused.clone()));
-        Self { pass: Pass::new(tower::service_fn(refuse)), handover: Handover::default() }
+        let refuse = move |_| -> Passage { Box::pin(ready(Err(refused.clone()))) };
+        Self { pass: Pass::new(refuse), handover: Handover::default() }
     }
 }
 

@@ -16,8 +16,8 @@ use super::passers::Passers;
 use super::redirect::{self, Credentials, RedirectChain};
 use super::resolver::GuardedResolver;
 use super::{
-    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passing, Services, body, challenge,
-    decode, freshness,
+    Call, Fetch, FetchLimits, FetchSettings, PageFetch, Pass, Passage, Passing, Services, body,
+    challenge, decode, freshness,
 };
 use crate::model::BodyPrints;
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
@@ -71,10 +71,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         .concurrency_limit(limits.calls_at_once.max(1))
         .timeout(limits.call)
         .service(call);
-    let pass = tower::service_fn(move |request| {
-        let core = Arc::clone(&passes);
-        async move { core.pass(request).await }
-    });
+    let pass = move |request| -> Passage { Box::pin(Arc::clone(&passes).pass(request)) };
     Ok(Services {
         fetch: Fetch::new(fetch),
         ask: PageFetch::new(ask),

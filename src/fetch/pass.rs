@@ -14,7 +14,7 @@ use http::{Method, Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Either, Empty};
 use hyper::body::Incoming;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -22,7 +22,10 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use url::{Position, Url};
 
 impl Core {
-    pub(super) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
+    pub(super) async fn pass(
+        self: Arc<Self>,
+        request: PassRequest,
+    ) -> Result<PassAnswer, FetchError> {
         let PassRequest { method, url, target, headers, body } = request;
         let limit = self.limits.pass_idle;
         let may_repeat = body.is_none() && matches!(method, Method::GET | Method::HEAD);
@@ -31,7 +34,7 @@ impl Core {
         let late = FetchError::Timeout { what: ANSWERING, limit };
         let answer = match body {
             None => {
-                let sending = self.send(head, no_body(), may_repeat);
+                let sending = pin!(self.send(head, no_body(), may_repeat));
                 timeout(limit, sending).await.unwrap_or(Err(late))?
             }
             Some(body) => {
@@ -65,9 +68,11 @@ impl Core {
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let versions = HttpVersions::of_request(&head.headers);
         let Some(passers) = self.passers(&head.url, versions)? else {
-            return match self.send_by_proxy(&head, body, !may_repeat).await {
+            // In a box, so that others have not to be moved with the room of this one.
+            let sent = Box::pin(self.send_by_proxy(&head, body, !may_repeat)).await;
+            return match sent {
                 Err(FetchError::CutOff { .. }) if may_repeat => {
-                    self.send_by_proxy(&head, no_body(), true).await
+                    Box::pin(self.send_by_proxy(&head, no_body(), true)).await
                 }
                 sent => sent,
             };

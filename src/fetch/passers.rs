@@ -17,11 +17,13 @@ use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 /// The most idle connections to one host.
 const IDLE: usize = 64;
@@ -32,11 +34,30 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// So many of these questions without an answer end a connection.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Opens connections.
-type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+/// A connection to an origin.
+type OriginStream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Opens connections. A client copies it several times for each request, also where it opens none.
+#[derive(Clone)]
+pub(super) struct OriginConnector(Arc<BoxCloneSyncService<Uri, OriginStream, BoxError>>);
+
+impl Service<Uri> for OriginConnector {
+    type Response = OriginStream;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<OriginStream, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let connector = BoxCloneSyncService::clone(&self.0);
+        Box::pin(connector.oneshot(server))
+    }
+}
 
 /// A client that passes requests on.
-pub(super) type Passer = Client<Connector, UploadBody>;
+pub(super) type Passer = Client<OriginConnector, UploadBody>;
 
 /// Two of them with one resolver.
 #[derive(Clone)]
@@ -73,7 +94,7 @@ impl ClientMaker {
         };
         // From the name's addresses to the end of the TLS handshake.
         let connector = ServiceBuilder::new().timeout(self.limits().connect).service(https);
-        let connector = BoxCloneSyncService::new(connector);
+        let connector = OriginConnector(Arc::new(BoxCloneSyncService::new(connector)));
         let client = |idle| {
             Client::builder(TokioExecutor::new())
                 .timer(TokioTimer::new())

@@ -3,8 +3,8 @@
 use super::forwarded::PublicName;
 use crate::config::{OriginConfig, OriginPlace, PassMode};
 use crate::model::ShownAddress;
-use http::Uri;
 use http::uri::PathAndQuery;
+use http::{HeaderValue, Uri};
 use std::iter;
 use std::sync::Arc;
 use url::{Position, Url};
@@ -12,8 +12,11 @@ use url::{Position, Url};
 /// The longest address that is passed on, in bytes.
 const ADDRESS_LIMIT: usize = 8192;
 
-/// The visible characters that no address has (RFC 3986 appendix A).
-const FOREIGN: &[u8] = b"\"<>\\^`{|}";
+/// Whether no address has a character (RFC 3986 appendix A).
+const fn is_foreign(character: u8) -> bool {
+    !character.is_ascii_graphic()
+        || matches!(character, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+}
 
 /// An origin, and where it is reached at this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct OriginSite {
     server: Option<Uri>,
     /// The name of the site that it is told; `None` where it is somebody else's.
     name: Option<PublicName>,
+    /// Its `Host`.
+    host: Option<HeaderValue>,
 }
 
 /// Why a path is not passed on.
@@ -71,7 +76,10 @@ impl OriginSite {
         };
         let host = &config.url[Position::BeforeHost..Position::AfterPort];
         let server = format!("{}://{host}", config.url.scheme()).parse().ok();
-        Self { config, public, below, server, name }
+        // Over TLS it may be HTTP/2 that is spoken, which has none.
+        let is_http_1 = config.url.scheme() == "http";
+        let host = is_http_1.then(|| HeaderValue::from_str(host).ok()).flatten();
+        Self { config, public, below, server, name, host }
     }
 
     /// What the configuration says of it.
@@ -108,7 +116,7 @@ impl OriginSite {
         if steps(rest).any(is_dots) {
             return Err(AddressFault::Dots);
         }
-        // Scheme and host are read once for all.
+        // Scheme and host are read once for all, and stay as they are.
         let mut url = base.clone();
         let mut path = String::with_capacity(base.path().len() + rest.len());
         path.push_str(base.path());
@@ -116,15 +124,15 @@ impl OriginSite {
         url.set_path(&path);
         url.set_query(query);
         let url = normalized(url, base);
-        Some(url).filter(|url| self.holds(url)).ok_or(AddressFault::Outside)
+        let is_below = url.path().starts_with(base.path());
+        is_below.then_some(url).ok_or(AddressFault::Outside)
     }
 
     /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
     /// where no address has these.
     pub fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
-        let is_foreign =
-            |text: &str| text.bytes().any(|b| !b.is_ascii_graphic() || FOREIGN.contains(&b));
-        if is_foreign(rest) || query.is_some_and(is_foreign) {
+        let has_foreign = |text: &str| text.bytes().any(is_foreign);
+        if has_foreign(rest) || query.is_some_and(has_foreign) {
             return None;
         }
         let (mark, query) = query.map_or(("", ""), |query| ("?", query));
@@ -132,6 +140,11 @@ impl OriginSite {
         let mut parts = self.server.clone()?.into_parts();
         parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
         Uri::from_parts(parts).ok()
+    }
+
+    /// The `Host` of requests to it, where it is known that they have one.
+    pub const fn host(&self) -> Option<&HeaderValue> {
+        self.host.as_ref()
     }
 
     /// Whether a path is that of its place without the slash at its end.
@@ -248,6 +261,9 @@ pub fn normalized(url: Url, base: &Url) -> Url {
 
 /// A part of an address in that spelling; `None` where nothing of it changes, or a `%` is no escape.
 fn respelled(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return None;
+    }
     let mut pieces = text.split('%');
     let mut spelled = pieces.next()?.to_owned();
     for piece in pieces {

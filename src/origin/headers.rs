@@ -1,23 +1,13 @@
 //! Which headers are passed on (RFC 9110 section 7.6).
 
-use super::forwarded::ForwardedFor;
+use super::forwarded::{ForwardedFor, is_of_proxy};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The most options of `Connection` that are read.
 const OPTIONS_READ: usize = 64;
 
-/// Headers that are for one connection, whatever `Connection` says.
-const HOP_BY_HOP: [HeaderName; 9] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const PROXY: HeaderName = HeaderName::from_static("proxy");
 /// The settings of HTTP/2 in an upgrade from HTTP/1.1.
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
@@ -76,38 +66,63 @@ impl OwnCookie {
     }
 }
 
-/// The headers of a request as the origin gets them. The length of the body is left to who sends it, and so is `Host`
-/// where the site is not told our own. `forwarded`: `None` where nothing is said of who asks, and of the site's name.
+/// The headers of a request as the origin gets them, with its `Host` where that is known, or where the site is told
+/// our own. Otherwise that is left to who sends it, as is the length of the body. `forwarded`: `None` where nothing is
+/// said of who asks, and of the site's name.
 pub fn to_origin(
     asked: &HeaderMap,
+    host: Option<&HeaderValue>,
     cookie: OwnCookie,
     forwarded: Option<&ForwardedFor<'_>>,
     via: &Via,
 ) -> HeaderMap {
-    let mut headers = asked.clone();
-    leave_end_to_end(&mut headers);
-    // A program behind CGI takes the last one for its own proxy.
-    for name in [header::HOST, header::EXPECT, HTTP2_SETTINGS, PROXY] {
+    let mut headers = HeaderMap::with_capacity(asked.len() + ADDED);
+    let is_coded = asked.contains_key(header::TRANSFER_ENCODING);
+    let is_replaced = |name: &HeaderName| forwarded.is_some() && is_of_proxy(name);
+    for (name, value) in asked {
+        if !(is_for_gateway(name) || is_hop_by_hop(name, is_coded) || is_replaced(name)) {
+            headers.append(name, value.clone());
+        }
+    }
+    for name in named_options(asked) {
         headers.remove(name);
     }
-    let cookies = cookie.removed_from(headers.get_all(header::COOKIE).iter());
-    match cookies {
-        Some(left) => drop(headers.insert(header::COOKIE, left)),
-        None => drop(headers.remove(header::COOKIE)),
+    if headers.contains_key(header::COOKIE) {
+        let cookies = cookie.removed_from(headers.get_all(header::COOKIE).iter());
+        match cookies {
+            Some(left) => drop(headers.insert(header::COOKIE, left)),
+            None => drop(headers.remove(header::COOKIE)),
+        }
+    }
+    if let Some(host) = host {
+        headers.insert(header::HOST, host.clone());
     }
     if let Some(forwarded) = forwarded {
-        forwarded.write(&mut headers);
+        forwarded.write(asked, &mut headers);
     }
     via.add(&mut headers);
     headers
 }
 
+/// How many headers a request gets on its way.
+const ADDED: usize = 6;
+
+/// Whether a header of a request ends here. A program behind CGI takes the last one for its own proxy.
+fn is_for_gateway(name: &HeaderName) -> bool {
+    matches!(*name, header::HOST | header::EXPECT) || *name == HTTP2_SETTINGS || *name == PROXY
+}
+
 /// The headers of an answer as the client gets them, but for those that name addresses.
 pub fn to_client(answered: HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap {
     let mut headers = answered;
-    leave_end_to_end(&mut headers);
-    // It names other servers for the origin's host, which this is not.
-    headers.remove(header::ALT_SVC);
+    let is_coded = headers.contains_key(header::TRANSFER_ENCODING);
+    let named = named_options(&headers);
+    // The last one names other servers for the origin's host, which this is not.
+    let ends = |name: &HeaderName| is_hop_by_hop(name, is_coded) || *name == header::ALT_SVC;
+    let ending: Vec<_> = headers.keys().filter(|name| ends(name)).cloned().collect();
+    for name in ending.into_iter().chain(named) {
+        headers.remove(name);
+    }
     if let header::Entry::Occupied(cookies) = headers.entry(header::SET_COOKIE) {
         let (_, values) = cookies.remove_entry_mult();
         let left: Vec<_> = values.filter(|value| !cookie.is_set_by(value)).collect();
@@ -119,22 +134,30 @@ pub fn to_client(answered: HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap
     headers
 }
 
-/// Takes the headers out that are for one connection (RFC 9110 section 7.6.1).
-fn leave_end_to_end(headers: &mut HeaderMap) {
-    // The coding says where the body ends (RFC 9112 section 6.3).
-    if headers.contains_key(header::TRANSFER_ENCODING) {
-        headers.remove(header::CONTENT_LENGTH);
+/// Whether a header is for one connection, whatever `Connection` says (RFC 9110 section 7.6.1). `is_coded`: a coding
+/// says where the body ends, so that no length does (RFC 9112 section 6.3).
+fn is_hop_by_hop(name: &HeaderName, is_coded: bool) -> bool {
+    match *name {
+        header::CONNECTION
+        | header::PROXY_AUTHENTICATE
+        | header::PROXY_AUTHORIZATION
+        | header::TE
+        | header::TRAILER
+        | header::TRANSFER_ENCODING
+        | header::UPGRADE => true,
+        header::CONTENT_LENGTH => is_coded,
+        _ => *name == KEEP_ALIVE || *name == PROXY_CONNECTION,
     }
-    let options: Vec<HeaderValue> = headers.get_all(header::CONNECTION).iter().cloned().collect();
-    let options = options.iter().filter_map(|value| value.to_str().ok());
-    for option in options.flat_map(|value| value.split(',')).take(OPTIONS_READ) {
-        if let Ok(name) = HeaderName::from_bytes(option.trim().as_bytes()) {
-            headers.remove(name);
-        }
-    }
-    for name in HOP_BY_HOP {
-        headers.remove(name);
-    }
+}
+
+/// The headers that `Connection` says are for one connection.
+fn named_options(headers: &HeaderMap) -> Vec<HeaderName> {
+    let options = headers.get_all(header::CONNECTION).iter();
+    let options = options.filter_map(|value| value.to_str().ok());
+    let options = options.flat_map(|value| value.split(',')).take(OPTIONS_READ).map(str::trim);
+    // It ends here without being named.
+    let options = options.filter(|option| !option.eq_ignore_ascii_case(KEEP_ALIVE.as_str()));
+    options.filter_map(|option| HeaderName::from_bytes(option.as_bytes()).ok()).collect()
 }
 
 #[cfg(test)]

@@ -340,10 +340,10 @@ impl Metrics {
         self.sent(bytes);
     }
 
-    /// A request for an origin was answered.
-    pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) {
+    /// What counts the requests for an origin with an outcome.
+    pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) -> Counter {
         let labels = OriginLabels { origin: origin.to_string(), outcome: outcome.name() };
-        self.meters.passed.get_or_create(&labels).inc();
+        self.meters.passed.get_or_create(&labels).clone()
     }
 
     /// Bytes of a body went out.

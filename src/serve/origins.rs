@@ -8,6 +8,7 @@ mod body;
 mod client_looks;
 mod first;
 mod flights;
+mod outcome;
 mod pages;
 mod places;
 mod service;
@@ -24,6 +25,8 @@ pub use self::service::{
 use self::client_looks::ClientLooks;
 use self::first::{FirstLooks, Look, LookPermit, LookResult, OtherLook};
 use self::flights::OriginFlights;
+pub(super) use self::outcome::PassOutcome;
+use self::outcome::ServedOrigin;
 use self::pages::PagesSeen;
 use self::unmade::UnmadeFeeds;
 use super::client::{Client, Peer};
@@ -51,7 +54,7 @@ const FIRST_AGAIN: Duration = Duration::from_secs(5);
 
 /// The sites, and what is known of their answers.
 pub(super) struct Origins {
-    sites: Vec<Arc<OriginSite>>,
+    sites: Vec<ServedOrigin>,
     /// The same as the configuration has them.
     in_order: Vec<Arc<OriginSite>>,
     allow: Vec<AllowConfig>,
@@ -76,9 +79,9 @@ struct OriginRequest {
 }
 
 /// What a request asks for.
-enum OriginAsked<'r> {
+enum OriginAsked<'o, 'r> {
     /// An origin, and the rest of the path.
-    Site(&'r Arc<OriginSite>, &'r str),
+    Site(&'o ServedOrigin, &'r str),
     /// The place of an origin without the slash at its end.
     WithoutSlash,
 }
@@ -90,7 +93,7 @@ impl Origins {
         // A host is its origin's alone, whatever the path.
         sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
         Self {
-            sites,
+            sites: sites.into_iter().map(ServedOrigin::new).collect(),
             in_order: settings.sites.clone(),
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
@@ -114,14 +117,14 @@ impl Origins {
         !self.sites.is_empty() && self.find(request).is_some()
     }
 
-    fn find<'r, B>(&'r self, request: &'r http::Request<B>) -> Option<OriginAsked<'r>> {
+    fn find<'o, 'r, B>(&'o self, request: &'r http::Request<B>) -> Option<OriginAsked<'o, 'r>> {
         let path = request.uri().path();
         let host = host(request.uri(), request.headers());
-        for site in &self.sites {
-            if let Some(rest) = site.rest(host, path) {
-                return Some(OriginAsked::Site(site, rest));
+        for origin in &self.sites {
+            if let Some(rest) = origin.site.rest(host, path) {
+                return Some(OriginAsked::Site(origin, rest));
             }
-            if site.is_place_without_slash(path) {
+            if origin.site.is_place_without_slash(path) {
                 return Some(OriginAsked::WithoutSlash);
             }
         }
@@ -131,7 +134,9 @@ impl Origins {
     /// The site that admits an address, and the address there, without its fragment: one of an origin, or of the list
     /// of those that readers may subscribe to. An address of ours that is an origin's is that of the origin.
     pub(super) fn admitted(&self, url: &Url) -> Option<(AdmittedSite, Url)> {
-        let of_origin = |site| Some((AdmittedSite::of_origin(site), site.there(url)?));
+        let of_origin = |origin: &ServedOrigin| {
+            Some((AdmittedSite::of_origin(&origin.site), origin.site.there(url)?))
+        };
         if let Some(found) = self.sites.iter().find_map(of_origin) {
             return Some(found);
         }
@@ -143,7 +148,7 @@ impl Origins {
 
     /// The address here of one of an origin.
     pub(super) fn place_of(&self, url: &Url) -> Option<String> {
-        self.sites.iter().find_map(|site| site.public_address(url))
+        self.sites.iter().find_map(|origin| origin.site.public_address(url))
     }
 
     /// Whether a poll of an address tells the site the same name as a request that is passed on by way of this origin,
@@ -212,26 +217,30 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
             }
             match asked {
                 OriginAsked::WithoutSlash => with_slash(request.uri()),
-                OriginAsked::Site(site, rest) => {
-                    let (site, rest) = (Arc::clone(site), rest.to_owned());
-                    let (name, begun) = (site.config().name.clone(), Instant::now());
-                    let (method, is_page) =
-                        (request.method().clone(), error_page::is_wanted(&request));
-                    let request = match site.config().passes {
+                OriginAsked::Site(origin, rest) => {
+                    let (config, rest) = (origin.site.config(), rest.to_owned());
+                    let (begun, method) = (Instant::now(), request.method().clone());
+                    let is_page = error_page::is_wanted(&request);
+                    let request = match config.passes {
                         PassMode::Through => request,
                         PassMode::Redirect => request_rules::without_body(request),
                     };
-                    let (answer, outcome) = answer(room, (site, &rest), request, next).await;
+                    let (answer, outcome) =
+                        answer(room, (&origin.site, &rest), request, next).await;
                     let is_problem = matches!(outcome, PassOutcome::Refused | PassOutcome::Failed);
                     let answer = match is_page && is_problem {
                         true => error_page::lone_page(answer),
                         false => answer,
                     };
-                    room.metrics.passed(&name, outcome);
-                    let (status, outcome) = (answer.status().as_u16(), outcome.name());
-                    let milliseconds =
-                        u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    tracing::debug!(origin = %name, %method, status, outcome, milliseconds, "answered");
+                    origin.count(&room.metrics, outcome);
+                    tracing::debug!(
+                        origin = %config.name,
+                        %method,
+                        status = answer.status().as_u16(),
+                        outcome = outcome.name(),
+                        milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                        "answered"
+                    );
                     answer
                 }
             }
@@ -278,39 +287,13 @@ fn as_feed(mut request: Request, name: &FeedName, query: &str) -> Request {
     request
 }
 
-/// What became of a request for an origin, for its metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PassOutcome {
-    Feed,
-    Passed,
-    /// Passed on, though it seems to be a feed: a header of the request, or the client's share, kept it from being one.
-    Unmade,
-    Redirected,
-    Refused,
-    Failed,
-}
-
-impl PassOutcome {
-    /// The word for it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Feed => "feed",
-            Self::Passed => "passed",
-            Self::Unmade => "unmade",
-            Self::Redirected => "redirected",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 fn refused(problem: Problem) -> (Response, PassOutcome) {
     (problem.into_response(), PassOutcome::Refused)
 }
 
 async fn answer(
     room: &SharedState,
-    (site, rest): (Arc<OriginSite>, &str),
+    (site, rest): (&Arc<OriginSite>, &str),
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
@@ -331,12 +314,16 @@ async fn answer(
         Err(fault) => return refused(Problem::new(StatusCode::BAD_REQUEST, fault.to_string())),
     };
     let target = site.target(rest, request.uri().query());
-    let asked = OriginRequest { site, url, target };
+    let asked = OriginRequest { site: Arc::clone(site), url, target };
     let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_read {
         match known_feed(room, &asked.url).await {
-            Ok(KnownFeed::Served(name)) => return feed(room, &asked, &name, request, next).await,
-            Ok(KnownFeed::New) => return beside::new_feed(room, &asked, request, next).await,
+            Ok(KnownFeed::Served(name)) => {
+                return Box::pin(feed(room, &asked, &name, request, next)).await;
+            }
+            Ok(KnownFeed::New) => {
+                return Box::pin(beside::new_feed(room, &asked, request, next)).await;
+            }
             Ok(KnownFeed::Unserved | KnownFeed::Unknown) => {}
             Err(problem) => return (problem.into_response(), PassOutcome::Failed),
         }
@@ -351,9 +338,10 @@ async fn answer(
             false => through::redirect(&asked),
         };
     }
+    // In boxes, so that what is passed on has not to be moved with their room.
     match room.origins.looks.begin(&asked.url) {
-        Look::First(look) => through::look(room, &asked, look, request, next).await,
-        Look::Another(look) => follow_look(room, &asked, look, request, next).await,
+        Look::First(look) => Box::pin(through::look(room, &asked, look, request, next)).await,
+        Look::Another(look) => Box::pin(follow_look(room, &asked, look, request, next)).await,
     }
 }
 

@@ -23,7 +23,7 @@ use http::{Method, StatusCode};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tower::ServiceExt as _;
+use tower::Service as _;
 use url::Url;
 
 /// How the gateway names itself where it looks for a feed.
@@ -41,11 +41,11 @@ impl OriginService for AdminService {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url.host_str().unwrap_or_default().to_owned();
         // The other services are copied for nobody.
-        let pass = {
+        let mut pass = {
             let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
             services.passing.pass.clone()
         };
-        pass.oneshot(request).await.map_err(|error| {
+        pass.call(request).await.map_err(|error| {
             tracing::debug!(host, %error, "a request could not be passed on");
             match error {
                 FetchError::Timeout { .. } => PassError::TimedOut,

@@ -53,6 +53,17 @@ fn a_request_is_an_origins_by_its_path_or_its_host() {
 }
 
 #[test]
+fn the_host_is_ready_where_requests_have_one() {
+    let host = |site: OriginSite| site.host().map(|host| host.to_str().unwrap().to_owned());
+    assert_eq!(host(hosted()).as_deref(), Some("127.0.0.1:9000"));
+    let at = OriginPlace::At("/blog/".to_owned());
+    let usual = site("http://Blog.example:80/", at, "https://gw.example/");
+    assert_eq!(host(usual).as_deref(), Some("blog.example"));
+    // It may be HTTP/2 that is spoken there.
+    assert_eq!(host(below()), None);
+}
+
+#[test]
 fn what_follows_is_put_behind_the_address_as_it_is() {
     let there = |rest: &str, query: Option<&str>| below().upstream(rest, query).map(String::from);
     let base = "https://blog.example/site/";

@@ -25,7 +25,7 @@ fn sent(pairs: &[(&str, &str)], is_trusted: bool) -> Vec<String> {
     let peer = "192.0.2.1".parse().unwrap();
     let name = &PublicName::new("https", "gw.example", false).unwrap();
     let forwarded = ForwardedFor { peer, is_trusted, name };
-    list(&to_origin(&map(pairs), OURS, Some(&forwarded), &Via::new("gw")))
+    list(&to_origin(&map(pairs), None, OURS, Some(&forwarded), &Via::new("gw")))
 }
 
 const ADDED: [&str; 5] = [
@@ -68,6 +68,21 @@ fn what_is_for_one_connection_is_not_passed_on() {
         list(&to_client(answered, OURS, &Via::new("gw"))),
         ["etag: \"a\"", "via: 1.1 tidegate-gw"]
     );
+}
+
+#[test]
+fn the_origin_is_told_its_own_host() {
+    let forwarded = ForwardedFor {
+        peer: "192.0.2.1".parse().unwrap(),
+        is_trusted: false,
+        host: Some("gw.example"),
+        proto: Proto::Https,
+    };
+    let host = HeaderValue::from_static("blog.example:81");
+    for asked in [map(&[("host", "gw.example")]), map(&[])] {
+        let sent = to_origin(&asked, Some(&host), OURS, &forwarded, &Via::new("gw"));
+        assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
+    }
 }
 
 #[test]

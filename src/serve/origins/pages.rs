@@ -71,10 +71,9 @@ impl PagesSeen {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<LookPermit> {
-        if status != StatusCode::OK || !says_page(headers) || !is_for_everybody(headers) {
-            return None;
-        }
-        if self.read.contains_key(&page_key(url)) {
+        // Nearly every page was read before.
+        let is_new = || !self.read.contains_key(&page_key(url)) && is_for_everybody(headers);
+        if status != StatusCode::OK || !says_page(headers) || !is_new() {
             return None;
         }
         Arc::clone(&self.turns).try_acquire_owned().ok()

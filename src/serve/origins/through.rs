@@ -128,7 +128,7 @@ async fn send(
     let via = &room.origins.via;
     // Where nothing is passed on, the gateway asks for nobody.
     let forwarded = asked.site.public_name().map(|name| forwarded(room, parts, name));
-    let mut headers = to_origin(&parts.headers, OURS, forwarded.as_ref(), via);
+    let mut headers = to_origin(&parts.headers, asked.site.host(), OURS, forwarded.as_ref(), via);
     if is_our_authorization(room, &parts.headers) {
         headers.remove(header::AUTHORIZATION);
     }
@@ -174,9 +174,9 @@ pub(super) async fn ask(
 
 /// Whether an answer may be a feed. Most JSON is none, so that it has to be announced as one.
 pub(super) fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAnswer) -> bool {
-    let is_json = answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
+    let is_json = || answer.headers.get(header::CONTENT_TYPE).is_some_and(is_plain_json);
     may_be_feed(answer.status, &answer.headers)
-        && (!is_json || room.origins.pages.is_announced(&asked.url))
+        && (!is_json() || room.origins.pages.is_announced(&asked.url))
 }
 
 /// Whether a media type is that of any JSON.
@@ -186,8 +186,12 @@ fn is_plain_json(value: &HeaderValue) -> bool {
 
 /// Whether credentials are for this gateway, which no origin is to see.
 fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
-    room.settings.load().admin_token.admits(headers)
-        || auth::password(headers).is_some_and(|password| room.readers.find(&password).is_some())
+    let is_ours = || {
+        room.settings.load().admin_token.admits(headers)
+            || auth::password(headers)
+                .is_some_and(|password| room.readers.find(&password).is_some())
+    };
+    headers.contains_key(header::AUTHORIZATION) && is_ours()
 }
 
 fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {

@@ -163,7 +163,8 @@ async fn headers_of_one_http_1_connection_are_not_in_http_2() {
     let name = site.public_name().unwrap();
     let forwarded = ForwardedFor { peer: [192, 0, 2, 1].into(), is_trusted: false, name };
     let mut request = origin.request(Method::POST, "/");
-    request.headers = to_origin(&asked, OwnCookie("session"), Some(&forwarded), &Via::new("gw"));
+    let own = OwnCookie("session");
+    request.headers = to_origin(&asked, None, own, Some(&forwarded), &Via::new("gw"));
     request.body = Some(streamed(vec![Ok(Frame::data(Bytes::from("body")))]));
     passing().oneshot(request).await.unwrap();
     let arrived = origin.arrived().remove(0);

@@ -1,0 +1,54 @@
+//! What came of requests for origins, and how many there were of each kind.
+
+use super::super::metrics::Metrics;
+use crate::origin::OriginSite;
+use prometheus_client::metrics::counter::Counter;
+use std::sync::{Arc, OnceLock};
+
+/// What became of a request for an origin, for its metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::serve) enum PassOutcome {
+    Feed,
+    Passed,
+    /// Passed on, though it seems to be a feed: a header of the request, or the client's share, kept it from being one.
+    Unmade,
+    Redirected,
+    Refused,
+    Failed,
+}
+
+impl PassOutcome {
+    /// How many there are.
+    const NUMBER: usize = Self::Failed as usize + 1;
+
+    /// The word for it.
+    pub(in crate::serve) const fn name(self) -> &'static str {
+        match self {
+            Self::Feed => "feed",
+            Self::Passed => "passed",
+            Self::Unmade => "unmade",
+            Self::Redirected => "redirected",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A site, and what counts its requests.
+pub(super) struct ServedOrigin {
+    pub(super) site: Arc<OriginSite>,
+    /// By [`PassOutcome`]; there is none until a request has it.
+    counters: [OnceLock<Counter>; PassOutcome::NUMBER],
+}
+
+impl ServedOrigin {
+    pub(super) fn new(site: Arc<OriginSite>) -> Self {
+        Self { site, counters: Default::default() }
+    }
+
+    pub(super) fn count(&self, metrics: &Metrics, outcome: PassOutcome) {
+        if let Some(counter) = self.counters.get(outcome as usize) {
+            counter.get_or_init(|| metrics.passed(&self.site.config().name, outcome)).inc();
+        }
+    }
+}
