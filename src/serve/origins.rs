@@ -164,7 +164,7 @@ impl Origins {
 
     /// Whether a request for an address of an origin may make a feed, as far as the address says.
     pub(super) fn makes_feed_at(&self, url: &Url) -> bool {
-        let is_open = |site: &Arc<OriginSite>| site.holds(url) && !site.shows_key(url);
+        let is_open = |origin: &ServedOrigin| origin.site.holds(url) && !origin.site.shows_key(url);
         (is_definite(url) || self.pages.is_announced(url)) && self.sites.iter().any(is_open)
     }
 

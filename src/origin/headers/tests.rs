@@ -72,15 +72,12 @@ fn what_is_for_one_connection_is_not_passed_on() {
 
 #[test]
 fn the_origin_is_told_its_own_host() {
-    let forwarded = ForwardedFor {
-        peer: "192.0.2.1".parse().unwrap(),
-        is_trusted: false,
-        host: Some("gw.example"),
-        proto: Proto::Https,
-    };
+    let name = &PublicName::new("https", "gw.example", false).unwrap();
+    let peer = "192.0.2.1".parse().unwrap();
+    let forwarded = ForwardedFor { peer, is_trusted: false, name };
     let host = HeaderValue::from_static("blog.example:81");
     for asked in [map(&[("host", "gw.example")]), map(&[])] {
-        let sent = to_origin(&asked, Some(&host), OURS, &forwarded, &Via::new("gw"));
+        let sent = to_origin(&asked, Some(&host), OURS, Some(&forwarded), &Via::new("gw"));
         assert_eq!(sent.get_all(header::HOST).iter().collect::<Vec<_>>(), [&host]);
     }
 }

@@ -10,16 +10,16 @@ use crate::origin::{is_definite, may_make_feed, unusual};
 use http::{HeaderMap, HeaderName, Method};
 use moka::sync::Cache;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// New feeds that the requests of one client make within [`HOUR`].
 const NEW_FEEDS: u32 = 20;
 const HOUR: Duration = Duration::from_secs(3600);
-/// Of how many clients it is remembered how many they made.
-const CLIENTS: u64 = 100_000;
+/// How many such feeds are remembered.
+const REMEMBERED: u64 = 100_000;
 /// How much of the name of a header is told.
 const NAME_LIMIT: usize = 64;
 
@@ -36,37 +36,45 @@ pub(super) enum Hindrance {
 
 /// The shares of clients, and what the log has told.
 pub(super) struct UnmadeFeeds {
-    made: Cache<Client, Arc<AtomicU32>>,
+    /// Each new feed by its client and its number among those of the client.
+    made: Cache<u64, ()>,
+    /// What the keys are made with, so that nobody can choose them.
+    keys: RandomState,
     told: Mutex<HashMap<FeedName, Instant>>,
 }
 
 impl Default for UnmadeFeeds {
     fn default() -> Self {
-        let made = Cache::builder().max_capacity(CLIENTS).time_to_live(HOUR).build();
-        Self { made, told: Mutex::default() }
+        let made = Cache::builder().max_capacity(REMEMBERED).time_to_live(HOUR).build();
+        Self { made, keys: RandomState::new(), told: Mutex::default() }
     }
 }
 
 impl UnmadeFeeds {
     /// Whether a client has something left of its share of new feeds.
     pub(super) fn has_share(&self, client: Client) -> bool {
-        self.made.get(&client).is_none_or(|made| made.load(Ordering::Relaxed) < NEW_FEEDS)
+        self.free(client).is_some()
     }
 
     /// Takes one feed of a client's share; whether there was one left.
     pub(super) fn take_share(&self, client: Client) -> bool {
         let Client::At(address) = client else { return true };
-        let made = self.made.get_with(client, Arc::default);
-        let more = |made: u32| (made < NEW_FEEDS).then_some(made + 1);
-        let before = made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        if before == Ok(NEW_FEEDS - 1) {
+        let Some((number, key)) = self.free(client) else { return false };
+        self.made.insert(key, ());
+        if number + 1 == NEW_FEEDS {
             tracing::info!(
                 client = %address,
                 limit = NEW_FEEDS,
                 "the requests of a client made as many feeds as they may within an hour"
             );
         }
-        before.is_ok()
+        true
+    }
+
+    /// The first number that no feed of a client has, and what it is remembered by.
+    fn free(&self, client: Client) -> Option<(u32, u64)> {
+        let keys = (0..NEW_FEEDS).map(|number| (number, self.keys.hash_one((client, number))));
+        keys.into_iter().find(|(_, key)| !self.made.contains_key(key))
     }
 
     /// Tells the operator of a header that kept an answer of a site from becoming a feed; whether it did: once an hour
