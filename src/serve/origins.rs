@@ -169,10 +169,10 @@ impl Origins {
     }
 
     /// Takes one feed of a client's share of new ones.
-    pub(super) fn take_share(&self, client: Client) -> Result<(), Problem> {
+    pub(super) fn take_share(&self, site: &AdmittedSite, client: Client) -> Result<(), Problem> {
         let said = "requests of this client made as many feeds as they may within an hour";
         let refused = || Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(SHARE_AGAIN);
-        self.unmade.take_share(client).then_some(()).ok_or_else(refused)
+        self.unmade.take_share(client, site.feeds).then_some(()).ok_or_else(refused)
     }
 
     /// What makes feeds and passes requests on.

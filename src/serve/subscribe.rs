@@ -271,7 +271,7 @@ async fn made(
         },
     };
     if !audience.is_operator() {
-        room.origins.take_share(client)?;
+        room.origins.take_share(&site, client)?;
     }
     // To its end, also where the client leaves.
     let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });

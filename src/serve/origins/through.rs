@@ -366,7 +366,7 @@ async fn make_feed(
         Err(problem) => return failed(problem),
     };
     let (method, recipient) = (again.method().clone(), Recipient::of(&again));
-    if !room.origins.unmade.take_share(recipient.client) {
+    if !room.origins.unmade.take_share(recipient.client, asked.site.config().feeds) {
         // Whoever waits has a share of his own.
         drop(look);
         let (response, _) = whole_no_feed(room, asked, (&method, recipient), whole);

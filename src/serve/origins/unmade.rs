@@ -15,8 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// New feeds that the requests of one client make within [`HOUR`].
-const NEW_FEEDS: u32 = 20;
+/// The most new feeds that the requests of one client make within [`HOUR`].
+const NEW_FEEDS: u32 = 500;
 const HOUR: Duration = Duration::from_secs(3600);
 /// How many such feeds are remembered.
 const REMEMBERED: u64 = 100_000;
@@ -51,29 +51,29 @@ impl Default for UnmadeFeeds {
 }
 
 impl UnmadeFeeds {
-    /// Whether a client has something left of its share of new feeds.
-    pub(super) fn has_share(&self, client: Client) -> bool {
-        self.free(client).is_some()
+    /// Whether a client has something left of its share of new feeds, at a site that may have so many `feeds`.
+    pub(super) fn has_share(&self, client: Client, feeds: u32) -> bool {
+        self.free(client, feeds).is_some()
     }
 
     /// Takes one feed of a client's share; whether there was one left.
-    pub(super) fn take_share(&self, client: Client) -> bool {
+    pub(super) fn take_share(&self, client: Client, feeds: u32) -> bool {
         let Client::At(address) = client else { return true };
-        let Some((number, key)) = self.free(client) else { return false };
+        let Some((number, key)) = self.free(client, feeds) else { return false };
         self.made.insert(key, ());
-        if number + 1 == NEW_FEEDS {
+        if number + 1 == share(feeds) {
             tracing::info!(
                 client = %address,
-                limit = NEW_FEEDS,
+                limit = share(feeds),
                 "the requests of a client made as many feeds as they may within an hour"
             );
         }
         true
     }
 
-    /// The first number that no feed of a client has, and what it is remembered by.
-    fn free(&self, client: Client) -> Option<(u32, u64)> {
-        let keys = (0..NEW_FEEDS).map(|number| (number, self.keys.hash_one((client, number))));
+    /// The first number of its share that no feed of a client has, and what it is remembered by.
+    fn free(&self, client: Client, feeds: u32) -> Option<(u32, u64)> {
+        let keys = (0..share(feeds)).map(|number| (number, self.keys.hash_one((client, number))));
         keys.into_iter().find(|(_, key)| !self.made.contains_key(key))
     }
 
@@ -94,6 +94,11 @@ impl UnmadeFeeds {
         );
         true
     }
+}
+
+/// The share of one client in the new feeds of a site that may have so many: others find room as well.
+fn share(feeds: u32) -> u32 {
+    (feeds / 2).clamp(1, NEW_FEEDS)
 }
 
 /// What keeps the answer to a request from making a feed, as far as the request says; `None`: nothing.
@@ -120,7 +125,7 @@ pub(super) fn hindrance(
     };
     match header {
         Some(header) => Some(Hindrance::Header(header.clone())),
-        None if room.origins.unmade.has_share(client) => None,
+        None if room.origins.unmade.has_share(client, asked.site.config().feeds) => None,
         None => Some(Hindrance::Share),
     }
 }
@@ -130,17 +135,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_makes_so_many_feeds_and_another_one_as_many() {
+    fn a_client_makes_half_of_a_sites_feeds_and_another_one_as_many() {
         let (unmade, client) =
             (UnmadeFeeds::default(), |last: u8| Client::at([192, 0, 2, last].into()));
-        for _ in 0..NEW_FEEDS {
-            assert!(unmade.has_share(client(1)) && unmade.take_share(client(1)));
+        for _ in 0..50 {
+            assert!(unmade.has_share(client(1), 100) && unmade.take_share(client(1), 100));
         }
-        assert!(!unmade.has_share(client(1)) && !unmade.take_share(client(1)));
-        assert!(unmade.has_share(client(2)) && unmade.take_share(client(2)));
+        assert!(!unmade.has_share(client(1), 100) && !unmade.take_share(client(1), 100));
+        assert!(unmade.has_share(client(2), 100) && unmade.take_share(client(2), 100));
         // What the gateway does by itself is nobody's share.
-        assert!((0..=NEW_FEEDS).all(|_| unmade.take_share(Client::Own)));
-        assert!(unmade.has_share(Client::Own));
+        assert!((0..=NEW_FEEDS).all(|_| unmade.take_share(Client::Own, 100)));
+        assert!(unmade.has_share(Client::Own, 100));
+        assert_eq!([1, 2, 1000, 1_000_000].map(share), [1, 1, 500, NEW_FEEDS]);
     }
 
     #[tokio::test(start_paused = true)]
