@@ -116,24 +116,30 @@ impl OriginSite {
         if steps(rest).any(is_dots) {
             return Err(AddressFault::Dots);
         }
+        let url = normalized(self.as_written(rest, query), base);
+        let is_below = url.path().starts_with(base.path());
+        is_below.then_some(url).ok_or(AddressFault::Outside)
+    }
+
+    /// The address there of the rest of a path here, in the spelling that the client chose.
+    fn as_written(&self, rest: &str, query: Option<&str>) -> Url {
         // Scheme and host are read once for all, and stay as they are.
+        let base = &self.config.url;
         let mut url = base.clone();
         let mut path = String::with_capacity(base.path().len() + rest.len());
         path.push_str(base.path());
         path.push_str(rest);
         url.set_path(&path);
         url.set_query(query);
-        let url = normalized(url, base);
-        let is_below = url.path().starts_with(base.path());
-        is_below.then_some(url).ok_or(AddressFault::Outside)
+        url
     }
 
-    /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose; `None`
-    /// where no address has these.
+    /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose, but for
+    /// those that no address has; `None` where it is none for HTTP.
     pub fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
         let has_foreign = |text: &str| text.bytes().any(is_foreign);
         if has_foreign(rest) || query.is_some_and(has_foreign) {
-            return None;
+            return self.as_written(rest, query).as_str().parse().ok();
         }
         let (mark, query) = query.map_or(("", ""), |query| ("?", query));
         let path = [self.config.url.path(), rest, mark, query].concat();

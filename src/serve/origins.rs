@@ -432,6 +432,8 @@ async fn feed(
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
+    // Where it was made just now, the places have it once the list was read again.
+    let _ = room.directory.listing().await;
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
     let is_publishers_own = matches!(asked.site.config().place, OriginPlace::Host(_));

@@ -276,8 +276,13 @@ class Stage:
         lacking, begun = set(self.publisher.newest), time.monotonic()
         while self.still_lack(lacking) and time.monotonic() < begun + self.publisher.every + 2 * LEASE + SOON:
             time.sleep(1)
-        self.took["the last posts"] = time.monotonic() - begun
-        self.fleet.until("all is delivered", 3 * SOON, lambda: not self.subscribers.lacking())
+        self.took["the last posts"], lacking_posts = time.monotonic() - begun, lacking
+        try:
+            self.fleet.until("all is delivered", 3 * SOON, lambda: not self.subscribers.lacking())
+        except RuntimeError as error:
+            lacking = self.subscribers.lacking()
+            told = self.fleet.get(self.fleet.near(), "/api/v1/subscriptions")[1]
+            raise RuntimeError(f"{error}; subscribers lack {lacking}, gateways {sorted(lacking_posts)[:9]}; {told}") from error
         # The controls have had their time as well.
         time.sleep(AFTERWARDS)
         self.rested.set()
