@@ -71,6 +71,9 @@ pub(super) async fn take_over(
         return Ok(None);
     }
     let changed = compare(store, config, now).await?.changed;
+    if changed.is_empty() {
+        return Ok(None);
+    }
     let lacking = changed.iter().filter(|record| has_left(record)).count();
     let others = changed.len() - lacking;
     Ok(Some(format!(

@@ -59,7 +59,7 @@ pub(super) struct AdminService {
     /// One document of them is read at a time.
     previews: Semaphore,
     /// So many first documents are read at a time.
-    first_documents: Semaphore,
+    first_documents: Arc<Semaphore>,
     /// When feeds that requests made were last asked for.
     asked: Arc<AskedFeeds>,
     /// One export at a time.
@@ -103,7 +103,7 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
-            first_documents: Semaphore::new(FIRST_DOCUMENTS),
+            first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
             exporting: Arc::new(Semaphore::new(1)),
             config,

@@ -197,6 +197,11 @@ impl OriginSite {
         there
     }
 
+    /// Whether an address is one of the origin's here.
+    pub fn is_public(&self, address: &str) -> bool {
+        address.starts_with(self.public.as_str())
+    }
+
     /// Whether an address is one of the origin.
     pub fn holds(&self, url: &Url) -> bool {
         is_below(url, &self.config.url)

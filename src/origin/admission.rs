@@ -174,11 +174,15 @@ pub fn is_plain(headers: &HeaderMap) -> bool {
     headers.keys().all(|name| PLAIN.contains(&name.as_str()))
 }
 
-/// Whether an address is no other spelling of one: with a query, with parameters of steps or empty steps anybody can
-/// make up as many as he likes, most of which lead to the same document.
+/// Whether an address is no other spelling of one: with a query, with parameters of steps or empty steps, also where
+/// these are escaped, anybody can make up as many as he likes, most of which lead to the same document.
 pub fn is_definite(url: &Url) -> bool {
-    url.query().is_none() && !url.path().contains("//") && !url.path().contains(';')
+    let path = url.path().to_ascii_lowercase();
+    url.query().is_none() && !MADE_UP.iter().any(|part| path.contains(part))
 }
+
+/// What paths have that anybody can make up.
+const MADE_UP: [&str; 5] = ["//", ";", "%2f", "%5c", "%3b"];
 
 /// Whether an answer is the same whoever asks and however, as far as it says so itself.
 pub fn is_neutral(headers: &HeaderMap) -> bool {
@@ -330,7 +334,14 @@ mod tests {
     fn an_address_of_which_anybody_can_make_more_is_not_definite() {
         let of = |text: &str| is_definite(&Url::parse(text).unwrap());
         assert!(of("https://a.example/blog/atom.xml") && of("https://a.example/"));
-        for more in ["atom.xml?x=1", "atom.xml?", "/atom.xml", "blog//atom.xml", "atom.xml;a=1"] {
+        for more in [
+            "atom.xml?x=1",
+            "atom.xml?",
+            "/atom.xml",
+            "blog//atom.xml",
+            "atom.xml;a=1",
+            "%2Fatom.xml",
+        ] {
             assert!(!of(&format!("https://a.example/{more}")), "{more}");
         }
     }

@@ -243,7 +243,7 @@ async fn made(
         return Err(has_key());
     }
     let service = Arc::clone(room.origins.service()?);
-    let _turn = room.origins.turn(&site, client).await?;
+    let turn = room.origins.turn(&site, client).await?;
     let traits = match traits {
         Some(traits) => traits,
         None => match service.discover(&site, &url).await {
@@ -273,6 +273,8 @@ async fn made(
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
     }
+    // Others may look while its first document is judged.
+    drop(turn);
     // To its end, also where the client leaves.
     let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });
     let made = making.await.unwrap_or(Err(NotMade::Later));

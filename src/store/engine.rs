@@ -247,8 +247,8 @@ pub(super) trait Engine: Send + Sync + 'static {
     fn pass(&self) -> Result<(), StoreError>;
 
     /// What the last barrier made durable is shown by this process: from now on others that follow the store may
-    /// announce its epochs.
-    fn close_epochs(&self) -> Result<(), StoreError> {
+    /// announce its epochs. `has_epoch`: it has one; otherwise they may learn so with the next barrier.
+    fn close_epochs(&self, _has_epoch: bool) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -28,11 +28,14 @@ BEHIND, AHEAD = "behind", "ahead"
 
 
 class Commits:
-    """Finds commits in what a connection sends: COMMIT, and statements that write outside a transaction."""
+    """Finds commits in what a connection sends: COMMIT of a write of entries, and statements that write outside a
+    transaction. What is durable by then loses nothing with a commit: the closing of an epoch is none of these."""
 
     def __init__(self):
         self.is_begun, self.rest, self.skip = False, b"", 0
         self.writing, self.is_bound, self.in_transaction = set(), False, False
+        # Statements that move the shard on, and whether the transaction has one.
+        self.advancing, self.advances = set(), False
 
     def find(self, data):
         """The commits in the next bytes: where each ends there, and whether it ends a transaction."""
@@ -63,13 +66,18 @@ class Commits:
         if kind == b"Q":
             said = rest.rstrip(b"\0").upper()
             was_in, self.in_transaction = self.in_transaction, said.startswith(b"BEGIN")
-            return "transaction" if was_in and said == b"COMMIT" else None
+            advances, self.advances = self.advances, False
+            return "transaction" if was_in and advances and said == b"COMMIT" else None
         if kind == b"P":
             name, text = (rest.split(b"\0", 2) + [b""])[:2]
             if text.startswith((b"UPDATE", b"INSERT", b"DELETE")):
                 self.writing.add(name)
+            if b"log_seq = log_seq + 1" in text:
+                self.advancing.add(name)
         elif kind == b"B":
-            self.is_bound = rest.split(b"\0", 2)[1] in self.writing
+            name = rest.split(b"\0", 2)[1]
+            self.is_bound = name in self.writing
+            self.advances = self.advances or name in self.advancing
         elif kind == b"S":
             is_bound, self.is_bound = self.is_bound, False
             return "statement" if is_bound and not self.in_transaction else None

@@ -176,12 +176,14 @@ impl AdminService {
         &self,
         read: impl FnOnce() -> Option<T> + Send + 'static,
     ) -> Option<T> {
-        // Never closed.
-        let turn = self.first_documents.acquire().await.ok();
-        let reading = tokio::task::spawn_blocking(read);
-        let found = reading.await.ok().flatten();
-        drop(turn);
-        found
+        // Never closed. It is given back once all is read, also where nobody waits for that any more.
+        let turn = Arc::clone(&self.first_documents).acquire_owned().await.ok();
+        let reading = tokio::task::spawn_blocking(move || {
+            let found = read();
+            drop(turn);
+            found
+        });
+        reading.await.ok().flatten()
     }
 
     /// What an admitted site answers, redirects within it followed: where those lead that last, where all of them do,

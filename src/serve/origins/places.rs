@@ -54,7 +54,10 @@ impl UpstreamPlace {
             return None;
         }
         let url = Url::parse(&record.url).ok()?;
-        let site = rules.sites.iter().find(|site| site.holds(&url))?;
+        let holds = rules.sites.iter().find(|site| site.holds(&url));
+        // One with a site's public address is polled there as well.
+        let is_ours = || rules.sites.iter().find(|site| site.is_public(&record.url));
+        let site = holds.or_else(is_ours)?;
         let there = site.there(&url)?;
         let here = site.public_address(&there)?;
         let shown = ShownAddress::new(&here, record.options.secret);

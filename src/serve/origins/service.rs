@@ -51,7 +51,10 @@ impl AdmittedSite {
     /// Whether a feed with this address is the one at an address of the site, in whatever spelling.
     pub fn is_at(&self, feed: &str, url: &Url) -> bool {
         let there = || Url::parse(feed).ok().and_then(|feed| self.there(&feed));
-        feed == url.as_str() || feed.contains('%') && there().is_some_and(|there| there == *url)
+        // Most addresses have one spelling, and are not read for this.
+        let may_be =
+            || feed.contains('%') || self.origin.as_ref().is_some_and(|site| site.is_public(feed));
+        feed == url.as_str() || may_be() && there().is_some_and(|there| there == *url)
     }
 
     /// Whether an address has a key in it: whoever knows it has the document.

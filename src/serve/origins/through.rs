@@ -181,7 +181,8 @@ pub(super) fn may_be(room: &SharedState, asked: &OriginRequest, answer: &PassAns
 
 /// Whether a media type is that of any JSON.
 fn is_plain_json(value: &HeaderValue) -> bool {
-    value.as_bytes().starts_with(b"application/json")
+    let kind: Option<&[u8]> = value.as_bytes().split(|byte| b"; ".contains(byte)).next();
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/json"))
 }
 
 /// Whether credentials are for this gateway, which no origin is to see.
@@ -252,7 +253,7 @@ pub(super) async fn look(
     };
     let (turn, answer) = match answered {
         Ok(answered) => answered,
-        Err(problem) => return failed(problem),
+        Err(problem) => return failed_look(&look, problem),
     };
     if may_be(room, asked, &answer) {
         let again = Request::from_parts(parts, Body::empty());
@@ -297,6 +298,12 @@ pub(super) async fn read(
     Ok((read, turn))
 }
 
+/// A look that failed. Whoever waited for it does not begin another one in turn.
+fn failed_look(look: &FirstLook, problem: Problem) -> (Response, PassOutcome) {
+    look.tell(LookResult::Later(problem.detail().to_owned()));
+    failed(problem)
+}
+
 /// Reads what may be a feed, and makes one of it.
 async fn document(
     room: &SharedState,
@@ -311,11 +318,11 @@ async fn document(
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
             return no_feed(room, asked, (again.method(), answer), None);
         }
-        Err(problem) => return failed(problem),
+        Err(problem) => return failed_look(&look, problem),
     };
     let service = match room.origins.service() {
         Ok(service) => Arc::clone(service),
-        Err(problem) => return failed(problem),
+        Err(problem) => return failed_look(&look, problem),
     };
     let found = match service.inspect(&asked.url, whole.clone()).await {
         Inspected::Feed(traits) => {
@@ -369,8 +376,9 @@ async fn make_feed(
     if !room.origins.unmade.take_share(recipient.client, asked.site.config().feeds) {
         // Whoever waits has a share of his own.
         drop(look);
-        let (response, _) = whole_no_feed(room, asked, (&method, recipient), whole);
-        return (response, PassOutcome::Unmade);
+        let (response, outcome) = whole_no_feed(room, asked, (&method, recipient), whole);
+        let is_passed = outcome == PassOutcome::Passed;
+        return (response, if is_passed { PassOutcome::Unmade } else { outcome });
     }
     if !room.store.answers_from_memory() {
         return Box::pin(make_feed_elsewhere(room, asked, (look, whole, traits), again)).await;
@@ -445,7 +453,15 @@ async fn make_feed_elsewhere(
         None => LookResult::Later("the gateway that writes has not made the feed yet".to_owned()),
     });
     match answered {
-        Some(response) => (response, PassOutcome::Feed),
+        Some(response) => {
+            let outcome = match response.status() {
+                _ if is_judged => PassOutcome::Feed,
+                status if status.as_u16() >= 400 => PassOutcome::Failed,
+                status if status.is_redirection() => PassOutcome::Redirected,
+                _ => PassOutcome::Passed,
+            };
+            (response, outcome)
+        }
         None if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
         None => later(BEING_JUDGED),
     }

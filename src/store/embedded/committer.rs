@@ -464,16 +464,15 @@ impl Committer {
         if group.changes > 0 {
             self.sealed = (group.epoch, group.at);
         }
-        if group.changes > 0 || group.reached {
-            let epoch = self.sealed.0;
-            if let Err(error) = self.place.note(epoch) {
-                // It serves only to notice damage; the store itself is durable.
-                tracing::warn!(error = %error, "the store could not note what it has reached");
-            }
-            match self.records.engine().close_epochs() {
-                Ok(()) => drop(self.shared.sealed.send_replace(epoch)),
-                Err(error) => self.shared.fail(&error),
-            }
+        let (has_epoch, epoch) = (group.changes > 0 || group.reached, self.sealed.0);
+        if has_epoch && let Err(error) = self.place.note(epoch) {
+            // It serves only to notice damage; the store itself is durable.
+            tracing::warn!(error = %error, "the store could not note what it has reached");
+        }
+        match self.records.engine().close_epochs(has_epoch) {
+            Ok(()) if has_epoch => drop(self.shared.sealed.send_replace(epoch)),
+            Ok(()) => {}
+            Err(error) => self.shared.fail(&error),
         }
     }
 }

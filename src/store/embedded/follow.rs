@@ -381,7 +381,13 @@ impl WriteFollower {
     /// Another gateway has the database and may lack what is shown, or too much was written. An error where what was
     /// shown is missing.
     fn read_anew(&mut self, shared: &StoreShared) -> Result<(), StoreError> {
-        let followed = read_followed(&self.records, &*self.look)?;
+        let mut followed = read_followed(&self.records, &*self.look)?;
+        // The database may have lost that an epoch was closed that is told here already.
+        let told = *shared.sealed.borrow();
+        if followed.open.iter().any(|(_, epoch)| *epoch == told) {
+            followed.open.retain(|(_, epoch)| *epoch > told);
+            followed.found.sealed.0 = told;
+        }
         let shown = Acknowledged::new(shared, self.endpoint.clone(), HashMap::new());
         if let Some(missing) = shown.missing(&followed.found, Some(&followed.identity)) {
             let what = format!("it went back behind what was shown: {missing}");

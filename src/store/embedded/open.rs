@@ -153,7 +153,7 @@ pub(in crate::store) fn begin(
     records.engine().apply(writes)?;
     let doing = "make its opening durable";
     let engine = records.engine();
-    engine.pass().and_then(|()| engine.close_epochs()).map_err(|error| match error {
+    engine.pass().and_then(|()| engine.close_epochs(true)).map_err(|error| match error {
         StoreError::Io { source, .. } => StoreError::Io { doing, source },
         StoreError::Away { source, .. } => StoreError::Away { doing, source },
         other => other,

@@ -239,15 +239,18 @@ impl Engine for PostgresEngine {
         Ok(())
     }
 
-    fn close_epochs(&self) -> Result<(), StoreError> {
+    fn close_epochs(&self, has_epoch: bool) -> Result<(), StoreError> {
         let mut state = self.writing()?;
         let position = state.position;
-        if state.is_passed && state.closed < position.log_seq {
+        if !state.is_passed || state.closed >= position.log_seq {
+            return Ok(());
+        }
+        if has_epoch {
             self.session.run("close an epoch", move |shared| async move {
                 shared.close_epochs(position).await
             })?;
-            state.closed = position.log_seq;
         }
+        state.closed = position.log_seq;
         Ok(())
     }
 }

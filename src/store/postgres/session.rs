@@ -4,7 +4,7 @@
 //! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
-use super::ask::{ASK_TRIES, READ_PAUSE, get};
+use super::ask::{ASK_TRIES, READ_PAUSE, get, retried};
 use super::clocks::{ClockComparison, unix_millis};
 use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
@@ -110,7 +110,11 @@ impl Session {
         });
         let session = Arc::new(Self { runtime: Some(runtime), shared, shards: Mutex::default() });
         session.run("connect", |shared| async move { shared.migrate(false).await })??;
-        session.run("join the nodes", |shared| async move { shared.join().await })?;
+        let joining = |shared: Arc<SessionShared>| async move {
+            // To join again changes nothing.
+            retried(READ_PAUSE, || shared.join()).await
+        };
+        session.run("join the nodes", joining)?;
         if let Some(runtime) = &session.runtime {
             let shared = Arc::downgrade(&session.shared);
             runtime.spawn(async move {
@@ -416,7 +420,7 @@ impl SessionShared {
     }
 
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
-        self.join().await?;
+        retried(READ_PAUSE, || self.join()).await?;
         let claim = if self.version().await? == MIGRATIONS.len() { CLAIM } else { CLAIM_OLDER };
         let (mut watch, mut is_said) = (LeaseWatch::default(), false);
         for _ in 0..CLAIM_TRIES {

@@ -90,8 +90,9 @@ impl Engine for FarEngine {
         Ok(())
     }
 
-    fn close_epochs(&self) -> Result<(), StoreError> {
-        self.closing.lock().unwrap().as_ref().map_or(Ok(()), |closing| closing())
+    fn close_epochs(&self, has_epoch: bool) -> Result<(), StoreError> {
+        let closing = self.closing.lock().unwrap();
+        closing.as_ref().filter(|_| has_epoch).map_or(Ok(()), |closing| closing())
     }
 }
 

@@ -145,6 +145,38 @@ async fn an_epoch_whose_closing_was_lost_is_told_after_the_next_barrier() {
     writer.close().await.unwrap();
 }
 
+/// Writes without an epoch move on as well how far epochs are closed: otherwise a gateway that starts after many of them
+/// would have to go through all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_gateway_that_starts_after_many_writes_without_an_epoch_follows() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    for name in ["a", "b", "c"] {
+        writer.put_feed(&listed(name)).await.unwrap();
+    }
+    let late = "SELECT 1 FROM tidegate_shard WHERE shard = 0 AND closed < passed - 1";
+    assert_eq!(sql(&schema.url, late), 0);
+    writer.close().await.unwrap();
+}
+
+/// Everything is read anew when the database has lost that an epoch was closed: what was told stays told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_epoch_that_was_told_stays_so_where_its_closing_was_lost() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    let follower = follow(&schema);
+    commit(&writer, "one").await.unwrap();
+    follower.catch_up().await.unwrap();
+    assert_eq!(*follower.watch_epochs().borrow(), Epoch(1));
+    schema.sql("UPDATE tidegate_shard SET closed = closed - 1, fence = fence + 9 WHERE shard = 0");
+    follower.catch_up().await.unwrap();
+    assert_eq!(*follower.watch_epochs().borrow(), Epoch(1));
+    assert_eq!(shown(&follower, &news()).await.0, Revision(1));
+    follower.close().await.unwrap();
+    drop(writer);
+}
+
 /// The table of requests is emptied, as by a restart of the database: who waits learns that soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_request_that_was_lost_is_not_waited_for() {
