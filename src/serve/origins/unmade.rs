@@ -17,6 +17,8 @@ use tokio::time::Instant;
 
 /// The most new feeds that the requests of one client make within [`HOUR`].
 const NEW_FEEDS: u32 = 500;
+/// So many they make in any case, where the site has room.
+const FEW: u32 = 20;
 const HOUR: Duration = Duration::from_secs(3600);
 /// How many such feeds are remembered.
 const REMEMBERED: u64 = 100_000;
@@ -98,7 +100,7 @@ impl UnmadeFeeds {
 
 /// The share of one client in the new feeds of a site that may have so many: others find room as well.
 fn share(feeds: u32) -> u32 {
-    (feeds / 2).clamp(1, NEW_FEEDS)
+    (feeds / 2).clamp(FEW, NEW_FEEDS)
 }
 
 /// What keeps the answer to a request from making a feed, as far as the request says; `None`: nothing.
@@ -146,7 +148,7 @@ mod tests {
         // What the gateway does by itself is nobody's share.
         assert!((0..=NEW_FEEDS).all(|_| unmade.take_share(Client::Own, 100)));
         assert!(unmade.has_share(Client::Own, 100));
-        assert_eq!([1, 2, 1000, 1_000_000].map(share), [1, 1, 500, NEW_FEEDS]);
+        assert_eq!([1, 2, 100, 1000, 1_000_000].map(share), [FEW, FEW, 50, 500, NEW_FEEDS]);
     }
 
     #[tokio::test(start_paused = true)]

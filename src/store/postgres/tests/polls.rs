@@ -211,7 +211,7 @@ async fn a_request_that_was_given_up_as_it_was_sent_does_not_stay() {
     let follower = follow(&schema);
     writer.close().await.unwrap();
     schema.sql(
-        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS \
+        "CREATE FUNCTION wait() RETURNS trigger language plpgsql AS \
         'BEGIN PERFORM pg_sleep(1); RETURN NEW; END'; CREATE TRIGGER waits BEFORE INSERT \
         ON tidegate_request FOR EACH ROW EXECUTE FUNCTION wait()",
     );

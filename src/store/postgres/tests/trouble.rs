@@ -214,7 +214,7 @@ async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
 }
 
 /// What says the time in place of the database's own clock.
-const OTHER_CLOCK: &str = "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS \
+const OTHER_CLOCK: &str = "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz language sql AS \
     'SELECT pg_catalog.clock_timestamp() + interval ''AHEAD s'''";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
