@@ -270,39 +270,17 @@ mod tests {
     use crate::websub::Subscription;
     use std::sync::Arc;
 
-    struct Huge(usize);
-
-    /// Does something while a document is made.
-    struct Losing(Box<dyn Fn() + Send + Sync>);
+    /// Makes documents of so many bytes, whatever else it does for that.
+    struct Made<F>(F);
 
     #[async_trait::async_trait]
-    impl Topics for Losing {
+    impl<F: Fn() -> usize + Send + Sync + 'static> Topics for Made<F> {
         async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
             Ok(())
         }
 
         async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
-            (self.0)();
-            Ok(HubDocument { headers: HeaderMap::new(), body: Bytes::new() })
-        }
-
-        async fn changes(
-            &self,
-            _: &FeedName,
-            after: Option<Tick>,
-        ) -> Result<crate::hub::HubChanges, NoHubDocument> {
-            Ok((self.document("").await?, after))
-        }
-    }
-
-    #[async_trait::async_trait]
-    impl Topics for Huge {
-        async fn stands(&self, _: &str) -> Result<(), NoHubDocument> {
-            Ok(())
-        }
-
-        async fn document(&self, _: &str) -> Result<HubDocument, NoHubDocument> {
-            Ok(HubDocument { headers: HeaderMap::new(), body: vec![b' '; self.0].into() })
+            Ok(HubDocument { headers: HeaderMap::new(), body: vec![b' '; (self.0)()].into() })
         }
 
         async fn changes(
@@ -345,10 +323,10 @@ mod tests {
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
         let (hub, task) = (hub(store, Call::new(gone)).await, delivery());
-        let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT + 1), &task).await;
+        let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::PutOff(why) = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("the limit is 16777216"), "{why}");
-        let outcome = perform(&hub.0, &Huge(DOCUMENT_LIMIT), &task).await;
+        let outcome = perform(&hub.0, &Made(|| DOCUMENT_LIMIT), &task).await;
         assert_eq!(outcome, CallOutcome::Pushed(Push::Gone, None));
     }
 
@@ -363,10 +341,13 @@ mod tests {
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             lease.hold();
             let task = Task { duty, ..delivery() };
-            let losing = Losing(Box::new({
+            let losing = Made({
                 let lease = lease.clone();
-                move || lease.lose()
-            }));
+                move || {
+                    lease.lose();
+                    0
+                }
+            });
             // Only a delivery asks for a document.
             if duty != Duty::Deliver {
                 lease.lose();
@@ -389,7 +370,7 @@ mod tests {
         };
         let called = async {
             let limit = Duration::from_secs(6);
-            tokio::time::timeout(limit, perform(&hub.0, &Huge(1), &task)).await
+            tokio::time::timeout(limit, perform(&hub.0, &Made(|| 1), &task)).await
         };
         let (outcome, ()) = tokio::join!(called, losing);
         assert!(matches!(outcome, Ok(CallOutcome::PutOff(_))), "{outcome:?}");

@@ -49,23 +49,13 @@ pub(super) fn page(title: &str, content: &Markup) -> Response {
 
 /// A page as a document.
 pub(super) fn document(title: &str, content: &Markup) -> String {
-    framed(title, &html! {}, content)
+    of_gateway(title, &html! {}, content)
 }
 
 /// A page as a document that names no other address, for where none of ours is.
 pub(super) fn lone_document(title: &str, content: &Markup) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-            }
-            body { main { h1 { (title) } (content) } }
-        }
-    };
-    page.into_string()
+    let body = html! { main { h1 { (title) } (content) } };
+    framed(&html! { title { (title) } }, &body)
 }
 
 /// A page about a feed as a document, which names the feed for programs that look for one.
@@ -81,29 +71,37 @@ pub(super) fn document_about(
         link rel="alternate" type=(Container::Atom.media_range())
             title={ (title) ": edits and deletions" } href={ "/feeds/" (feed) "/changes" };
     };
-    framed(title, &link, content)
+    of_gateway(title, &link, content)
 }
 
-fn framed(title: &str, head: &Markup, content: &Markup) -> String {
+fn of_gateway(title: &str, head: &Markup, content: &Markup) -> String {
+    let head = html! {
+        title { (title) " · Tidegate" }
+        link rel="icon" type="image/svg+xml" href=(ICON);
+        link rel="stylesheet" href="/assets/style.css";
+        (head)
+    };
+    let body = html! {
+        header {
+            a.brand href="/" { "Tidegate" }
+            (pages(true, false))
+        }
+        main { h1 { (title) } (content) }
+        footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
+    };
+    framed(&head, &body)
+}
+
+fn framed(head: &Markup, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Tidegate" }
-                link rel="icon" type="image/svg+xml" href=(ICON);
-                link rel="stylesheet" href="/assets/style.css";
                 (head)
             }
-            body {
-                header {
-                    a.brand href="/" { "Tidegate" }
-                    (pages(true, false))
-                }
-                main { h1 { (title) } (content) }
-                footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
-            }
+            body { (body) }
         }
     };
     page.into_string()

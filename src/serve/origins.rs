@@ -5,7 +5,6 @@
 
 mod beside;
 mod body;
-mod client_looks;
 mod first;
 mod flights;
 mod outcome;
@@ -22,7 +21,6 @@ pub use self::service::{
     OriginService, OriginSettings, PassError,
 };
 
-use self::client_looks::ClientLooks;
 use self::first::{FirstLooks, Look, LookPermit, LookResult, OtherLook};
 use self::flights::OriginFlights;
 pub(super) use self::outcome::PassOutcome;
@@ -33,6 +31,7 @@ use super::client::{Client, Peer};
 use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
+use super::shares::{FairShares, Share};
 use super::site_service::ListenerSite;
 use super::{SharedState, error_page, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
@@ -49,6 +48,8 @@ use url::Url;
 
 /// How long after it was made a feed is new: the judged document that it is waited for comes soon.
 const NEW_FOR: Duration = Duration::from_secs(600);
+/// Looks of one client by `/subscribe` at the same time.
+const CLIENT_LOOKS: u32 = 2;
 /// How soon to ask again for a feed whose first document is being judged.
 const FIRST_AGAIN: Duration = Duration::from_secs(5);
 
@@ -61,7 +62,9 @@ pub(super) struct Origins {
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
     looks: FirstLooks,
-    client_looks: ClientLooks,
+    /// Looks of each client by `/subscribe`, at all sites: one who names slow pages takes no site's places from
+    /// everybody else.
+    client_looks: FairShares<Client>,
     flights: OriginFlights,
     pages: PagesSeen,
     unmade: UnmadeFeeds,
@@ -99,7 +102,7 @@ impl Origins {
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
             looks: FirstLooks::new(&settings.sites),
-            client_looks: ClientLooks::default(),
+            client_looks: FairShares::new(CLIENT_LOOKS),
             flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
             unmade: UnmadeFeeds::default(),
@@ -181,15 +184,22 @@ impl Origins {
         self.service.as_ref().ok_or_else(none)
     }
 
-    /// Leave for a client to look at an address of an admitted site; see [`ClientLooks::turn`] and
-    /// [`FirstLooks::turn`].
+    /// Leave for a client to look at an address of an admitted site; see [`FirstLooks::turn`].
     pub(super) async fn turn(
         &self,
         site: &AdmittedSite,
         client: Client,
-    ) -> Result<[LookPermit; 2], Problem> {
-        let own = self.client_looks.turn(client).await?;
-        Ok([own, self.looks.turn(site.url.as_str(), LOOK_WAIT).await?])
+    ) -> Result<(Share<Client>, LookPermit), Problem> {
+        let own = self.client_turn(client).await?;
+        Ok((own, self.looks.turn(site.url.as_str(), LOOK_WAIT).await?))
+    }
+
+    async fn client_turn(&self, client: Client) -> Result<Share<Client>, Problem> {
+        let until = Instant::now() + LOOK_WAIT;
+        self.client_looks.acquire_by(&client, 1, until).await.ok_or_else(|| {
+            let said = format!("{CLIENT_LOOKS} addresses are being looked at for this client");
+            Problem::later(said, FIRST_AGAIN)
+        })
     }
 }
 
@@ -432,8 +442,6 @@ async fn feed(
     request: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    // Where it was made just now, the places have it once the list was read again.
-    let _ = room.directory.listing().await;
     let is_json = room.site.places.load().is_json(name);
     let query = if is_json { "?as=jsonfeed" } else { "" };
     let is_publishers_own = matches!(asked.site.config().place, OriginPlace::Host(_));

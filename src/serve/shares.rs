@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
 type ShareTable<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
 
@@ -49,6 +50,15 @@ impl<K: Clone + Eq + Hash> FairShares<K> {
         // These semaphores are never closed.
         share.permit = own.acquire_many_owned(much.min(self.each)).await.ok();
         share
+    }
+
+    /// The same, where it is there in time; `None` where it is not.
+    pub(super) async fn acquire_by(&self, key: &K, much: u32, until: Instant) -> Option<Share<K>> {
+        // Mostly it is there, and nothing needs a timer.
+        match self.try_take(key, much) {
+            Some(share) => Some(share),
+            None => timeout_at(until, self.acquire(key, much)).await.ok(),
+        }
     }
 
     /// How many keys are remembered.

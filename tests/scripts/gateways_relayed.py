@@ -20,6 +20,7 @@ import urllib.parse
 from failing_disk_run import check
 from gateways_database import Database
 from gateways_stage import Fleet, Handler, LEASE, ON_POSTGRES, PUBLIC, Server
+from moves import SOURCES
 
 # Feeds are polled when they are pushed or asked for, in seconds otherwise.
 EVERY = 3600
@@ -28,20 +29,12 @@ DONE_WITHIN, FOLLOWS_WITHIN = 40, 30
 # How long after a failure a delivery comes again at the latest, and how long what was acknowledged may be missing
 # from a delivery that is under way, in seconds.
 AGAIN_WITHIN, UNDER_WAY = 45, 2
-TABLES = """
+TABLES = f"""
 [publish]
 archive_entries = 2
 [websub]
 subscribe = true
-[[feed]]
-name = "one"
-local = true
-[[feed]]
-name = "two"
-local = true
-[[aggregate]]
-name = "both"
-sources = ["one", "two"]
+{SOURCES}
 [store]
 """
 # How often everything is read around a redaction.

@@ -31,9 +31,7 @@ public_url = "https://feeds.example.org"
 allow_private = true
 """
 # Documents are short, so that feeds have archives. An aggregate remembers how far it has read its sources.
-PUBLISHED = """
-[publish]
-archive_entries = 2
+SOURCES = """
 [[feed]]
 name = "one"
 local = true
@@ -44,6 +42,10 @@ local = true
 name = "both"
 sources = ["one", "two"]
 """
+PUBLISHED = f"""
+[publish]
+archive_entries = 2
+{SOURCES}"""
 VIEWS = ("", "/sync", "/complete", "?as=jsonfeed", "/sync?sx=feedsync")
 LIST = "/subscriptions.opml"
 # The feeds with the most items, and how many these have; all have at least one.

@@ -14,7 +14,6 @@ use crate::origin::PassAnswer;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -65,24 +64,15 @@ pub(super) async fn answer(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let (whole, turn) = match read(room, asked, answer).await {
-        Ok((ReadAnswer::Whole(whole), turn)) => (whole, turn),
-        Ok((ReadAnswer::Part(answer), _)) => {
-            return no_feed(room, asked, (again.method(), answer), None);
-        }
-        Err(problem) => return failed(problem),
-    };
-    let service = match room.origins.service() {
-        Ok(service) => Arc::clone(service),
-        Err(problem) => return failed(problem),
-    };
-    match service.inspect(&asked.url, whole.clone()).await {
-        Inspected::Feed(traits) if !traits.keeps_ids => {
+    match read(room, asked, answer).await {
+        Err(problem) => failed(problem),
+        Ok(ReadAnswer::Part(answer)) => no_feed(room, asked, (again.method(), answer), None),
+        Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) if !traits.keeps_ids => {
             // Nothing is held while that is waited for.
             drop((whole, turn));
             judged(room, asked, again, next).await
         }
-        found => {
+        Ok(ReadAnswer::Whole(whole, found, _turn)) => {
             if matches!(found, Inspected::Feed(_)) {
                 room.origins.looks.note_kept_ids(&asked.url);
             }

@@ -44,13 +44,10 @@ impl OriginFlights {
     pub(super) async fn begin(&self, site: &FeedName, client: Client) -> Result<Flight, Problem> {
         let until = Instant::now() + WAIT;
         // One that is over its own share takes no turn of the site from others.
-        let share = match self.clients.try_take(&client, 1) {
-            Some(share) => share,
-            None => timeout_at(until, self.clients.acquire(&client, 1)).await.map_err(|_| {
-                let said = format!("{CLIENT_LIMIT} requests of this client wait for answers");
-                Problem::later(said, AGAIN)
-            })?,
-        };
+        let share = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
+            let said = format!("{CLIENT_LIMIT} requests of this client wait for answers");
+            Problem::later(said, AGAIN)
+        })?;
         let Some(turns) = self.sites.get(site) else {
             return Ok(Flight { _share: share, _turn: None });
         };

@@ -273,29 +273,32 @@ pub(super) async fn look(
 
 /// An answer that may be a feed.
 pub(super) enum ReadAnswer {
-    Whole(WholeAnswer),
+    /// It was read whole, and is this; with the leave to hold it.
+    Whole(WholeAnswer, Inspected, LookPermit),
     /// It is none, as its beginning shows, or too large or too slow for one.
     Part(PassAnswer),
 }
 
-/// Reads what may be a feed, once there is leave to hold it.
+/// Reads what may be a feed, once there is leave to hold it, and says what it is.
 pub(super) async fn read(
     room: &SharedState,
     asked: &OriginRequest,
     answer: PassAnswer,
-) -> Result<(ReadAnswer, LookPermit), Problem> {
+) -> Result<ReadAnswer, Problem> {
     let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
     let PassAnswer { status, headers, body } = answer;
-    let collected = collect(&headers, body).await;
-    let read = match collected {
-        Ok(Collected::Whole(body)) => ReadAnswer::Whole(WholeAnswer { headers, body }),
-        Ok(Collected::Part(body)) => ReadAnswer::Part(PassAnswer { status, headers, body }),
+    match collect(&headers, body).await {
+        Ok(Collected::Whole(body)) => {
+            let whole = WholeAnswer { headers, body };
+            let found = room.origins.service()?.inspect(&asked.url, whole.clone()).await;
+            Ok(ReadAnswer::Whole(whole, found, turn))
+        }
+        Ok(Collected::Part(body)) => Ok(ReadAnswer::Part(PassAnswer { status, headers, body })),
         Err(_) => {
             let said = "the site broke off before the whole document had arrived";
-            return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+            Err(Problem::new(StatusCode::BAD_GATEWAY, said))
         }
-    };
-    Ok((read, turn))
+    }
 }
 
 /// A look that failed. Whoever waited for it does not begin another one in turn.
@@ -312,26 +315,23 @@ async fn document(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let (whole, turn) = match read(room, asked, answer).await {
-        Ok((ReadAnswer::Whole(whole), turn)) => (whole, turn),
-        Ok((ReadAnswer::Part(answer), _)) => {
+    let whole = match read(room, asked, answer).await {
+        Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) => {
+            return make_feed(room, asked, (look, whole, traits, turn), again, next).await;
+        }
+        Ok(ReadAnswer::Whole(whole, found, _)) => {
+            look.tell(match found {
+                Inspected::Unreadable => LookResult::Unread,
+                _ => LookResult::NoFeed(NoFeedKind::Document),
+            });
+            whole
+        }
+        Ok(ReadAnswer::Part(answer)) => {
             look.tell(LookResult::NoFeed(NoFeedKind::Document));
             return no_feed(room, asked, (again.method(), answer), None);
         }
         Err(problem) => return failed_look(&look, problem),
     };
-    let service = match room.origins.service() {
-        Ok(service) => Arc::clone(service),
-        Err(problem) => return failed_look(&look, problem),
-    };
-    let found = match service.inspect(&asked.url, whole.clone()).await {
-        Inspected::Feed(traits) => {
-            return make_feed(room, asked, (look, whole, traits, turn), again, next).await;
-        }
-        Inspected::NoFeed => LookResult::NoFeed(NoFeedKind::Document),
-        Inspected::Unreadable => LookResult::Unread,
-    };
-    look.tell(found);
     whole_no_feed(room, asked, (again.method(), Recipient::of(&again)), whole)
 }
 
@@ -394,6 +394,8 @@ async fn make_feed(
     let making = tokio::spawn(async move {
         let made = service.make_feed(&site, &url, traits, given).await;
         directory.changed();
+        // Whoever is told of it finds its place.
+        let _ = directory.listing().await;
         look.tell(match &made {
             Ok(name) => LookResult::Feed(name.clone()),
             Err(NotMade::Full { .. }) => LookResult::NoFeed(NoFeedKind::Document),
@@ -441,9 +443,10 @@ async fn make_feed_elsewhere(
         None => None,
     };
     room.directory.changed();
-    let feeds = room.store.feed_list().await.unwrap_or_default();
+    let feeds = room.directory.listing().await.ok();
     let is_it = |record: &&Arc<FeedRecord>| record.url == asked.url.as_str() && !record.private;
-    let made = feeds.values().find(is_it).map(|record| record.name.clone());
+    let made = feeds.as_ref().and_then(|feeds| feeds.values().find(is_it));
+    let made = made.map(|record| record.name.clone());
     let is_judged = match &made {
         Some(name) => matches!(room.store.state(name).await, Ok(Some(_))),
         None => false,
