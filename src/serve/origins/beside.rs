@@ -4,8 +4,9 @@
 use super::super::SharedState;
 use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
+use super::body::{ReadAnswer, read};
 use super::service::Inspected;
-use super::through::{ReadAnswer, failed, may_be, no_feed, read, whole_no_feed};
+use super::through::{failed, may_be, no_feed, whole_no_feed};
 use super::{
     BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, feed, known_feed, later, through,
 };

@@ -1,12 +1,17 @@
 //! Bodies of answers: read whole where they are small and quick, and passed on otherwise. Of a page that is looked at
 //! its beginning is read, which names its feeds.
 
+use super::super::SharedState;
+use super::super::problem::Problem;
+use super::OriginRequest;
+use super::first::LookPermit;
 use super::pages::PAGE_LIMIT;
+use super::service::Inspected;
 use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_no_feed, says_page};
 use crate::parse::discover::feed_links;
 use crate::parse::{self, Limits, ParseError};
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use std::convert::Infallible;
@@ -32,14 +37,14 @@ const LONGEST_END: usize = 6;
 const BEGINNING: usize = 16 * 1024;
 
 /// A body, as far as it is kept.
-pub(super) enum Collected {
+enum Collected {
     Whole(Bytes),
     /// It is too large or too slow, or shows already that it is no feed: what was read, and the rest.
     Part(PassedBody),
 }
 
 /// Reads a document that may become a feed, with these headers.
-pub(super) async fn collect(headers: &HeaderMap, body: PassedBody) -> Result<Collected, BodyError> {
+async fn collect(headers: &HeaderMap, body: PassedBody) -> Result<Collected, BodyError> {
     let is_readable = !headers.contains_key(header::CONTENT_ENCODING);
     let is_over = |read: &[u8]| is_readable && read.len() <= BEGINNING && is_no_feed(read);
     collect_within(body, DOCUMENT_LIMIT, DOCUMENT_TIME, is_over).await
@@ -172,6 +177,36 @@ impl Body for NoSize {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(None)
+    }
+}
+
+/// An answer that may be a feed.
+pub(super) enum ReadAnswer {
+    /// It was read whole, and is this; with the leave to hold it.
+    Whole(WholeAnswer, Inspected, LookPermit),
+    /// It is none, as its beginning shows, or too large or too slow for one.
+    Part(PassAnswer),
+}
+
+/// Reads what may be a feed, once there is leave to hold it, and says what it is.
+pub(super) async fn read(
+    room: &SharedState,
+    asked: &OriginRequest,
+    answer: PassAnswer,
+) -> Result<ReadAnswer, Problem> {
+    let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
+    let PassAnswer { status, headers, body } = answer;
+    match collect(&headers, body).await {
+        Ok(Collected::Whole(body)) => {
+            let whole = WholeAnswer { headers, body };
+            let found = room.origins.service()?.inspect(&asked.url, whole.clone()).await;
+            Ok(ReadAnswer::Whole(whole, found, turn))
+        }
+        Ok(Collected::Part(body)) => Ok(ReadAnswer::Part(PassAnswer { status, headers, body })),
+        Err(_) => {
+            let said = "the site broke off before the whole document had arrived";
+            Err(Problem::new(StatusCode::BAD_GATEWAY, said))
+        }
     }
 }
 

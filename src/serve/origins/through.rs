@@ -6,7 +6,7 @@ use super::super::session::COOKIE;
 use super::super::site_service::ListenerSite;
 use super::super::unsent_bodies::Recipient;
 use super::super::{Listener, SharedState, auth, relay};
-use super::body::{Collected, NoSize, collect, whole_body};
+use super::body::{NoSize, ReadAnswer, read, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
 use super::service::{AdmittedSite, FeedTraits, Inspected, NotMade, PassError};
 use super::unmade::{self, Hindrance};
@@ -269,36 +269,6 @@ pub(super) async fn look(
         false => LookResult::NoFeed(NoFeedKind::Headers),
     });
     no_feed(room, asked, (&parts.method, answer), turn)
-}
-
-/// An answer that may be a feed.
-pub(super) enum ReadAnswer {
-    /// It was read whole, and is this; with the leave to hold it.
-    Whole(WholeAnswer, Inspected, LookPermit),
-    /// It is none, as its beginning shows, or too large or too slow for one.
-    Part(PassAnswer),
-}
-
-/// Reads what may be a feed, once there is leave to hold it, and says what it is.
-pub(super) async fn read(
-    room: &SharedState,
-    asked: &OriginRequest,
-    answer: PassAnswer,
-) -> Result<ReadAnswer, Problem> {
-    let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
-    let PassAnswer { status, headers, body } = answer;
-    match collect(&headers, body).await {
-        Ok(Collected::Whole(body)) => {
-            let whole = WholeAnswer { headers, body };
-            let found = room.origins.service()?.inspect(&asked.url, whole.clone()).await;
-            Ok(ReadAnswer::Whole(whole, found, turn))
-        }
-        Ok(Collected::Part(body)) => Ok(ReadAnswer::Part(PassAnswer { status, headers, body })),
-        Err(_) => {
-            let said = "the site broke off before the whole document had arrived";
-            Err(Problem::new(StatusCode::BAD_GATEWAY, said))
-        }
-    }
 }
 
 /// A look that failed. Whoever waited for it does not begin another one in turn.
