@@ -364,6 +364,9 @@ async fn follow_look(
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let is_through = asked.site.config().passes == PassMode::Through;
+    if is_through && room.origins.looks.keeps_ids(&asked.url) {
+        return Box::pin(through::pass(room, asked, request, next)).await;
+    }
     match look.result(asked.site.config().first_wait).await {
         LookResult::Feed(name) => feed(room, asked, &name, request, next).await,
         // The site's answer to this one tells what of it may be passed on.

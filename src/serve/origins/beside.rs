@@ -18,8 +18,9 @@ use axum::response::Response;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How often the judged document is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How soon the judged document is looked for; then after twice as long each time, so long at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
 /// The answer where a feed has no document yet.
 pub(super) async fn new_feed(
@@ -109,13 +110,15 @@ async fn judged(
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
     let until = Instant::now() + asked.site.config().first_wait;
+    let mut pause = FIRST_PAUSE;
     loop {
         match known_feed(room, &asked.url).await {
             Ok(KnownFeed::Served(name)) => return feed(room, asked, &name, request, next).await,
             // Its first poll failed: the next answer of the site is passed on.
             Ok(KnownFeed::Unserved) => return later(BEING_JUDGED),
             _ if Instant::now() >= until => return later(BEING_JUDGED),
-            _ => sleep(LOOK_EVERY).await,
+            _ => sleep(pause).await,
         }
+        pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
     }
 }

@@ -350,15 +350,26 @@ async fn make_feed(
         let is_passed = outcome == PassOutcome::Passed;
         return (response, if is_passed { PassOutcome::Unmade } else { outcome });
     }
-    if !room.store.answers_from_memory() {
-        return Box::pin(make_feed_elsewhere(room, asked, (look, whole, traits), again)).await;
-    }
-    let (site, url) = (AdmittedSite::of_origin(&asked.site), asked.url.clone());
     // What may be another document for others, or for a poll, is asked for anew.
     let is_everybodys = is_plain(again.headers())
         && is_neutral(&whole.headers)
         && room.origins.is_polled_as(&asked.site, &asked.url);
     let is_ours = asked.site.config().passes == PassMode::Redirect;
+    if !room.store.answers_from_memory() {
+        let making = make_feed_elsewhere(Arc::clone(room), asked.clone(), (look, turn), again);
+        if traits.keeps_ids && is_everybodys && !is_ours {
+            // The gateway that writes asks the site again, which nobody has to wait for.
+            room.origins.looks.note_kept_ids(&asked.url);
+            tokio::spawn(making);
+            return whole_no_feed(room, asked, (&method, recipient), whole);
+        }
+        return match Box::pin(making).await {
+            Some(answer) => answer,
+            None if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
+            None => later(BEING_JUDGED),
+        };
+    }
+    let (site, url) = (AdmittedSite::of_origin(&asked.site), asked.url.clone());
     let given = (is_ours || is_everybodys).then(|| whole.clone());
     let directory = Arc::clone(&room.directory);
     let making = tokio::spawn(async move {
@@ -394,18 +405,18 @@ async fn make_feed(
 }
 
 /// Has the gateway that writes make a feed, by the same request: its answer is the feed's first document.
+/// `None`: it has not answered.
 async fn make_feed_elsewhere(
-    room: &SharedState,
-    asked: &OriginRequest,
-    (look, whole, traits): (FirstLook, WholeAnswer, FeedTraits),
+    room: SharedState,
+    asked: OriginRequest,
+    (look, _turn): (FirstLook, LookPermit),
     again: Request,
-) -> (Response, PassOutcome) {
-    let (method, recipient) = (again.method().clone(), Recipient::of(&again));
+) -> Option<(Response, PassOutcome)> {
     let listener = if room.operators_apart { Listener::Readers } else { Listener::Everybody };
     let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
     let answered = match room.store.condition().owner {
         Some(owner) => {
-            let passing = relay::pass_on(room, listener, (again, 0), &owner, limit);
+            let passing = relay::pass_on(&room, listener, (again, 0), &owner, limit);
             let answered = timeout(limit, passing).await.ok().and_then(Result::ok);
             // Where it is too busy, the publisher's own document may do.
             answered.filter(|response| response.status() != StatusCode::SERVICE_UNAVAILABLE)
@@ -425,19 +436,14 @@ async fn make_feed_elsewhere(
         Some(name) => LookResult::Feed(name),
         None => LookResult::Later("the gateway that writes has not made the feed yet".to_owned()),
     });
-    match answered {
-        Some(response) => {
-            let outcome = match response.status() {
-                _ if is_judged => PassOutcome::Feed,
-                status if status.as_u16() >= 400 => PassOutcome::Failed,
-                status if status.is_redirection() => PassOutcome::Redirected,
-                _ => PassOutcome::Passed,
-            };
-            (response, outcome)
-        }
-        None if traits.keeps_ids => whole_no_feed(room, asked, (&method, recipient), whole),
-        None => later(BEING_JUDGED),
-    }
+    let response = answered?;
+    let outcome = match response.status() {
+        _ if is_judged => PassOutcome::Feed,
+        status if status.as_u16() >= 400 => PassOutcome::Failed,
+        status if status.is_redirection() => PassOutcome::Redirected,
+        _ => PassOutcome::Passed,
+    };
+    Some((response, outcome))
 }
 
 /// What is no feed: passed back, or left to the origin. What a page announces is noted either way.

@@ -282,10 +282,10 @@ async fn problems_of_a_site_are_pages_for_browsers() {
     }
 }
 
-/// A gateway that writes and one that follows, with a site for each; what the one makes, both have.
 /// A gateway, and the site behind it.
 type SiteBefore = (Site, Arc<BlogSite>);
 
+/// A gateway that writes and one that follows, with a site for each; what the one makes, both have.
 fn pair(keeps_ids: bool) -> (SiteBefore, SiteBefore, Arc<RelayedSite>) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(TestStore::with_news()));
     let (mode, documents) = ((PassMode::Through, LONG_WAIT), vec![of_feed(keeps_ids)]);
@@ -312,6 +312,20 @@ async fn of_several_gateways_one_makes_the_feed_and_the_others_wait_for_it() {
     let counts =
         |blog: &BlogSite| (blog.asked.load(Ordering::SeqCst), blog.made.load(Ordering::SeqCst));
     assert_eq!((counts(&makes), counts(&asks)), ((1, 1), (1, 0)));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_the_gateway_that_writes_where_ids_stay() {
+    let ((_writer, makes), (follower, asks), _relayed) = pair(true);
+    for when in ["first", "second"] {
+        // Nothing is judged yet.
+        let answer = tokio::time::timeout(LONG_WAIT / 4, get(&follower)).await.unwrap();
+        is_publishers(answer, PassMode::Through, when).await;
+    }
+    makes.judging.add_permits(1);
+    judged(&follower).await;
+    let made = [&makes, &asks].map(|blog| blog.made.load(Ordering::SeqCst));
+    assert_eq!(made, [1, 0]);
 }
 
 #[tokio::test]
