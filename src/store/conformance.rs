@@ -2,7 +2,7 @@
 
 mod admin;
 mod archives;
-mod carry;
+pub(in crate::store) mod carry;
 mod cases;
 mod conflicts;
 mod evicted;

@@ -31,6 +31,7 @@ mod plan;
 mod prune;
 mod published;
 mod purge;
+mod ranges_ahead;
 mod read;
 mod reader;
 mod records;

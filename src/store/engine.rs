@@ -162,11 +162,14 @@ pub(super) enum KeyOrder {
     Descending,
 }
 
+/// Entries of a range, with their keys.
+pub(super) type RangeEntries = Vec<(Vec<u8>, Bytes)>;
+
 /// Some entries of a range.
 #[derive(Debug)]
 pub(super) struct Portion {
     /// They, with their keys.
-    pub(super) entries: Vec<(Vec<u8>, Bytes)>,
+    pub(super) entries: RangeEntries,
     /// Whether there may be more.
     pub(super) has_more: bool,
 }
@@ -209,6 +212,15 @@ pub(super) trait Engine: Send + Sync + 'static {
         &self,
         _wanted: BTreeSet<RecordKey>,
     ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Many ranges at once, each of the keys of a class that begin with a prefix, with all entries of each. Some may be
+    /// left out, the last ones first where they are too much for one answer; one that is not far away answers none.
+    fn get_ranges(
+        &self,
+        _wanted: &[RecordKey],
+    ) -> Result<Vec<(RecordKey, RangeEntries)>, StoreError> {
         Ok(Vec::new())
     }
 

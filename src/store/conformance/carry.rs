@@ -25,7 +25,7 @@ on_every_store! {
 }
 
 /// All pieces of a store.
-pub(super) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
+pub(in crate::store) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
         let mut pieces = Vec::new();

@@ -2,11 +2,13 @@
 //! is said with its place.
 
 use super::keys;
+use super::ranges_ahead::RangesAhead;
 use super::undo::{self, Keep, LAST, WriteMark};
 use crate::model::Time;
 use crate::store::StoreError;
 use crate::store::engine::{
-    self, Class, Engine, KeyOrder, KeyRange, RecordKey, ValueSize, Writes, beginning_with,
+    self, Class, Engine, KeyOrder, KeyRange, MemoryEngine, RecordKey, ValueSize, Writes,
+    beginning_with,
 };
 use crate::store::limits::VALUE_LIMIT;
 use crate::store::record::{Record, RecordError, decode, delta, encode, encode_plain};
@@ -26,6 +28,8 @@ pub(in crate::store) struct Records {
     until: u64,
     /// Values that were read ahead, as they are stored; `None` where there was none.
     ahead: Option<Arc<ReadAhead>>,
+    /// Whole ranges that were read ahead, as they are stored.
+    ranges: Option<Arc<RangesAhead>>,
 }
 
 /// Values by class and key.
@@ -34,13 +38,13 @@ type ReadAhead = HashMap<Class, HashMap<Vec<u8>, Option<Bytes>>>;
 impl Records {
     /// The records of `engine`, as of the last write.
     pub(in crate::store) fn of(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, until: LAST, ahead: None }
+        Self { engine, until: LAST, ahead: None, ranges: None }
     }
 
     /// The same, with the content of feeds as of the write `until`. Whoever reads it holds a pin, or is
     /// who writes the feed.
     pub(super) fn at(&self, until: u64) -> Self {
-        Self { engine: Arc::clone(&self.engine), until, ahead: None }
+        Self { engine: Arc::clone(&self.engine), until, ahead: None, ranges: None }
     }
 
     /// The database.
@@ -70,7 +74,8 @@ impl Records {
 
     /// The same, with these records read at once. They are as of now; whoever reads them is as of a write that
     /// is published, or is who writes the feed.
-    pub(super) fn ahead(&self, wanted: BTreeSet<RecordKey>) -> Result<Self, StoreError> {
+    pub(super) fn ahead(&self, mut wanted: BTreeSet<RecordKey>) -> Result<Self, StoreError> {
+        wanted.retain(|(class, key)| self.range_with(*class, key).is_none());
         if wanted.is_empty() {
             return Ok(self.clone());
         }
@@ -81,8 +86,36 @@ impl Records {
         Ok(Self { ahead: Some(Arc::new(ahead)), ..self.clone() })
     }
 
+    /// The same, with these ranges read at once in place of those before, each of the keys of a class that begin with
+    /// a prefix; no prefix of a class begins with another one. They are as of now, like what [`Records::ahead`] reads.
+    pub(super) fn with_ranges(&self, wanted: &[RecordKey]) -> Result<Self, StoreError> {
+        let ranges = RangesAhead::new(self.engine.get_ranges(wanted)?);
+        Ok(Self { ranges: Some(Arc::new(ranges)), ..self.clone() })
+    }
+
+    /// The same, with no range that was read ahead.
+    pub(super) fn without_ranges(self) -> Self {
+        Self { ranges: None, ..self }
+    }
+
+    /// The entries of the range with this key, where it was read ahead.
+    pub(super) fn range_with(&self, class: Class, key: &[u8]) -> Option<&MemoryEngine> {
+        self.ranges.as_ref()?.with_key(class, key)
+    }
+
+    /// Where a range is read: in memory, where it was read ahead.
+    fn source(&self, class: Class, range: &KeyRange) -> &dyn Engine {
+        match self.ranges.as_ref().and_then(|ranges| ranges.with_range(class, range)) {
+            Some(read) => read,
+            None => &*self.engine,
+        }
+    }
+
     /// A value as it is stored.
     pub(super) fn stored_at(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        if let Some(read) = self.range_with(class, key) {
+            return read.get(class, key);
+        }
         let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
         ahead.map_or_else(|| self.engine.get(class, key), |value| Ok(value.clone()))
     }
@@ -184,7 +217,7 @@ impl Records {
     ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         let (mut range, mut found) = (beginning_with(prefix), Vec::new());
         loop {
-            let portion = self.engine.sizes(class, &range, PORTIONS.1)?;
+            let portion = self.source(class, &range).sizes(class, &range, PORTIONS.1)?;
             let is_last = portion.len() < PORTIONS.1;
             if let Some(last) = portion.last() {
                 range.0 = Bound::Excluded(last.key.clone());
@@ -335,8 +368,8 @@ pub(super) struct RangeReader<'a> {
 
 impl RangeReader<'_> {
     fn fill(&mut self) -> Result<(), StoreError> {
-        let engine = self.records.engine();
-        let portion = engine.portion(self.class, &self.range, self.order, self.limit)?;
+        let source = self.records.source(self.class, &self.range);
+        let portion = source.portion(self.class, &self.range, self.order, self.limit)?;
         self.is_over = !portion.has_more;
         if let Some((last, _)) = portion.entries.last() {
             let beyond = Bound::Excluded(last.clone());

@@ -3,7 +3,7 @@
 use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::records::Records;
 use super::shared::StoreShared;
-use super::{archives, keys, open, past, read, stubs};
+use super::{ahead, archives, keys, open, past, read, stubs};
 use crate::model::{FeedName, FeedState, LedgerEntry, Stub, Tick, Time};
 use crate::store::engine::{Class, Writes};
 use crate::store::limits::{BLOCK, WHOLE_EVERY};
@@ -93,6 +93,7 @@ pub(super) fn feed(
             }
         };
     }
+    let records = &ahead::of_export(records, name)?;
     let history: HistoryRecord =
         records.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
     let since = SKELETONS.since(&history, state);
@@ -111,15 +112,19 @@ pub(super) fn feed(
     if !kept.is_empty() {
         hand!(ExportRecord::Held(name.clone(), kept));
     }
-    for id in past::ledger(records, name)? {
-        let known = past::known(records, name, &id)?;
-        let newest = read::item(records, name, &id)?;
+    let ids = past::ledger(records, name)?;
+    let (mut left, mut of_items) = (ids.as_slice(), records.clone());
+    while let [id, behind @ ..] = left {
+        of_items = ahead::of_exported_items(of_items, name, left)?;
+        left = behind;
+        let known = past::known(&of_items, name, id)?;
+        let newest = read::item(&of_items, name, id)?;
         let (Some(known), Some(newest)) = (known, newest) else { continue };
         let mut versions = Vec::new();
-        for note in read::versions(records, name, &id, usize::MAX)? {
+        for note in read::versions(&of_items, name, id, usize::MAX)? {
             let markup = match note.deleted {
                 true => None,
-                false => chain::body(records, name, &id, note.tick)?,
+                false => chain::body(&of_items, name, id, note.tick)?,
             };
             versions.push(KeptVersion { note, markup });
         }

@@ -1,7 +1,8 @@
 //! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
 
 use super::{
-    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, ValueSize, Writes, beginning_with,
+    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, Portion, RangeEntries, ValueSize, Writes,
+    beginning_with,
 };
 use crate::store::StoreError;
 use bytes::Bytes;
@@ -15,6 +16,11 @@ type Content = BTreeMap<Class, BTreeMap<Vec<u8>, Bytes>>;
 pub(in crate::store) struct MemoryEngine(RwLock<Content>);
 
 impl MemoryEngine {
+    /// Adds entries of a class.
+    pub(in crate::store) fn extend(&self, class: Class, entries: RangeEntries) {
+        self.write().entry(class).or_default().extend(entries);
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Content> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,13 +4,13 @@ use super::ask::get;
 use super::connect::SqlError;
 use super::session::{SHARD, Session};
 use super::statements::{
-    CONTAINS, FIRST, FIRST_ALL, GET, GET_MANY, LAST, LAST_ALL, SIZES, SIZES_ALL,
+    CONTAINS, FIRST, FIRST_ALL, GET, GET_MANY, LAST, LAST_ALL, RANGES, SIZES, SIZES_ALL,
 };
 use super::writer::{Removal, WriteBatch, WritePosition, number};
 use crate::store::StoreError;
 use crate::store::engine::{
-    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, ValueSize,
-    Writes, beginning_with,
+    Class, Engine, HEAD_BYTES, KeyOrder, KeyRange, PORTION_BYTES, Portion, RangeEntries, RecordKey,
+    ValueSize, Writes, beginning_with,
 };
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most bytes of values that one answer to a question for many has, about.
 const MANY_BYTES: usize = 8 << 20;
+/// A range of so many entries is too long to be read with others.
+pub(super) const LONG_RANGE: usize = 1024;
 
 /// The database of one claim: under a later one it writes nothing more. Without a claim it is read from alone.
 pub(super) struct PostgresEngine {
@@ -145,6 +147,45 @@ impl Engine for PostgresEngine {
                 None => Some((key, None)),
             });
             Ok(answered.collect())
+        })
+    }
+
+    fn get_ranges(
+        &self,
+        wanted: &[RecordKey],
+    ) -> Result<Vec<(RecordKey, RangeEntries)>, StoreError> {
+        let (mut asked, mut classes) = (Vec::new(), Vec::new());
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for (class, prefix) in wanted {
+            // One without an end is not asked for.
+            if let (begin, Some(end)) = bounds(&beginning_with(prefix)) {
+                asked.push((*class, prefix.clone()));
+                classes.push(number(*class));
+                from.push(begin);
+                to.push(end);
+            }
+        }
+        self.session.read(move |shared| async move {
+            let (entries, bytes) = (limited(LONG_RANGE), limited(MANY_BYTES));
+            let rows =
+                shared.rows(RANGES, &[&SHARD, &classes, &from, &to, &entries, &bytes]).await?;
+            let mut found: Vec<Option<RangeEntries>> = vec![Some(Vec::new()); asked.len()];
+            for row in &rows {
+                let place = get::<i64>(row, 0)?.saturating_sub(1);
+                let Ok(place) = usize::try_from(place) else { continue };
+                let Some(range) = found.get_mut(place) else { continue };
+                let (key, value) = (get::<Vec<u8>>(row, 1)?, get::<Option<&[u8]>>(row, 2)?);
+                let value = value.map(Bytes::copy_from_slice);
+                // A range that is too much for this answer has an entry that comes without its value.
+                *range = range.take().zip(value).map(|(mut entries, value)| {
+                    entries.push((key, value));
+                    entries
+                });
+            }
+            let is_whole = |entries: &RangeEntries| entries.len() < LONG_RANGE;
+            let found = found.into_iter().map(|entries| entries.filter(is_whole));
+            let answered = asked.into_iter().zip(found);
+            Ok(answered.filter_map(|(range, entries)| Some((range, entries?))).collect())
         })
     }
 

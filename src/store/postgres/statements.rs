@@ -212,6 +212,17 @@ statements! {
         - octet_length(e.value) AS before FROM tidegate_entry e \
         JOIN unnest($2::smallint[], $3::bytea[]) AS wanted (class, key) \
         ON e.class = wanted.class AND e.key = wanted.key WHERE e.shard = $1) AS found";
+    /// Many ranges, each by its place among them, up to a number of bytes; of the entries beyond it, that they are there.
+    /// Each range ends at a number of entries.
+    RANGES = "SELECT number, key, CASE WHEN before < $6 THEN value END FROM \
+        (SELECT wanted.number, e.key, e.value, \
+        sum(octet_length(e.key) + octet_length(e.value)) OVER (ORDER BY wanted.number, e.key) \
+        - octet_length(e.key) - octet_length(e.value) AS before \
+        FROM unnest($2::smallint[], $3::bytea[], $4::bytea[]) \
+        WITH ORDINALITY AS wanted (class, first, beyond, number) \
+        CROSS JOIN LATERAL (SELECT key, value FROM tidegate_entry WHERE shard = $1 AND class = wanted.class \
+        AND key >= wanted.first AND key < wanted.beyond ORDER BY key LIMIT $5) AS e) AS found \
+        ORDER BY number, key";
     /// Whether there is a value.
     CONTAINS = "SELECT EXISTS \
         (SELECT 1 FROM tidegate_entry WHERE shard = $1 AND class = $2 AND key = $3)";

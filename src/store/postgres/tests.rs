@@ -4,6 +4,7 @@
 mod cutter;
 mod follow;
 mod polls;
+mod ranges;
 mod trouble;
 
 use self::cutter::Cutter;

@@ -3,10 +3,14 @@
 use super::*;
 use crate::model::{ArchiveId, Change, ItemStatus, Revision, Seal};
 use crate::store::Epoch;
-use crate::store::engine::{Engine, KeyOrder, KeyRange, Portion, RecordKey, ValueSize, Writes};
+use crate::store::conformance::carry;
+use crate::store::engine::{
+    Engine, KeyOrder, KeyRange, Portion, RangeEntries, RecordKey, ValueSize, Writes, beginning_with,
+};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
 
 /// A database that is reached by the network, as far as it says, and notes which classes each read asks for.
 #[derive(Default)]
@@ -14,6 +18,8 @@ struct FarEngine {
     engine: MemoryEngine,
     reads: Arc<Mutex<Vec<Vec<Class>>>>,
     closing: Arc<Mutex<Option<Closing>>>,
+    /// The most entries that one answer to a question for ranges has.
+    most: Arc<AtomicUsize>,
 }
 
 /// What is done as an epoch is closed.
@@ -50,6 +56,25 @@ impl Engine for FarEngine {
         self.note(wanted.iter().map(|(class, _)| *class).collect());
         let found = |key: RecordKey| Ok((key.clone(), self.engine.get(key.0, &key.1)?));
         wanted.into_iter().map(found).collect()
+    }
+
+    fn get_ranges(
+        &self,
+        wanted: &[RecordKey],
+    ) -> Result<Vec<(RecordKey, RangeEntries)>, StoreError> {
+        self.note(wanted.iter().map(|(class, _)| *class).collect());
+        let (mut left, mut whole) = (self.most.load(Ordering::Relaxed), Vec::new());
+        for (class, prefix) in wanted {
+            let range = beginning_with(prefix);
+            let found = self.engine.portion(*class, &range, KeyOrder::Ascending, usize::MAX)?;
+            if found.entries.len() <= left {
+                left -= found.entries.len();
+                whole.push(((*class, prefix.clone()), found.entries));
+            } else {
+                left = 0;
+            }
+        }
+        Ok(whole)
     }
 
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
@@ -105,12 +130,14 @@ struct FarStore {
     claim: crate::store::Claim,
     reads: Arc<Mutex<Vec<Vec<Class>>>>,
     closing: Arc<Mutex<Option<Closing>>>,
+    most: Arc<AtomicUsize>,
 }
 
 impl FarStore {
     async fn new() -> Self {
         let engine = FarEngine::default();
         let (reads, closing) = (Arc::clone(&engine.reads), Arc::clone(&engine.closing));
+        let most = Arc::clone(&engine.most);
         let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
         let store = EmbeddedStore::over_memory(
             Records::of(Arc::new(engine)),
@@ -122,7 +149,7 @@ impl FarStore {
         );
         let store = store.unwrap();
         let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
-        Self { store, claim, reads, closing }
+        Self { store, claim, reads, closing, most }
     }
 
     /// Takes in eight items, by changes that are written in one piece each.
@@ -135,6 +162,17 @@ impl FarStore {
             assert_eq!(far.reads_of(draft.done()).await.len(), 1);
         }
         far
+    }
+
+    /// Exports everything, where an answer to a question for ranges has at most so many entries; what is handed over, and
+    /// the classes of each read of content.
+    async fn export(&self, most: usize) -> (Vec<ExportRecord>, Vec<Vec<Class>>) {
+        self.most.store(most, Ordering::Relaxed);
+        self.reads.lock().unwrap().clear();
+        let pieces = carry::pieces(&self.store).await;
+        let mut reads = std::mem::take(&mut *self.reads.lock().unwrap());
+        reads.retain(|read| read.iter().any(|class| class.is_content()));
+        (pieces, reads)
     }
 
     async fn draft(&self, at: i64) -> Draft {
@@ -217,6 +255,42 @@ async fn a_view_reads_each_of_its_items_once() {
     for class in [Class::Ledger, Class::Heads, Class::Bodies] {
         assert_eq!(count(&reads, class), NAMES.len(), "{class:?} of {reads:?}");
     }
+}
+
+/// A round trip for each item, or for each of its versions, would be hours with a million feeds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_is_exported_with_one_read_and_a_larger_one_with_a_few() {
+    let far = FarStore::new().await;
+    let names: Vec<String> = (0..20).map(|item| format!("item-{item:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (at, text) in [(1, "one"), (2, "two"), (3, "three")] {
+        let draft = far.draft(at).await;
+        let draft = names.iter().fold(draft, |draft, name| draft.item(name, text));
+        far.store.commit(&far.claim, draft.order(&names).done()).await.unwrap();
+    }
+    let draft = far.draft(4).await.latest("item-03", "four").order(&["item-03"]);
+    let change = seal(draft.done(), &["item-00", "item-01"]);
+    far.store.commit(&far.claim, change).await.unwrap();
+
+    let (pieces, reads) = far.export(usize::MAX).await;
+    assert_eq!(reads.len(), 1, "{reads:?}");
+    let count = |is_wanted: fn(&ExportRecord) -> bool| {
+        pieces.iter().filter(|piece| is_wanted(piece)).count()
+    };
+    let is_item = |piece: &ExportRecord| match piece {
+        ExportRecord::Item(_, item) => item.versions.len() == 3,
+        _ => false,
+    };
+    assert_eq!(count(is_item), names.len());
+    assert_eq!(count(|piece| matches!(piece, ExportRecord::Archive(_, _, Some(_)))), 1);
+
+    // Where an answer has ten of the items, and where it has none.
+    let (of_large, reads) = far.export(80).await;
+    assert!(reads.len() < names.len(), "{reads:?}");
+    assert_eq!(of_large, pieces);
+    let (one_by_one, reads) = far.export(0).await;
+    assert!(reads.len() > 6 * names.len(), "{}", reads.len());
+    assert_eq!(one_by_one, pieces);
 }
 
 /// Others may announce an epoch from the moment that it is closed: by then its changes are shown here. And here it is
