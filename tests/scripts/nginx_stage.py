@@ -40,10 +40,10 @@ CACHE = """
 def server(address, gateway, path="/", more="", tls=None):
     """The server that is handed out, at another address, in front of this gateway. `tls`: a certificate and its
     key; without them it speaks plain HTTP."""
-    changes = [
-        ("location / {", f"location {path} {{ {more}"),
-        ("proxy_pass http://127.0.0.1:8080/;", f"proxy_pass {gateway}/;"),
-    ]
+    # nginx takes the path off where `proxy_pass` has one.
+    to = gateway if path == "/" else f"{gateway}/"
+    handed_out = "location / {\n        proxy_pass http://127.0.0.1:8080;"
+    changes = [(handed_out, f"location {path} {{ {more}\n        proxy_pass {to};")]
     return changed(SERVER, "feeds.example.org", changes, address, tls)
 
 
