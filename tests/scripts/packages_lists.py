@@ -76,22 +76,26 @@ def image(faults, known):
 
 def kubernetes(faults, known, folder):
     for path in (*sorted((DEPLOY / "kubernetes").glob("*.yaml")), DEPLOY / "cluster/kubernetes.yaml"):
-        shown = path.relative_to(DEPLOY)
-        validate = [pathlib.Path(sys.executable).with_name("kubernetes-validate"), "--strict", path]
-        done = subprocess.run(validate, capture_output=True, text=True)
-        if done.returncode != 0:
-            faults.append(f"{shown}: {done.stdout}{done.stderr}")
-        parts, own = list(yaml.safe_load_all(path.read_text())), folder / path.parent.name
+        parts, own = manifest(path, faults, known), folder / path.parent.name
         own.mkdir()
         for part in parts:
             for name, text in (part.get("data") or {}).items() if part["kind"] == "ConfigMap" else []:
                 (own / name).write_text(text)
-            text = json.dumps(part)
-            faults += [
-                f"{shown}: {name} is no setting"
-                for name in set(re.findall(r"TIDEGATE_\w+", text)) - known
-            ]
-        faults += [f"{shown}: {fault}" for fault in mismatches(parts)]
+        faults += [f"{path.relative_to(DEPLOY)}: {fault}" for fault in mismatches(parts)]
+    manifest(DEPLOY / "cluster/move.yaml", faults, known)
+
+
+def manifest(path, faults, known):
+    """The parts of a manifest that Kubernetes takes, with settings that there are."""
+    shown = path.relative_to(DEPLOY)
+    validate = [pathlib.Path(sys.executable).with_name("kubernetes-validate"), "--strict", path]
+    done = subprocess.run(validate, capture_output=True, text=True)
+    if done.returncode != 0:
+        faults.append(f"{shown}: {done.stdout}{done.stderr}")
+    parts = list(yaml.safe_load_all(path.read_text()))
+    named = set(re.findall(r"TIDEGATE_\w+", json.dumps(parts)))
+    faults += [f"{shown}: {name} is no setting" for name in named - known]
+    return parts
 
 
 def mismatches(parts):
