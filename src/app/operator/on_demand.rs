@@ -288,7 +288,8 @@ impl AdminService {
             return Err(NotMade::Full { limit });
         }
         self.store.condition().check_intake().map_err(|error| not_made(&error))?;
-        let name = config::feed_name(url, |name| feeds.contains_key(name));
+        let named_after = site.naming_address(url);
+        let name = config::feed_name(&named_after, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
         let name = name.ok_or_else(|| not_made(&taken))?;
         let now: Time = self.clock.now();
