@@ -59,7 +59,8 @@ impl AdmittedSite {
 
     /// The address that a feed is named after: at a host of its own the one here, as no document names the other one.
     pub fn naming_address(&self, url: &Url) -> Url {
-        let has_host = |site: &&Arc<OriginSite>| matches!(site.config().place, OriginPlace::Host(_));
+        let has_host =
+            |site: &&Arc<OriginSite>| matches!(site.config().place, OriginPlace::Host(_));
         let here = self.origin.as_ref().filter(has_host).and_then(|site| site.public_address(url));
         here.and_then(|here| Url::parse(&here).ok()).unwrap_or_else(|| url.clone())
     }

@@ -1,5 +1,6 @@
 //! What a standby answers, whose database another gateway writes.
 
+use super::doubles::LoggedLines;
 use super::*;
 use crate::serve::REQUEST_BODY_LIMIT;
 use crate::serve::relay::RelayedSite;
@@ -301,6 +302,7 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     let site = standby();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     site.store.is_unseen.store(true, Ordering::Release);
+    let (lines, _logging) = LoggedLines::begin();
     for path in ["/feeds/news", "/sup.json", "/changes", "/readyz", "/", "/nowhere"] {
         let answer = site.get(path).await;
         assert_eq!(header(&answer, "retry-after"), "30", "{path}");
@@ -309,6 +311,18 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     }
     for path in ["/healthz", "/metrics"] {
         assert_eq!(site.get(path).await.status(), 200, "{path}");
+    }
+    // These are answers like any other: counted, and logged with their reason.
+    let metrics = text(site.get("/metrics").await).await;
+    for route in ["/feeds/{name}", "/sup.json", "/changes", "/readyz", "/", "none"] {
+        let labels = format!("method=\"GET\",route=\"{route}\",status=\"503\"");
+        let line = format!("tidegate_http_requests_total{{{labels}}} 1");
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    let logged = lines.with("answered");
+    assert_eq!(logged.len(), 6, "{logged:?}");
+    for line in logged {
+        assert!(line.contains("status=503") && line.contains("not seen its database"), "{line}");
     }
     site.store.is_unseen.store(false, Ordering::Release);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
