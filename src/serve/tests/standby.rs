@@ -294,6 +294,10 @@ async fn a_gateway_that_its_database_does_not_answer_says_so_and_serves_what_it_
         StoreCondition { unanswered, ..StoreCondition::default() };
     let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
     assert!(said.contains("the database has not answered for 17 seconds"), "{said}");
+    let metrics = text(site.get("/metrics").await).await;
+    for line in ["tidegate_store_up 1\n", "tidegate_store_takes_in 0\n"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
 
