@@ -3,17 +3,18 @@
 
 use super::problem::{Problem, RETRY_SOON};
 use super::{AppState, error_page, event_streams};
+use crate::store::StoreCondition;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 /// What is answered whatever is known of the database.
 const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];
-/// What says why the store has stopped.
+/// What says why the store has stopped, or for how long its database is silent.
 const READY: &str = "/readyz";
 /// What is answered once the database is not followed any more.
 const ENDED: &str = "this gateway reads its database no more until its operator has mended that (/readyz says why); ask \
-    another gateway";
+    another gateway, if there is one";
 
 /// Why a request is refused: what was durable when it came cannot be seen. An extension of the request.
 #[derive(Clone)]
@@ -22,7 +23,9 @@ struct UnseenDatabase(Problem);
 /// Whether a request waits until a standby has seen what was durable when it came.
 pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
     let path = request.uri().path();
-    let says_why = || path == READY && room.store.condition().stop.is_some();
+    let knows_why =
+        |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
+    let says_why = || path == READY && knows_why(room.store.condition());
     !room.store.answers_from_memory()
         && !ALWAYS.contains(&path)
         && !says_why()

@@ -43,7 +43,7 @@ pub enum StoreError {
     },
     /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
     #[error(
-        "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway"
+        "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway, if there is one"
     )]
     Unseen { seconds: u64 },
     /// The connection to the database was lost, or the database did not answer in time, starts, stops or hands over.

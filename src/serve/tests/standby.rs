@@ -332,6 +332,19 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
 
+/// What is known is answered at once, to a load balancer that does not wait.
+#[tokio::test]
+async fn a_standby_says_without_a_look_that_its_database_is_silent() {
+    let site = standby();
+    site.store.is_unseen.store(true, Ordering::Release);
+    site.store.condition.lock().unwrap().unanswered = Some(Duration::from_secs(35));
+    let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
+    assert!(said.contains("has not answered for 35 seconds"), "{said}");
+    assert_eq!(site.store.looks.load(Ordering::SeqCst), 0);
+    problem(site.get("/feeds/news").await, 503).await;
+    assert_eq!(site.store.looks.load(Ordering::SeqCst), 1);
+}
+
 /// As one whose database went back. Who watches it is told why.
 #[tokio::test]
 async fn a_standby_that_follows_no_more_says_why() {

@@ -74,7 +74,8 @@ impl StoreInner {
                 return Err(StoreError::Standby { owner: owner.name });
             }
             if begun.elapsed() > UNSEEN_LIMIT {
-                return Err(StoreError::Unseen { seconds: begun.elapsed().as_secs() });
+                let unseen = self.unanswered().unwrap_or_default().max(begun.elapsed());
+                return Err(StoreError::Unseen { seconds: unseen.as_secs() });
             }
             sleep(LOOK_PAUSE / 10).await;
         }
