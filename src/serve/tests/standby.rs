@@ -262,7 +262,9 @@ async fn what_cannot_be_passed_on_is_refused() {
         assert!(said.contains("the gateway process 7 elsewhere has the feeds"), "{path}: {said}");
     }
     let (_writer, first, _relayed) = pair();
-    assert!(refused(&first, "GET", "/api/v1/export").await.contains("has the feeds"));
+    let said = refused(&first, "GET", "/api/v1/export").await;
+    assert!(said.contains("exported by the gateway that writes alone"), "{said}");
+    assert!(said.contains("process 7 elsewhere") && !said.contains("changes nothing"), "{said}");
     let relayed = RelayedSite::new(&first.room);
     let second = standby();
     *second.store.writer.lock().unwrap() = Some(relayed.answers());
