@@ -287,7 +287,7 @@ fn is_of_writer(room: &SharedState, request: &Request) -> bool {
 
 fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
     let said = format!(
-        "the gateway {} has the feeds and did not answer ({why}); whether it did what was asked is unknown",
+        "the gateway {} writes, and did not answer ({why}); whether it did what was asked is unknown",
         owner.name
     );
     Problem::later(said, RETRY_SOON)

@@ -26,7 +26,7 @@ async fn readers_are_answered_as_by_the_other_gateway() {
     }
     let ready = standby.get("/readyz").await;
     assert_eq!(ready.status(), 200);
-    assert_eq!(text(ready).await, "standby: the gateway process 7 elsewhere has the feeds\n");
+    assert_eq!(text(ready).await, "standby: the gateway process 7 elsewhere writes\n");
     assert!(text(standby.get("/").await).await.contains("this one polls its part of the feeds"));
     assert!(text(standby.get("/metrics").await).await.contains("tidegate_standby 1\n"));
     assert!(text(first.get("/metrics").await).await.contains("tidegate_standby 0\n"));
@@ -233,7 +233,7 @@ async fn a_cookie_that_was_made_up_passes_nothing_on() {
     let pages = ["/feeds/news", "/feeds/news/sync", "/sup.json", "/", "/feeds/news/about"];
     for path in pages {
         let said = problem(alone.get_with(path, &[("cookie", &*cookie)]).await, 503).await;
-        assert!(said["detail"].to_string().contains("has the feeds"), "{path}: {said}");
+        assert!(said["detail"].to_string().contains("7 elsewhere writes"), "{path}: {said}");
         for forged in [&made_up, &another] {
             let answer = alone.get_with(path, &[("cookie", forged.as_str())]).await;
             assert_eq!(answer.status(), 200, "{path}");
@@ -259,7 +259,7 @@ async fn what_cannot_be_passed_on_is_refused() {
     let alone = standby();
     for (method, path) in [("PUT", "/api/v1/feeds/more"), ("GET", "/api/v1/subscriptions")] {
         let said = refused(&alone, method, path).await;
-        assert!(said.contains("the gateway process 7 elsewhere has the feeds"), "{path}: {said}");
+        assert!(said.contains("the gateway process 7 elsewhere writes"), "{path}: {said}");
     }
     let (_writer, first, _relayed) = pair();
     let said = refused(&first, "GET", "/api/v1/export").await;
@@ -268,7 +268,7 @@ async fn what_cannot_be_passed_on_is_refused() {
     let relayed = RelayedSite::new(&first.room);
     let second = standby();
     *second.store.writer.lock().unwrap() = Some(relayed.answers());
-    assert!(refused(&second, "DELETE", "/api/v1/feeds/news").await.contains("has the feeds"));
+    assert!(refused(&second, "DELETE", "/api/v1/feeds/news").await.contains("7 elsewhere writes"));
     // The one that wrote is gone, or ends in the middle of it.
     let (_writer, standby, relayed) = pair();
     drop(relayed);

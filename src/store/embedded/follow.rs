@@ -370,7 +370,7 @@ impl WriteFollower {
     /// shown: it changes them, if it does, before it writes. An error where they are another program's.
     fn check_tables(&mut self, at: &FollowedTo, seen: &DatabaseLook) -> Result<(), StoreError> {
         if seen.fence != at.fence && !std::mem::replace(&mut self.is_unchecked, true) {
-            tracing::info!(owner = %seen.owner, "another gateway has the database, and is followed");
+            tracing::info!(owner = %seen.owner, "another gateway writes, and is followed");
         }
         let has_written = seen.claim.is_none_or(|claim| seen.log_seq > claim.at);
         if self.is_unchecked && has_written {
