@@ -308,6 +308,7 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     let site = standby();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     site.store.is_unseen.store(true, Ordering::Release);
+    problem(site.get("/subscriptions.opml").await, 503).await;
     let (lines, _logging) = LoggedLines::begin();
     for path in ["/feeds/news", "/sup.json", "/changes", "/readyz", "/", "/nowhere"] {
         let answer = site.get(path).await;
@@ -330,6 +331,8 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     for line in logged {
         assert!(line.contains("status=503") && line.contains("not seen its database"), "{line}");
     }
+    // It may be the address of a site, and its token: nobody is led on with that.
+    problem(site.get("/subscribe?token=k3Jx9QzLw8VtYp2R7mNb4cHd").await, 503).await;
     site.store.is_unseen.store(false, Ordering::Release);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
@@ -340,11 +343,12 @@ async fn a_standby_says_without_a_look_that_its_database_is_silent() {
     let site = standby();
     site.store.is_unseen.store(true, Ordering::Release);
     site.store.condition.lock().unwrap().unanswered = Some(Duration::from_secs(35));
+    let before = site.store.looks.load(Ordering::SeqCst);
     let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
     assert!(said.contains("has not answered for 35 seconds"), "{said}");
-    assert_eq!(site.store.looks.load(Ordering::SeqCst), 0);
+    assert_eq!(site.store.looks.load(Ordering::SeqCst), before);
     problem(site.get("/feeds/news").await, 503).await;
-    assert_eq!(site.store.looks.load(Ordering::SeqCst), 1);
+    assert_eq!(site.store.looks.load(Ordering::SeqCst), before + 1);
 }
 
 /// As one whose database went back. Who watches it is told why.

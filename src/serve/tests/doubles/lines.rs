@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use tracing::subscriber::{DefaultGuard, set_default};
 
-/// The lines that this thread logs at the level of operators, from when it was begun until its guard is dropped.
+/// The lines that this thread logs at the level of operators, from when it was begun until its guard is dropped. What
+/// logs them must have run in this thread before: where another one reaches it first, it is taken for of no interest.
 #[derive(Clone, Default)]
 pub(in crate::serve::tests) struct LoggedLines(Arc<Mutex<Vec<u8>>>);
 
