@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tower::Service as _;
-use url::Url;
+use url::{Position, Url};
 
 /// How the gateway names itself where it looks for a feed.
 const AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
@@ -39,23 +39,28 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 #[async_trait]
 impl OriginService for AdminService {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
-        let host = request.url.host_str().unwrap_or_default().to_owned();
+        let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
         // The other services are copied for nobody.
         let mut pass = {
             let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
             services.passing.pass.clone()
         };
-        pass.call(request).await.map_err(|error| {
-            tracing::debug!(host, %error, "a request could not be passed on");
-            match error {
-                FetchError::Timeout { .. } => PassError::TimedOut,
-                FetchError::Unsent => PassError::Unsent,
-                FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
-                    tracing::warn!(host, %error, "requests cannot be passed on");
-                    PassError::Refused
-                }
-                _ => PassError::Unreachable,
+        let error = match pass.call(request).await {
+            Ok(answer) => {
+                self.silent.answered(&host);
+                return Ok(answer);
             }
+            // That is no fault of the site's.
+            Err(FetchError::Unsent) => return Err(PassError::Unsent),
+            Err(error) => error,
+        };
+        self.silent.failed(&host, &error);
+        Err(match error {
+            FetchError::Timeout { .. } => PassError::TimedOut,
+            FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
+                PassError::Refused
+            }
+            _ => PassError::Unreachable,
         })
     }
 
@@ -288,7 +293,8 @@ impl AdminService {
             return Err(NotMade::Full { limit });
         }
         self.store.condition().check_intake().map_err(|error| not_made(&error))?;
-        let name = config::feed_name(url, |name| feeds.contains_key(name));
+        let named_after = site.naming_address(url);
+        let name = config::feed_name(&named_after, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
         let name = name.ok_or_else(|| not_made(&taken))?;
         let now: Time = self.clock.now();

@@ -44,7 +44,7 @@ impl Store for EmbeddedStore {
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
         let owner = self.inner.owner();
-        let unanswered = self.inner.lease.as_ref().and_then(|lease| lease.unanswered());
+        let unanswered = self.inner.unanswered();
         let stop = self.inner.shared.health.stop();
         let place = self.inner.opened().ok().map(|opened| opened.place);
         let gateways = place.as_ref().map(|place| place.gateways()).unwrap_or_default();
