@@ -18,7 +18,7 @@ use crate::serve::{
     OperatorError, OriginService, PassError, document_or_page,
 };
 use async_trait::async_trait;
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -26,8 +26,6 @@ use std::time::Duration;
 use tower::Service as _;
 use url::{Position, Url};
 
-/// How the gateway names itself where it looks for a feed.
-const AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
 /// The most bytes that a document or a page may have once decompressed.
 const DECODED_LIMIT: usize = 32 * 1024 * 1024;
 
@@ -91,6 +89,25 @@ impl OriginService for AdminService {
             Ok(None) => Err(not_made(&error.unwrap_or_default())),
             Err(error) => Err(not_made(&error)),
         }
+    }
+
+    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
+        self.services().passing.handover.give(url.as_str(), answer);
+        let polled = self.poller.poll_now(feed).await;
+        let error = match polled {
+            Ok(response) => response.error,
+            Err(error) => Some(error.to_string()),
+        };
+        match error {
+            None => {
+                tracing::info!(%feed, "took the answer to a reader's request, since polls fail")
+            }
+            Some(error) => tracing::debug!(%feed, error, "an answer to a request was not taken"),
+        }
+    }
+
+    fn polled_with(&self) -> HeaderMap {
+        self.services().passing.polled_with
     }
 
     async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
@@ -197,10 +214,9 @@ impl AdminService {
         let (mut lasting, mut url) = (url.clone(), url.clone());
         let mut do_last = true;
         for _ in 0..=REDIRECTS {
-            let mut headers = HeaderMap::new();
+            let mut headers = self.polled_with();
             // In a page as it is, the end of its head is found before its own end.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-            headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
             site.say_name(&url, &mut headers);
             let (method, body) = (Method::GET, None);
             let request = PassRequest { method, url: url.clone(), target: None, headers, body };

@@ -160,6 +160,12 @@ pub trait OriginService: Send + Sync + 'static {
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade>;
 
+    /// Has a feed that a request made read what its site answered to another one, since the gateway's own polls fail.
+    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer);
+
+    /// What every poll says of the gateway: how it names itself and what it reads.
+    fn polled_with(&self) -> HeaderMap;
+
     /// Looks at an address of an admitted site, and asks nothing of any other.
     async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress;
 

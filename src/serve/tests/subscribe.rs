@@ -67,6 +67,12 @@ impl OriginService for DiarySite {
         Ok(name("made"))
     }
 
+    async fn read_again(&self, _: &FeedName, _: &Url, _: WholeAnswer) {}
+
+    fn polled_with(&self) -> HeaderMap {
+        HeaderMap::new()
+    }
+
     async fn discover(&self, _: &AdmittedSite, url: &Url) -> FoundAddress {
         self.asked.lock().unwrap().push(url.to_string());
         let named =
