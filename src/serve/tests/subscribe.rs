@@ -14,6 +14,7 @@ use crate::serve::{
 use crate::store::{DatabaseOwner, StoreCondition};
 use async_trait::async_trait;
 use data_encoding::BASE64;
+use http::HeaderMap;
 use serde_json::{Value, json as value};
 use std::sync::Mutex;
 use tokio::time::Instant;

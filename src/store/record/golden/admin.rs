@@ -265,7 +265,7 @@ fn accepted_feeds_1() {
 
 #[test]
 fn applied_origins_1() {
-    let value = AppliedOrigins([(name("blog"), URL.to_owned())].into());
+    let value = AppliedOrigins([(FeedName::new("blog").unwrap(), URL.to_owned())].into());
     let written = encode(&value).unwrap();
     let stored = golden("applied-origins-1.hex", &written);
     assert_eq!(decode::<AppliedOrigins>(&stored).unwrap(), value);
