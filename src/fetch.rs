@@ -57,6 +57,7 @@ pub use resolver::MAX_ADDRESSES;
 
 use crate::model::ProxyAddress;
 use crate::origin::{OriginSite, PassAnswer, PassRequest};
+use http::HeaderMap;
 use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -117,8 +118,10 @@ pub struct Services {
 #[derive(Clone)]
 pub struct Passing {
     pub pass: Pass,
-    /// What a first poll takes instead of asking the publisher.
+    /// What a poll of a feed that requests made takes instead of asking the publisher.
     pub handover: Handover,
+    /// What every poll says of the gateway: how it names itself and what it reads.
+    pub polled_with: HeaderMap,
 }
 
 impl Default for Passing {
@@ -127,7 +130,11 @@ impl Default for Passing {
         let why = "this gateway has no origins".to_owned();
         let refused = FetchError::Client { what: "pass a request on", why };
         let refuse = move |_| -> Passage { Box::pin(ready(Err(refused.clone()))) };
-        Self { pass: Pass::new(refuse), handover: Handover::default() }
+        Self {
+            pass: Pass::new(refuse),
+            handover: Handover::default(),
+            polled_with: HeaderMap::new(),
+        }
     }
 }
 

@@ -449,6 +449,7 @@ fn own_routes(room: SharedState, listener: Listener) -> Router {
         .layer(from_fn(error_page::show))
         .layer(from_fn_with_state(prefix, prefix::put_before))
         .layer(from_fn_with_state((Arc::clone(&room), listener), relay::relay))
+        .layer(from_fn(standby::refuse))
         .layer(from_fn(request_rules::drain))
         .layer(from_fn(request_rules::one_host))
         .layer(from_fn_with_state(Arc::clone(&room), compressed::answer))

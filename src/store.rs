@@ -36,7 +36,7 @@ mod state_watch;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
-pub use self::accepted_feeds::AcceptedFeeds;
+pub use self::accepted_feeds::{AcceptedFeeds, AppliedOrigins};
 pub use self::condition::{
     DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
 };
@@ -469,6 +469,14 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Notes which it is about to be given. Durable on return.
     async fn note_applied_feeds(&self, _applied: AcceptedFeeds) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// The sites of a configuration as the feeds of them last were brought in line with it. No export has them.
+    async fn applied_origins(&self) -> Result<AppliedOrigins, StoreError> {
+        Ok(AppliedOrigins::default())
+    }
+    /// Notes that they are now. Durable on return.
+    async fn note_applied_origins(&self, _applied: AppliedOrigins) -> Result<(), StoreError> {
         Ok(())
     }
     /// Notes that everything was handed over for good: nothing is committed from now on, and the store

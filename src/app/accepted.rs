@@ -42,12 +42,13 @@ impl AcceptedConfig {
     }
 }
 
-/// A hash of all that is said of feeds and aggregates, in whichever order.
+/// A hash of all that is said of feeds and aggregates, and of where sites are, in whichever order.
 fn digest(config: &Config) -> u64 {
     let hasher = Xxh3Builder::new();
     let feeds = config.feeds.iter().map(|feed| hasher.hash_one(feed));
     let aggregates = config.aggregates.iter().map(|aggregate| hasher.hash_one(aggregate));
-    feeds.chain(aggregates).fold(0, u64::wrapping_add)
+    let sites = config.origins.iter().map(|site| hasher.hash_one((&site.name, site.url.as_str())));
+    feeds.chain(aggregates).chain(sites).fold(0, u64::wrapping_add)
 }
 
 #[cfg(test)]
@@ -71,7 +72,15 @@ mod tests {
             let basic = format!("basic = {{ user = \"u\", password = \"{password}\" }}");
             config(&[&format!("{a}\n{basic}"), b])
         };
-        let others = [config(&[a]), config(&[]), login("one"), login("two")];
+        let moved = |port: u16| {
+            let mut config = config(&[a, b]);
+            let text = format!(
+                "[[origin]]\nname = \"o\"\nat = \"/o/\"\nurl = \"http://o.example:{port}/\"\n"
+            );
+            config.origins = check("t.toml", &text).unwrap().config.origins;
+            config
+        };
+        let others = [config(&[a]), config(&[]), login("one"), login("two"), moved(80), moved(81)];
         let mut found = vec![accepted.feeds.digest];
         for other in others {
             let feeds = accepted.next_feeds(&other, at(2));

@@ -8,7 +8,8 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use crate::status::TicksAhead;
-use crate::store::{AcceptedFeeds, FeedList, FreeSpace, Store, StoreError};
+use crate::store::{AcceptedFeeds, AppliedOrigins, FeedList, FreeSpace, Store, StoreError};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::yield_now;
@@ -54,6 +55,12 @@ pub(super) async fn reconcile(
         store.note_applied_feeds(accepted).await.map_err(failed)?;
     }
     store.put_feeds(&written).await.map_err(failed)?;
+    let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
+    let sites = AppliedOrigins(sites.collect());
+    if store.applied_origins().await.map_err(failed)? != sites {
+        // Last: where the gateway ends in between, feeds move with their sites at the next start.
+        store.note_applied_origins(sites).await.map_err(failed)?;
+    }
     Ok(changed)
 }
 
@@ -92,6 +99,11 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
     let stored = store.feed_list().await.map_err(failed)?;
     let (config, left_out) = names::assigned(config, &stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
+    let moved = moved_sites(&store.applied_origins().await.map_err(failed)?, &config);
+    let known: HashSet<String> = match moved.is_empty() {
+        true => HashSet::new(),
+        false => stored.values().map(|record| record.url.clone()).collect(),
+    };
     let mut stored = FeedList::clone(&stored);
     let (mut changed, mut written) = (Vec::new(), Vec::new());
     let feeds = config.feeds.iter().map(config::FeedConfig::record);
@@ -108,6 +120,14 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
         if left {
             record.standing = FeedStanding::Paused;
         }
+        if moved.iter().any(|(from, to)| record.move_with_site(from, to)) {
+            if known.contains(&record.url) {
+                tracing::warn!(feed = %record.name, "its site has another address now, and there is a feed at its new one");
+                record = FeedRecord::clone(&before);
+            } else {
+                tracing::info!(feed = %record.name, "its site has another address now: it moves there with its history");
+            }
+        }
         if record.follow(Some(&before), when, store.endpoint()) {
             written.push(record.clone());
         }
@@ -116,6 +136,15 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
         }
     }
     Ok(FeedChanges { changed, written, left_out })
+}
+
+/// The sites of a configuration that have another address than they had, with the one before and the one now.
+fn moved_sites(applied: &AppliedOrigins, config: &Config) -> Vec<(String, String)> {
+    let moved = config.origins.iter().filter_map(|site| {
+        let before = applied.0.get(&site.name)?;
+        (before != site.url.as_str()).then(|| (before.clone(), site.url.to_string()))
+    });
+    moved.collect()
 }
 
 /// Lets changes leave the sync views in time, also of feeds that never change.
@@ -256,6 +285,50 @@ mod tests {
         reconcile(&first).await;
         assert_eq!(shown(&store).await, "a b (c) (d) (e)");
         assert_eq!(take_over(&first).await, None);
+    }
+
+    #[tokio::test]
+    async fn feeds_that_requests_made_move_with_their_site() {
+        let clock = Arc::new(ManualClock::at(at(0)));
+        let store = EmbeddedStore::in_memory(None, clock).unwrap();
+        let reconcile = async |sites: &[(&str, &str)]| {
+            let table = |(name, url): &(&str, &str)| {
+                format!("[[origin]]\nname = {name:?}\nat = \"/{name}/\"\nurl = {url:?}\n")
+            };
+            let text = sites.iter().map(table).collect::<String>();
+            let config = config::check("t.toml", &text).unwrap().config;
+            let feeds = AcceptedConfig::new(&config, at(0)).feeds;
+            reconcile(&store, &config, feeds, at(100)).await.unwrap();
+        };
+        let put = async |name: &str, url: &str, site: &str| {
+            let name = crate::model::FeedName::new(name).unwrap();
+            let mut record = FeedRecord::on_demand(name, url, site, at(1));
+            record.follow(None, at(1), store.endpoint());
+            store.put_feed(&record).await.unwrap();
+        };
+        let urls = async || {
+            let feeds = store.feed_list().await.unwrap();
+            feeds.values().map(|record| record.url.clone()).collect::<Vec<_>>()
+        };
+        let (blog, wiki) = (("blog", "http://b.example:81/"), ("wiki", "http://w.example/"));
+        reconcile(&[blog, wiki]).await;
+        put("a", "http://b.example:81/feed", blog.1).await;
+        put("b", "http://w.example/feed", wiki.1).await;
+        put("c", "http://elsewhere.example/feed", "http://elsewhere.example/").await;
+        let elsewhere = "http://elsewhere.example/feed";
+        // Its name may change, or its address.
+        reconcile(&[("news", blog.1), wiki]).await;
+        assert_eq!(urls().await, ["http://b.example:81/feed", "http://w.example/feed", elsewhere]);
+        reconcile(&[("news", "https://b.example/x/"), wiki]).await;
+        assert_eq!(urls().await, ["https://b.example/x/feed", "http://w.example/feed", elsewhere]);
+        // What left is where it was, and one that is there keeps its place.
+        put("d", "http://b.example:82/feed", "http://b.example:82/").await;
+        reconcile(&[("news", "http://b.example:82/")]).await;
+        let stay = ["https://b.example/x/feed", "http://w.example/feed", elsewhere];
+        assert_eq!(urls().await[..3], stay);
+        reconcile(&[("news", "http://b.example:83/")]).await;
+        assert_eq!(urls().await[..3], stay);
+        assert_eq!(urls().await[3], "http://b.example:83/feed");
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ mod pending;
 mod preview;
 mod redact;
 mod reload;
+mod silent_sites;
 mod standing;
 
 pub(super) use gather::Gathered;
@@ -58,6 +59,8 @@ pub(super) struct AdminService {
     services: RwLock<Services>,
     /// One document of them is read at a time.
     previews: Semaphore,
+    /// The sites that do not answer what is passed on to them.
+    silent: silent_sites::SilentSites,
     /// So many first documents are read at a time.
     first_documents: Arc<Semaphore>,
     /// When feeds that requests made were last asked for.
@@ -103,6 +106,7 @@ impl AdminService {
             poller,
             services: RwLock::new(services),
             previews: Semaphore::new(1),
+            silent: silent_sites::SilentSites::default(),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
             exporting: Arc::new(Semaphore::new(1)),

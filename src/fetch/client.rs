@@ -4,7 +4,7 @@ mod site_names;
 mod ways;
 
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
-use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES};
+use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchError};
 use super::guard::{AllowPrivate, Openness};
 use super::handover::Handover;
@@ -41,6 +41,7 @@ const MAX_CONTENT_TYPE_BYTES: usize = 256;
 /// each request, over the same clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
+    let polled_with = own_headers(&settings);
     let core = Arc::new(Core::new(settings)?);
     let (pages, calls, passes) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
     let handover = core.handover.clone();
@@ -76,7 +77,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
         fetch: Fetch::new(fetch),
         ask: PageFetch::new(ask),
         call: Call::new(call),
-        passing: Passing { pass: Pass::new(pass), handover },
+        passing: Passing { pass: Pass::new(pass), handover, polled_with },
     })
 }
 
@@ -180,10 +181,9 @@ impl Core {
         }
     }
 
-    /// The answer that waits for the first poll of a feed.
+    /// The answer to a reader's request that waits for a poll. What is polled with an identity of its own takes none.
     fn handed(&self, request: &FetchRequest) -> Option<WholeAnswer> {
-        let is_first = request.validators.is_empty() && request.known_wire.is_none();
-        is_first.then(|| self.handover.take(&request.url)).flatten()
+        request.for_everybody.then(|| self.handover.take(&request.url)).flatten()
     }
 
     /// One hop.

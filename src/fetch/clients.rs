@@ -6,7 +6,9 @@ use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
 use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings};
-use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT as USER_AGENT_HEADER,
+};
 use reqwest::{Certificate, Client};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -56,7 +58,7 @@ pub(super) struct Clients {
 
 /// What all clients are made with.
 pub(super) struct ClientMaker {
-    agent: String,
+    headers: HeaderMap,
     limits: FetchLimits,
     certificates: Vec<CertificateDer<'static>>,
     /// Those for proxies, the one that was used last at the end.
@@ -72,7 +74,7 @@ impl ClientMaker {
         let certificates =
             certificates.map_err(|why| FetchError::Client { what: "read polling.ca_file", why })?;
         Ok(Self {
-            agent: user_agent(settings),
+            headers: own_headers(settings),
             limits: settings.limits,
             certificates: certificates.unwrap_or_default(),
             proxied: Mutex::default(),
@@ -150,12 +152,8 @@ impl ClientMaker {
         let own = self.certificates.iter().map(|der| Certificate::from_der(der));
         let own = own.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let builder = || {
-            let mut headers = HeaderMap::new();
-            headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
             let builder = Client::builder()
-                .user_agent(&self.agent)
-                .default_headers(headers)
+                .default_headers(self.headers.clone())
                 .read_timeout(limits.idle)
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
@@ -211,11 +209,18 @@ pub fn check_certificates(path: &Path) -> Result<(), String> {
 /// How the gateway names itself where nothing else is configured.
 const USER_AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
 
-fn user_agent(settings: &FetchSettings) -> String {
+/// What every request says of the gateway: how it names itself and what it reads.
+pub(super) fn own_headers(settings: &FetchSettings) -> HeaderMap {
     let sendable = |text: &&str| HeaderValue::from_str(text).is_ok();
     let about = settings.about_url.as_deref().filter(sendable);
     let name = settings.user_agent.as_deref().filter(sendable).unwrap_or(USER_AGENT);
-    about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"))
+    let agent = about.map_or_else(|| name.to_owned(), |about| format!("{name} (+{about})"));
+    let agent = HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static(USER_AGENT));
+    HeaderMap::from_iter([
+        (USER_AGENT_HEADER, agent),
+        (ACCEPT, HeaderValue::from_static(ACCEPTED)),
+        (ACCEPT_ENCODING, HeaderValue::from_static(CODINGS)),
+    ])
 }
 
 #[cfg(test)]

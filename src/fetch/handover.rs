@@ -1,5 +1,6 @@
 //! Documents that came by another way than a poll: the first poll of a feed that a request made takes the one
-//! that answered the request, instead of asking the publisher twice.
+//! that answered the request, instead of asking the publisher twice; and so does one where the publisher does not answer
+//! the gateway's own polls.
 
 use crate::origin::WholeAnswer;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,7 @@ const HANDED_BYTES: usize = 64 * 1024 * 1024;
 pub struct Handover(Arc<Mutex<Vec<(String, Instant, WholeAnswer)>>>);
 
 impl Handover {
-    /// Hands an answer over to the next poll of a feed at this address that knows nothing of it yet.
+    /// Hands an answer over to the next poll of a feed at this address.
     pub fn give(&self, url: &str, answer: WholeAnswer) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|(known, at, _)| known != url && at.elapsed() < HANDED_AGE);

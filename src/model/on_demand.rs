@@ -41,6 +41,19 @@ impl FeedRecord {
         self.on_demand.iter_mut().for_each(|made| made.is_let_go = true);
     }
 
+    /// Has it be where its site is now, with all that is kept of it; whether it is a feed of that site, which was at `from`.
+    pub fn move_with_site(&mut self, from: &str, to: &str) -> bool {
+        let Some(made) = self.on_demand.as_mut().filter(|made| made.site == from) else {
+            return false;
+        };
+        let Some(url) = self.url.strip_prefix(from).map(|rest| format!("{to}{rest}")) else {
+            return false;
+        };
+        to.clone_into(&mut made.site);
+        self.url = url;
+        true
+    }
+
     /// Notes that it was asked for; resumes it where it was let go.
     pub fn ask_for(&mut self, now: Time) {
         if self.is_let_go() {
@@ -75,5 +88,20 @@ mod tests {
         feed.pause_by_hand();
         feed.ask_for(at(30));
         assert_eq!(feed.standing, FeedStanding::Paused);
+    }
+
+    #[test]
+    fn a_feed_moves_with_its_site_alone() {
+        let name = FeedName::new("a").unwrap();
+        let made = FeedRecord::on_demand(name, "http://a/x/f?y", "http://a/x/", Time::MIN);
+        let mut moved = made.clone();
+        assert!(!moved.move_with_site("http://a/", "https://b/") && moved == made);
+        assert!(moved.move_with_site("http://a/x/", "https://b:1/"));
+        assert_eq!(
+            (moved.url.as_str(), moved.on_demand.as_ref().unwrap().site.as_str()),
+            ("https://b:1/f?y", "https://b:1/")
+        );
+        let mut configured = FeedRecord { on_demand: None, ..made };
+        assert!(!configured.move_with_site("http://a/x/", "https://b/"));
     }
 }

@@ -12,7 +12,7 @@ use super::observe::guard;
 use super::problem::Problem;
 use super::readers::{AccessMark, KnownReader, WRONG_TOKEN_PAUSE};
 use super::session::sign_in_address;
-use super::{AppState, Listener, SharedState, address, error_page, negotiate, subscribe};
+use super::{AppState, Listener, SharedState, address, error_page, negotiate, standby, subscribe};
 use crate::config::ReaderToken;
 use crate::model::{FeedName, FeedRecord};
 use axum::extract::{FromRequestParts, Request, State};
@@ -231,7 +231,10 @@ pub(super) async fn enter(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if let Some(leads) = with_token_parameter(request.uri()) {
+    // What is refused may be a site's, whose tokens are its own.
+    if !standby::is_refused(&request)
+        && let Some(leads) = with_token_parameter(request.uri())
+    {
         return guarded(leads);
     }
     let client = request.extensions().get().copied().unwrap_or(Client::Own);

@@ -201,7 +201,7 @@ impl Metrics {
         );
         registry.register(
             "store_takes_in",
-            "1 while new documents are taken in, 0 while the store is closed or space is low",
+            "1 while new documents are taken in, 0 while the store is closed, space is low or the database silent",
             m.store_intake,
         );
         registry.register(

@@ -55,8 +55,10 @@ pub(super) async fn answer(
     drop(span);
     room.metrics.answered(&method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
+    let reason = problem.map(Problem::detail);
     if status >= 500 || route.starts_with("/api/") {
-        tracing::info!(%method, path, route, status, bytes, milliseconds, agent, "answered");
+        tracing::info!(%method, path, route, status, reason, bytes, milliseconds, agent, "answered");
     } else {
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }

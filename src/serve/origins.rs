@@ -329,6 +329,10 @@ async fn answer(
     if is_read {
         match known_feed(room, &asked.url).await {
             Ok(KnownFeed::Served(name)) => {
+                let request = match beside::do_polls_fail(room, &asked, &name, &request) {
+                    true => Box::pin(beside::read_again(room, &asked, &name, request)).await,
+                    false => request,
+                };
                 return Box::pin(feed(room, &asked, &name, request, next)).await;
             }
             Ok(KnownFeed::New) => {

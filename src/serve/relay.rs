@@ -250,7 +250,14 @@ pub(super) async fn relay(
     }
     let Some(owner) = room.store.condition().owner else { return Ok(next.run(request).await) };
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    if owner.is_gone || route == EXPORT || request.extensions().get::<IsRelayed>().is_some() {
+    if route == EXPORT {
+        let said = format!(
+            "the whole state is exported by the gateway that writes alone: the gateway {} writes; ask that one",
+            owner.name
+        );
+        return Err(Problem::later(said, RETRY_SOON));
+    }
+    if owner.is_gone || request.extensions().get::<IsRelayed>().is_some() {
         return Err(StoreError::Standby { owner: owner.name }.into());
     }
     let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
@@ -280,7 +287,7 @@ fn is_of_writer(room: &SharedState, request: &Request) -> bool {
 
 fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
     let said = format!(
-        "the gateway {} has the feeds and did not answer ({why}); whether it did what was asked is unknown",
+        "the gateway {} writes, and did not answer ({why}); whether it did what was asked is unknown",
         owner.name
     );
     Problem::later(said, RETRY_SOON)

@@ -3,9 +3,7 @@
 
 use super::client::{self, Peer};
 use super::connections::{Busy, Connection};
-use super::{
-    Listener, SharedState, error_page, event_streams, origins, own_routes, ready, standby,
-};
+use super::{Listener, SharedState, origins, own_routes, ready, standby};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -44,15 +42,11 @@ impl ListenerSite {
     async fn find_answer(&self, mut request: Request<Body>) -> Response<Body> {
         client::identify(&self.room, &mut request);
         if standby::must_catch_up(&self.room, &request) {
-            let is_page = error_page::is_wanted(&request);
-            let is_event_source = event_streams::is_event_source(&request);
-            if let Some(refusal) = standby::catch_up(&self.room, is_page).await {
-                // To an `EventSource` any other status than 200 would be the end.
-                return match is_event_source {
-                    true => event_streams::ended("ask another gateway"),
-                    false => refusal,
-                };
-            }
+            standby::catch_up(&self.room, &mut request).await;
+        }
+        // The router counts and logs what it refuses.
+        if standby::is_refused(&request) {
+            return self.route(request).await;
         }
         match self.listener {
             Listener::Operators => self.route(request).await,
@@ -130,11 +124,10 @@ impl Service<Request<Incoming>> for SiteService {
         Answering::Made(Box::pin(async move {
             let room = &site.room;
             if may_be_ready {
-                let is_page = error_page::is_wanted(&request);
-                if let Some(refusal) = standby::catch_up(room, is_page).await {
-                    return Ok(refusal.map(|body| SentBody::new(SentContent::Streamed(body), busy)));
-                }
-                if let Some(answer) = ready::answer(room, peer, &request) {
+                standby::catch_up(room, &mut request).await;
+                if !standby::is_refused(&request)
+                    && let Some(answer) = ready::answer(room, peer, &request)
+                {
                     return Ok(answer.map(|body| SentBody::new(SentContent::Whole(body), busy)));
                 }
             }

@@ -1,35 +1,60 @@
 //! What a gateway answers that does not write its store: readers get what another gateway made durable, as of when
 //! they asked. What only the other one can answer is passed on to it ([`super::relay`]).
 
-use super::observe::guard;
 use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, error_page};
+use super::{AppState, error_page, event_streams};
+use crate::store::StoreCondition;
 use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 /// What is answered whatever is known of the database.
 const ALWAYS: [&str; 2] = ["/healthz", "/metrics"];
-/// What says why the store has stopped.
+/// What says why the store has stopped, or for how long its database is silent.
 const READY: &str = "/readyz";
 /// What is answered once the database is not followed any more.
 const ENDED: &str = "this gateway reads its database no more until its operator has mended that (/readyz says why); ask \
-    another gateway";
+    another gateway, if there is one";
+
+/// Why a request is refused: what was durable when it came cannot be seen. An extension of the request.
+#[derive(Clone)]
+struct UnseenDatabase(Problem);
 
 /// Whether a request waits until a standby has seen what was durable when it came.
 pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
     let path = request.uri().path();
-    let says_why = || path == READY && room.store.condition().stop.is_some();
-    !room.store.answers_from_memory() && !ALWAYS.contains(&path) && !says_why()
+    let knows_why =
+        |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
+    let says_why = || path == READY && knows_why(room.store.condition());
+    !room.store.answers_from_memory()
+        && !ALWAYS.contains(&path)
+        && !says_why()
+        && !is_refused(request)
 }
 
-/// Waits until a standby has seen that; the answer where it cannot be seen.
-pub(super) async fn catch_up(room: &AppState, is_page: bool) -> Option<Response> {
-    let error = room.store.catch_up().await.err()?;
+/// Waits until a standby has seen that. A request that came when it cannot be seen is refused from then on.
+pub(super) async fn catch_up<B: Send>(room: &AppState, request: &mut http::Request<B>) {
+    let Err(error) = room.store.catch_up().await else { return };
     // The store itself has logged why, once.
     let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
     let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
+    request.extensions_mut().insert(UnseenDatabase(problem));
+}
+
+/// Whether [`catch_up`] refused a request.
+pub(super) fn is_refused<B>(request: &http::Request<B>) -> bool {
+    request.extensions().get::<UnseenDatabase>().is_some()
+}
+
+/// Answers, and refuses what [`catch_up`] refused: behind what counts and logs answers.
+pub(super) async fn refuse(request: Request, next: Next) -> Response {
+    let Some(UnseenDatabase(problem)) = request.extensions().get().cloned() else {
+        return next.run(request).await;
+    };
+    // To an `EventSource` any other status than 200 would be the end.
+    if event_streams::is_event_source(&request) {
+        return event_streams::ended("ask another gateway");
+    }
     let response = problem.into_response();
-    let mut response = if is_page { error_page::page(response, "/") } else { response };
-    guard(response.headers_mut());
-    Some(response)
+    if error_page::is_wanted(&request) { error_page::page(response, "/") } else { response }
 }

@@ -1,7 +1,8 @@
 //! The feeds of a configuration: of several gateways over a store, not each may have read the newest file.
 
-use crate::model::Time;
+use crate::model::{FeedName, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The feeds of a configuration, as a gateway accepted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,10 @@ impl AcceptedFeeds {
         self.digest != others.digest && self.at <= others.at
     }
 }
+
+/// The address of each site of a configuration (`[[origin]]`) by its name: where the feeds of it are that requests made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedOrigins(pub BTreeMap<FeedName, String>);
 
 #[cfg(test)]
 mod tests {

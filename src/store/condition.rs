@@ -22,7 +22,8 @@ pub struct StoreCondition {
     pub taken: Option<TakenBytes>,
     /// The gateway that has the database, where that is not this one: this one is a standby, or lost it.
     pub owner: Option<DatabaseOwner>,
-    /// For how long the database has not answered, where that is longer than this gateway is sure to have it.
+    /// For how long the database has not answered, where that is longer than this gateway is sure to have it, or to
+    /// show what is in it.
     pub unanswered: Option<Duration>,
     /// The gateways over the same database, with this one; none where there can be only one.
     pub gateways: Arc<[KnownGateway]>,

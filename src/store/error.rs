@@ -33,17 +33,17 @@ pub enum StoreError {
         /// The database.
         database: String,
     },
-    /// Another gateway has the database, and this one follows it.
+    /// Another gateway writes, and this one follows it.
     #[error(
-        "this gateway is a standby and changes nothing: the gateway {owner} has the feeds; ask that one"
+        "this gateway is a standby and changes nothing: the gateway {owner} writes; ask that one"
     )]
     Standby {
-        /// The gateway that has the feeds, as it calls itself.
+        /// The gateway that writes, as it calls itself.
         owner: String,
     },
     /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
     #[error(
-        "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway"
+        "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway, if there is one"
     )]
     Unseen { seconds: u64 },
     /// The connection to the database was lost, or the database did not answer in time, starts, stops or hands over.
@@ -178,7 +178,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether it may be over soon without anybody's doing: the database is away, another gateway has the feeds or has
+    /// Whether it may be over soon without anybody's doing: the database is away, another gateway writes or has
     /// just changed one, or the store is being opened again or closed.
     pub const fn is_passing(&self) -> bool {
         matches!(

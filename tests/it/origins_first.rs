@@ -1,7 +1,7 @@
 //! First requests for feeds of a site that fails now and then: nobody is refused what the site answers, and no id is
 //! another at the second request because of it.
 
-use crate::origins::{Front, HOST};
+use crate::origins::{Front, HOST, TOKEN};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use reqwest::{Method, StatusCode, header};
@@ -45,6 +45,13 @@ fn answer(request: &Request, before: usize) -> Response {
         }
         ("/readers-no-ids.xml", _) => {
             ([(header::VARY.as_str(), "user-agent")], typed(without_ids())).into_response()
+        }
+        ("/readers-alike.xml", 2..) if agent.starts_with("tidegate") => {
+            StatusCode::FORBIDDEN.into_response()
+        }
+        ("/readers-alike.xml", _) => {
+            let item = |n: usize| format!("<item><title>{n}</title><guid>urn:{n}</guid></item>");
+            typed(rss(&(0..=before).map(item).collect::<String>()))
         }
         ("/cut.xml", 0) => typed("<rss version=\"2.0\"><channel><item><ti".to_owned()),
         ("/empty.xml", 0) => typed(String::new()),
@@ -104,6 +111,25 @@ async fn a_feed_that_the_gateway_may_not_poll_is_passed_on() {
         }
         assert!(begun.elapsed() < Duration::from_secs(5), "nothing is waited for");
     }
+    front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_that_the_gateway_may_not_poll_any_more_goes_on_with_its_readers() {
+    let front = start().await;
+    let feeds = async || front.feeds().await;
+    let path = "/readers-alike.xml";
+    let (_, first) = get(&front, path, &[]).await;
+    assert!(first.contains("urn:0") && first.contains("sx:sync"), "{first}");
+    for (number, status) in [(1, "unchanged or changed"), (2, "refused")] {
+        let name = feeds().await.into_values().next().unwrap();
+        let url = format!("http://{}/api/v1/feeds/{name}/poll", front.gateway.address());
+        let polled = reqwest::Client::new().post(url).bearer_auth(TOKEN).send().await.unwrap();
+        assert!(polled.status().is_success(), "{number}: {status}");
+    }
+    // The site answered three times by now; only readers get more.
+    let (_, second) = get(&front, path, &[("if-none-match", "\"x\"")]).await;
+    assert!(second.contains("urn:3") && second.contains("sx:sync"), "{second}");
     front.gateway.stop().await.unwrap();
 }
 

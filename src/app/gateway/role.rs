@@ -57,7 +57,7 @@ fn of_store(error: &AppError) -> Option<&StoreError> {
     source.downcast_ref()
 }
 
-/// Whether another gateway has the database.
+/// Whether another gateway writes.
 fn is_leased(error: &AppError) -> bool {
     matches!(of_store(error), Some(StoreError::Leased { .. }))
 }
@@ -131,7 +131,7 @@ impl Gateway {
             return false;
         }
         if !self.is_standby && !self.store.answers_from_memory() {
-            // A gateway that was paused learns whether it still has the feeds.
+            // A gateway that was paused learns whether it still writes.
             let _ = self.store.catch_up().await;
         }
         let is_gone = || self.store.condition().owner.map(|owner| owner.is_gone);

@@ -18,16 +18,14 @@ use crate::serve::{
     OperatorError, OriginService, PassError, document_or_page,
 };
 use async_trait::async_trait;
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tower::Service as _;
-use url::Url;
+use url::{Position, Url};
 
-/// How the gateway names itself where it looks for a feed.
-const AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
 /// The most bytes that a document or a page may have once decompressed.
 const DECODED_LIMIT: usize = 32 * 1024 * 1024;
 
@@ -39,23 +37,28 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 #[async_trait]
 impl OriginService for AdminService {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
-        let host = request.url.host_str().unwrap_or_default().to_owned();
+        let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
         // The other services are copied for nobody.
         let mut pass = {
             let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
             services.passing.pass.clone()
         };
-        pass.call(request).await.map_err(|error| {
-            tracing::debug!(host, %error, "a request could not be passed on");
-            match error {
-                FetchError::Timeout { .. } => PassError::TimedOut,
-                FetchError::Unsent => PassError::Unsent,
-                FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
-                    tracing::warn!(host, %error, "requests cannot be passed on");
-                    PassError::Refused
-                }
-                _ => PassError::Unreachable,
+        let error = match pass.call(request).await {
+            Ok(answer) => {
+                self.silent.answered(&host);
+                return Ok(answer);
             }
+            // That is no fault of the site's.
+            Err(FetchError::Unsent) => return Err(PassError::Unsent),
+            Err(error) => error,
+        };
+        self.silent.failed(&host, &error);
+        Err(match error {
+            FetchError::Timeout { .. } => PassError::TimedOut,
+            FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
+                PassError::Refused
+            }
+            _ => PassError::Unreachable,
         })
     }
 
@@ -86,6 +89,25 @@ impl OriginService for AdminService {
             Ok(None) => Err(not_made(&error.unwrap_or_default())),
             Err(error) => Err(not_made(&error)),
         }
+    }
+
+    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
+        self.services().passing.handover.give(url.as_str(), answer);
+        let polled = self.poller.poll_now(feed).await;
+        let error = match polled {
+            Ok(response) => response.error,
+            Err(error) => Some(error.to_string()),
+        };
+        match error {
+            None => {
+                tracing::info!(%feed, "took the answer to a reader's request, since polls fail")
+            }
+            Some(error) => tracing::debug!(%feed, error, "an answer to a request was not taken"),
+        }
+    }
+
+    fn polled_with(&self) -> HeaderMap {
+        self.services().passing.polled_with
     }
 
     async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress {
@@ -192,10 +214,9 @@ impl AdminService {
         let (mut lasting, mut url) = (url.clone(), url.clone());
         let mut do_last = true;
         for _ in 0..=REDIRECTS {
-            let mut headers = HeaderMap::new();
+            let mut headers = self.polled_with();
             // In a page as it is, the end of its head is found before its own end.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-            headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
             site.say_name(&url, &mut headers);
             let (method, body) = (Method::GET, None);
             let request = PassRequest { method, url: url.clone(), target: None, headers, body };
@@ -288,7 +309,8 @@ impl AdminService {
             return Err(NotMade::Full { limit });
         }
         self.store.condition().check_intake().map_err(|error| not_made(&error))?;
-        let name = config::feed_name(url, |name| feeds.contains_key(name));
+        let named_after = site.naming_address(url);
+        let name = config::feed_name(&named_after, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";
         let name = name.ok_or_else(|| not_made(&taken))?;
         let now: Time = self.clock.now();

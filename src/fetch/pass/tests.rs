@@ -169,7 +169,7 @@ async fn an_origin_that_stalls_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_first_poll_takes_what_was_handed_over() {
+async fn a_poll_of_a_feed_that_a_request_made_takes_what_was_handed_over() {
     let publisher = Publisher::start(|_| response("200 OK", "", b"<asked/>")).await;
     let services = all(AllowPrivate::All);
     let url = publisher.url("/feed");
@@ -182,17 +182,17 @@ async fn a_first_poll_takes_what_was_handed_over() {
         FetchAnswer::Document(document) => document.bytes.clone(),
         other => panic!("no document: {other:?}"),
     };
-    // One who knows an earlier document asks.
-    let known = FetchRequest {
-        known_wire: Some(1),
-        ..FetchRequest::whole(url.clone(), Time::from_unix(0))
-    };
-    assert_eq!(text(&fetch(known).await.unwrap().answer), "<asked/>");
-    let first = fetch(FetchRequest::whole(url.clone(), Time::from_unix(0))).await.unwrap();
+    let configured = FetchRequest::whole(url.clone(), Time::from_unix(0));
+    let made = FetchRequest { for_everybody: true, ..configured.clone() };
+    assert_eq!(text(&fetch(configured).await.unwrap().answer), "<asked/>");
+    let first = fetch(made.clone()).await.unwrap();
     assert_eq!(text(&first.answer), "<handed/>");
     assert_eq!(first.validators.etag.as_deref(), Some("\"7\""));
-    let next = fetch(FetchRequest::whole(url, Time::from_unix(0))).await.unwrap();
-    assert_eq!(text(&next.answer), "<asked/>");
+    assert_eq!(text(&fetch(made.clone()).await.unwrap().answer), "<asked/>");
+    // Also one that knows an earlier document.
+    services.passing.handover.give(&url, answer);
+    let known = FetchRequest { known_wire: Some(1), ..made };
+    assert_eq!(text(&fetch(known).await.unwrap().answer), "<handed/>");
 }
 
 /// Answers the first request of each connection, and closes it where a second one comes. It counts those.

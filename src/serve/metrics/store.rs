@@ -11,7 +11,8 @@ impl Metrics {
         meters.store_up.set(i64::from(condition.stop.is_none()));
         // That another gateway takes documents in is no shortage.
         let takes_in = condition.check_intake();
-        let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }));
+        let takes_in = matches!(takes_in, Ok(()) | Err(StoreError::Standby { .. }))
+            && condition.unanswered.is_none();
         meters.store_intake.set(i64::from(takes_in));
         meters.standby.set(i64::from(condition.owner.is_some()));
         let differences = condition.differences().count();

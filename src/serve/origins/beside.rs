@@ -11,16 +11,28 @@ use super::{
     BEING_JUDGED, KnownFeed, OriginRequest, PassOutcome, feed, known_feed, later, through,
 };
 use crate::config::PassMode;
-use crate::origin::PassAnswer;
+use crate::model::FeedName;
+use crate::origin::{PassAnswer, is_neutral, is_plain, may_make_feed};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use http::{HeaderName, header};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How soon the judged document is looked for; then after twice as long each time, so long at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+
+/// Headers of a request by which its answer may have no document.
+const CONDITIONS: [HeaderName; 6] = [
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::RANGE,
+];
 
 /// The answer where a feed has no document yet.
 pub(super) async fn new_feed(
@@ -100,6 +112,59 @@ pub(super) async fn ask(
     }
     drop(turn);
     answer(room, asked, found, Request::from_parts(parts, Body::empty()), next).await
+}
+
+/// Whether the site is to be asked for a feed that has a document, since the gateway's own polls fail: it may answer its
+/// readers, and they would have the same document for ever. Only by a request that says nothing of who asks, and by
+/// the gateway that polls the feed.
+pub(super) fn do_polls_fail(
+    room: &SharedState,
+    asked: &OriginRequest,
+    name: &FeedName,
+    request: &Request,
+) -> bool {
+    let passes = asked.site.config().passes == PassMode::Through;
+    let is_open = || {
+        may_make_feed(request.method(), request.headers())
+            && is_plain(request.headers())
+            && room.origins.is_polled_as(&asked.site, &asked.url)
+    };
+    passes
+        && is_open()
+        && room.origins.looks.sees_polls(&asked.url)
+        && room.operator.own_summary(name).is_some_and(|polled| polled.failures > 0)
+}
+
+/// Has such a feed read what the site answers to this request, where that comes in time.
+pub(super) async fn read_again(
+    room: &SharedState,
+    asked: &OriginRequest,
+    name: &FeedName,
+    request: Request,
+) -> Request {
+    let (mut parts, _) = request.into_parts();
+    let theirs = parts.headers.clone();
+    for of_ours in CONDITIONS {
+        parts.headers.remove(of_ours);
+    }
+    let reading = async {
+        let answer = through::send(room, asked, &parts, Body::empty()).await.ok()?;
+        if !may_be(room, asked, &answer) || !is_neutral(&answer.headers) {
+            return None;
+        }
+        match read(room, asked, answer).await {
+            Ok(ReadAnswer::Whole(whole, Inspected::Feed(_), _turn)) => {
+                let service = room.origins.service().ok()?;
+                service.read_again(name, &asked.url, whole).await;
+                Some(())
+            }
+            _ => None,
+        }
+    };
+    // Whatever became of it, what there is is served.
+    let _ = timeout(asked.site.config().first_wait, reading).await;
+    parts.headers = theirs;
+    Request::from_parts(parts, Body::empty())
 }
 
 /// The judged document, where it comes in time.

@@ -21,6 +21,9 @@ const DOCUMENTS_AT_ONCE: usize = 16;
 const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
 
+/// How often it is looked whether polls of a feed fail that is asked for.
+const POLLS_SEEN_EVERY: Duration = Duration::from_secs(60);
+
 /// Leave to ask a site something.
 pub(in crate::serve) type LookPermit = OwnedSemaphorePermit;
 
@@ -56,6 +59,8 @@ pub(super) struct FirstLooks {
     no_feeds: Cache<u64, NoFeedKind>,
     /// Feeds whose publisher's document has the ids that it is published with, and that were waited for in vain.
     kept_ids: Cache<u64, ()>,
+    /// Feeds of which it was seen lately whether their polls fail.
+    polls_seen: Cache<u64, ()>,
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
     documents: Arc<Semaphore>,
 }
@@ -91,6 +96,10 @@ impl FirstLooks {
             running: Results::default(),
             no_feeds: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
             kept_ids: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
+            polls_seen: Cache::builder()
+                .max_capacity(NO_FEEDS)
+                .time_to_live(POLLS_SEEN_EVERY)
+                .build(),
             turns: Mutex::new(turns.collect()),
             documents: Arc::new(Semaphore::new(DOCUMENTS_AT_ONCE)),
         }
@@ -109,6 +118,12 @@ impl FirstLooks {
     /// Whether that was noted, so that the next request for it need not wait.
     pub(super) fn keeps_ids(&self, url: &Url) -> bool {
         self.kept_ids.contains_key(&key(url))
+    }
+
+    /// Whether it is time to see whether polls of a feed fail; once in a while it is.
+    pub(super) fn sees_polls(&self, url: &Url) -> bool {
+        let entry = self.polls_seen.entry(key(url)).or_insert(());
+        entry.is_fresh()
     }
 
     /// The look at an address that somebody makes.

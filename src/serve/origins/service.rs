@@ -1,6 +1,6 @@
 //! The seam to what sends requests and makes feeds.
 
-use crate::config::AllowConfig;
+use crate::config::{AllowConfig, OriginPlace};
 use crate::model::{FeedName, ShownAddress, Time};
 use crate::origin::{
     NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below, normalized,
@@ -55,6 +55,14 @@ impl AdmittedSite {
         let may_be =
             || feed.contains('%') || self.origin.as_ref().is_some_and(|site| site.is_public(feed));
         feed == url.as_str() || may_be() && there().is_some_and(|there| there == *url)
+    }
+
+    /// The address that a feed is named after: at a host of its own the one here, as no document names the other one.
+    pub fn naming_address(&self, url: &Url) -> Url {
+        let has_host =
+            |site: &&Arc<OriginSite>| matches!(site.config().place, OriginPlace::Host(_));
+        let here = self.origin.as_ref().filter(has_host).and_then(|site| site.public_address(url));
+        here.and_then(|here| Url::parse(&here).ok()).unwrap_or_else(|| url.clone())
     }
 
     /// Whether an address has a key in it: whoever knows it has the document.
@@ -151,6 +159,12 @@ pub trait OriginService: Send + Sync + 'static {
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade>;
+
+    /// Has a feed that a request made read what its site answered to another one, since the gateway's own polls fail.
+    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer);
+
+    /// What every poll says of the gateway: how it names itself and what it reads.
+    fn polled_with(&self) -> HeaderMap;
 
     /// Looks at an address of an admitted site, and asks nothing of any other.
     async fn discover(&self, site: &AdmittedSite, url: &Url) -> FoundAddress;

@@ -204,3 +204,13 @@ async fn one_client_takes_no_places_from_another() {
     drop(origins.client_turn(client(3)).await);
     assert_eq!(origins.client_looks.keys(), 0, "who has no look is forgotten");
 }
+
+#[test]
+fn a_feed_at_a_host_is_named_after_its_address_here() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let there = url("https://blog.example/atom.xml");
+    let named = |site: &Arc<OriginSite>| AdmittedSite::of_origin(site).naming_address(&there);
+    let host = site(OriginPlace::Host("blog.gw.example".to_owned()));
+    assert_eq!(named(&host), url("https://blog.gw.example/atom.xml"));
+    assert_eq!(named(&at()), there);
+}

@@ -32,8 +32,6 @@ use tokio::time::timeout;
 
 /// Our cookie, which no origin sees and none sets.
 const OURS: OwnCookie = OwnCookie(COOKIE);
-/// Headers of a request that go along where the gateway asks by itself.
-const OWN_QUESTION: [HeaderName; 2] = [header::USER_AGENT, header::ACCEPT_ENCODING];
 /// Headers that reach beyond the path of who sends them.
 const OF_WHOLE_HOST: [HeaderName; 2] =
     [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
@@ -116,7 +114,7 @@ pub(super) async fn pass(
     (response, outcome)
 }
 
-async fn send(
+pub(super) async fn send(
     room: &SharedState,
     asked: &OriginRequest,
     parts: &Parts,
@@ -153,8 +151,8 @@ fn problem_of(error: PassError) -> Problem {
     Problem::new(status, error.to_string())
 }
 
-/// Asks what is at an address where nothing is passed on, once there is leave to: with nothing of the client but how
-/// it names itself and what it can unpack.
+/// Asks what is at an address where nothing is passed on, once there is leave to: as a poll asks, with nothing of the
+/// client.
 pub(super) async fn ask(
     room: &SharedState,
     asked: &OriginRequest,
@@ -163,12 +161,7 @@ pub(super) async fn ask(
     let config = asked.site.config();
     let turn = room.origins.looks.turn(config.url.as_str(), config.first_wait).await?;
     let mut own = Parts::clone(parts);
-    own.headers = HeaderMap::new();
-    for name in OWN_QUESTION {
-        if let Some(value) = parts.headers.get(&name) {
-            own.headers.insert(name, value.clone());
-        }
-    }
+    own.headers = room.origins.service()?.polled_with();
     Ok((turn, send(room, asked, &own, Body::empty()).await?))
 }
 

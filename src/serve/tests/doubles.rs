@@ -2,12 +2,14 @@
 
 use super::{DAY, at, endpoint};
 mod content;
+mod lines;
 mod log;
 mod operator;
 mod reader;
 
 use self::content::known;
 pub(super) use self::content::{feed, item};
+pub(super) use self::lines::LoggedLines;
 use self::log::TestLog;
 pub(super) use self::operator::*;
 use self::reader::TestReader;

@@ -43,6 +43,8 @@ struct BlogSite {
     /// How often the site was asked, and how often a feed was made of it.
     asked: AtomicUsize,
     made: AtomicUsize,
+    /// How often it was given an answer to read, since polls failed.
+    read_again: AtomicUsize,
 }
 
 fn of_feed(keeps_ids: bool) -> Inspected {
@@ -87,6 +89,15 @@ impl OriginService for BlogSite {
         Ok(made)
     }
 
+    async fn read_again(&self, feed: &FeedName, _: &Url, _: WholeAnswer) {
+        assert_eq!(*feed, name(FAILING));
+        self.read_again.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn polled_with(&self) -> HeaderMap {
+        HeaderMap::new()
+    }
+
     async fn discover(&self, _: &AdmittedSite, _: &Url) -> FoundAddress {
         FoundAddress::Nothing
     }
@@ -112,6 +123,7 @@ fn gateway(
         judging: Semaphore::new(0),
         asked: AtomicUsize::default(),
         made: AtomicUsize::default(),
+        read_again: AtomicUsize::default(),
     });
     let config = OriginConfig {
         name: name("blog"),
@@ -250,6 +262,27 @@ async fn a_feed_whose_first_poll_failed_is_the_publishers() {
             }
             assert_eq!(blog.made.load(Ordering::SeqCst), 1);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_feed_whose_polls_fail_reads_what_passes() {
+    for passes in MODES {
+        let (site, blog) = alone(passes, of_feed(true), FAILING);
+        *site.operator.own.lock().unwrap() = Some(vec![FAILING]);
+        blog.judging.add_permits(1);
+        is_judged(get(&site).await).await;
+        let counts = || [&blog.asked, &blog.read_again].map(|count| count.load(Ordering::SeqCst));
+        // Whatever a client has already; and one in a while.
+        let again = async |headers: &[(&str, &str)]| {
+            let headers = [&[("host", HOST)], headers].concat();
+            is_judged(site.get_with("/rss.xml", &headers).await).await;
+            counts()
+        };
+        let read = [1, usize::from(passes == PassMode::Through)];
+        assert_eq!(again(&[("accept-language", "de")]).await, [1, 0]);
+        assert_eq!(again(&[("if-none-match", "\"x\"")]).await, [read[0] + read[1], read[1]]);
+        assert_eq!(again(&[]).await, [read[0] + read[1], read[1]]);
     }
 }
 

@@ -295,6 +295,8 @@ async fn what_is_ready_where_another_gateway_writes_is_answered_after_a_look() {
     finds(|store| store.is_unseen.store(true, Ordering::Release));
     let unseen = read(at).await;
     assert!(unseen.starts_with("HTTP/1.1 503") && unseen.contains("retry-after"), "{unseen}");
+    let metrics = text(site.get("/metrics").await).await;
+    assert!(metrics.contains("route=\"/feeds/{name}\",status=\"503\"} 1\n"), "{metrics}");
     site.closing.cancel();
     server.await.unwrap().unwrap();
 }

@@ -1,5 +1,6 @@
 //! What a standby answers, whose database another gateway writes.
 
+use super::doubles::LoggedLines;
 use super::*;
 use crate::serve::REQUEST_BODY_LIMIT;
 use crate::serve::relay::RelayedSite;
@@ -25,7 +26,7 @@ async fn readers_are_answered_as_by_the_other_gateway() {
     }
     let ready = standby.get("/readyz").await;
     assert_eq!(ready.status(), 200);
-    assert_eq!(text(ready).await, "standby: the gateway process 7 elsewhere has the feeds\n");
+    assert_eq!(text(ready).await, "standby: the gateway process 7 elsewhere writes\n");
     assert!(text(standby.get("/").await).await.contains("this one polls its part of the feeds"));
     assert!(text(standby.get("/metrics").await).await.contains("tidegate_standby 1\n"));
     assert!(text(first.get("/metrics").await).await.contains("tidegate_standby 0\n"));
@@ -232,7 +233,7 @@ async fn a_cookie_that_was_made_up_passes_nothing_on() {
     let pages = ["/feeds/news", "/feeds/news/sync", "/sup.json", "/", "/feeds/news/about"];
     for path in pages {
         let said = problem(alone.get_with(path, &[("cookie", &*cookie)]).await, 503).await;
-        assert!(said["detail"].to_string().contains("has the feeds"), "{path}: {said}");
+        assert!(said["detail"].to_string().contains("7 elsewhere writes"), "{path}: {said}");
         for forged in [&made_up, &another] {
             let answer = alone.get_with(path, &[("cookie", forged.as_str())]).await;
             assert_eq!(answer.status(), 200, "{path}");
@@ -258,14 +259,16 @@ async fn what_cannot_be_passed_on_is_refused() {
     let alone = standby();
     for (method, path) in [("PUT", "/api/v1/feeds/more"), ("GET", "/api/v1/subscriptions")] {
         let said = refused(&alone, method, path).await;
-        assert!(said.contains("the gateway process 7 elsewhere has the feeds"), "{path}: {said}");
+        assert!(said.contains("the gateway process 7 elsewhere writes"), "{path}: {said}");
     }
     let (_writer, first, _relayed) = pair();
-    assert!(refused(&first, "GET", "/api/v1/export").await.contains("has the feeds"));
+    let said = refused(&first, "GET", "/api/v1/export").await;
+    assert!(said.contains("exported by the gateway that writes alone"), "{said}");
+    assert!(said.contains("process 7 elsewhere") && !said.contains("changes nothing"), "{said}");
     let relayed = RelayedSite::new(&first.room);
     let second = standby();
     *second.store.writer.lock().unwrap() = Some(relayed.answers());
-    assert!(refused(&second, "DELETE", "/api/v1/feeds/news").await.contains("has the feeds"));
+    assert!(refused(&second, "DELETE", "/api/v1/feeds/news").await.contains("7 elsewhere writes"));
     // The one that wrote is gone, or ends in the middle of it.
     let (_writer, standby, relayed) = pair();
     drop(relayed);
@@ -293,6 +296,10 @@ async fn a_gateway_that_its_database_does_not_answer_says_so_and_serves_what_it_
         StoreCondition { unanswered, ..StoreCondition::default() };
     let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
     assert!(said.contains("the database has not answered for 17 seconds"), "{said}");
+    let metrics = text(site.get("/metrics").await).await;
+    for line in ["tidegate_store_up 1\n", "tidegate_store_takes_in 0\n"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
 
@@ -301,6 +308,8 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     let site = standby();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     site.store.is_unseen.store(true, Ordering::Release);
+    problem(site.get("/subscriptions.opml").await, 503).await;
+    let (lines, _logging) = LoggedLines::begin();
     for path in ["/feeds/news", "/sup.json", "/changes", "/readyz", "/", "/nowhere"] {
         let answer = site.get(path).await;
         assert_eq!(header(&answer, "retry-after"), "30", "{path}");
@@ -310,8 +319,36 @@ async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     for path in ["/healthz", "/metrics"] {
         assert_eq!(site.get(path).await.status(), 200, "{path}");
     }
+    // These are answers like any other: counted, and logged with their reason.
+    let metrics = text(site.get("/metrics").await).await;
+    for route in ["/feeds/{name}", "/sup.json", "/changes", "/readyz", "/", "none"] {
+        let labels = format!("method=\"GET\",route=\"{route}\",status=\"503\"");
+        let line = format!("tidegate_http_requests_total{{{labels}}} 1");
+        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+    }
+    let logged = lines.with("answered");
+    assert_eq!(logged.len(), 6, "{logged:?}");
+    for line in logged {
+        assert!(line.contains("status=503") && line.contains("not seen its database"), "{line}");
+    }
+    // It may be the address of a site, and its token: nobody is led on with that.
+    problem(site.get("/subscribe?token=k3Jx9QzLw8VtYp2R7mNb4cHd").await, 503).await;
     site.store.is_unseen.store(false, Ordering::Release);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
+}
+
+/// What is known is answered at once, to a load balancer that does not wait.
+#[tokio::test]
+async fn a_standby_says_without_a_look_that_its_database_is_silent() {
+    let site = standby();
+    site.store.is_unseen.store(true, Ordering::Release);
+    site.store.condition.lock().unwrap().unanswered = Some(Duration::from_secs(35));
+    let before = site.store.looks.load(Ordering::SeqCst);
+    let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
+    assert!(said.contains("has not answered for 35 seconds"), "{said}");
+    assert_eq!(site.store.looks.load(Ordering::SeqCst), before);
+    problem(site.get("/feeds/news").await, 503).await;
+    assert_eq!(site.store.looks.load(Ordering::SeqCst), before + 1);
 }
 
 /// As one whose database went back. Who watches it is told why.

@@ -14,6 +14,7 @@ use crate::serve::{
 use crate::store::{DatabaseOwner, StoreCondition};
 use async_trait::async_trait;
 use data_encoding::BASE64;
+use http::HeaderMap;
 use serde_json::{Value, json as value};
 use std::sync::Mutex;
 use tokio::time::Instant;
@@ -65,6 +66,12 @@ impl OriginService for DiarySite {
         let made = FeedRecord::on_demand(name("made"), url.as_str(), site.url.as_str(), at(0));
         self.store.records.lock().unwrap().push(made);
         Ok(name("made"))
+    }
+
+    async fn read_again(&self, _: &FeedName, _: &Url, _: WholeAnswer) {}
+
+    fn polled_with(&self) -> HeaderMap {
+        HeaderMap::new()
     }
 
     async fn discover(&self, _: &AdmittedSite, url: &Url) -> FoundAddress {

@@ -11,6 +11,7 @@ on_every_store! {
     a_successor_without_a_tick_keeps_the_floor
     a_closed_store_says_so
     the_applied_feeds_are_kept
+    the_applied_origins_are_kept
 }
 
 const FOREVER: std::time::Duration = std::time::Duration::from_secs(60);
@@ -148,6 +149,17 @@ async fn the_applied_feeds_are_kept(bench: impl Bench) {
     drop(store);
     let store = bench.reopen().await.store();
     assert_eq!(store.applied_feeds().await.unwrap(), Some(accepted(2, 2)));
+}
+
+async fn the_applied_origins_are_kept(bench: impl Bench) {
+    let store = bench.store();
+    assert_eq!(store.applied_origins().await.unwrap(), AppliedOrigins::default());
+    let applied = |url: &str| AppliedOrigins([(feed("blog"), url.to_owned())].into());
+    store.note_applied_origins(applied("http://a/")).await.unwrap();
+    store.note_applied_origins(applied("http://b/")).await.unwrap();
+    drop(store);
+    let store = bench.reopen().await.store();
+    assert_eq!(store.applied_origins().await.unwrap(), applied("http://b/"));
 }
 
 async fn a_closed_store_says_so(bench: impl Bench) {

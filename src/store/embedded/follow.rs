@@ -130,14 +130,16 @@ impl Following {
         StoreError::Standby { owner: self.owner().name }
     }
 
+    /// For how long the database was not seen, where that is too long.
+    pub(super) fn unseen(&self) -> Option<Duration> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        (seen > UNSEEN_LIMIT).then_some(seen)
+    }
+
     /// An error where the database was not seen for too long.
     pub(super) fn check_seen(&self) -> Result<(), StoreError> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        if seen <= UNSEEN_LIMIT {
-            Ok(())
-        } else {
-            Err(StoreError::Unseen { seconds: seen.as_secs() })
-        }
+        let error = |unseen: Duration| StoreError::Unseen { seconds: unseen.as_secs() };
+        self.unseen().map_or(Ok(()), |unseen| Err(error(unseen)))
     }
 
     fn note(&self, name: &str, is_gone: bool) {
@@ -368,7 +370,7 @@ impl WriteFollower {
     /// shown: it changes them, if it does, before it writes. An error where they are another program's.
     fn check_tables(&mut self, at: &FollowedTo, seen: &DatabaseLook) -> Result<(), StoreError> {
         if seen.fence != at.fence && !std::mem::replace(&mut self.is_unchecked, true) {
-            tracing::info!(owner = %seen.owner, "another gateway has the database, and is followed");
+            tracing::info!(owner = %seen.owner, "another gateway writes, and is followed");
         }
         let has_written = seen.claim.is_none_or(|claim| seen.log_seq > claim.at);
         if self.is_unchecked && has_written {

@@ -4,7 +4,9 @@
 use super::committer::{CommitGroup, Committer};
 use super::open;
 use crate::model::Time;
-use crate::store::{AcceptedFeeds, Claim, CommitError, MovedAway, StoreError, StoreOrigin};
+use crate::store::{
+    AcceptedFeeds, AppliedOrigins, Claim, CommitError, MovedAway, StoreError, StoreOrigin,
+};
 use std::sync::PoisonError;
 
 impl Committer {
@@ -46,6 +48,17 @@ impl Committer {
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let writes = open::note_applied_feeds(&self.records, applied)?;
+        self.write(writes, group);
+        Ok(())
+    }
+
+    /// Notes where the sites of a configuration are.
+    pub(super) fn note_applied_origins(
+        &mut self,
+        applied: &AppliedOrigins,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let writes = open::note_applied_origins(&self.records, applied)?;
         self.write(writes, group);
         Ok(())
     }

@@ -8,7 +8,9 @@ use crate::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::store::{AcceptedFeeds, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
+use crate::store::{
+    AcceptedFeeds, AppliedOrigins, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
@@ -26,6 +28,7 @@ const LIST_WRITES_KEY: &[u8] = b"list_writes";
 const LOG_AGES_KEY: &[u8] = b"log_ages";
 /// Where it stands which feeds of a configuration were applied.
 const APPLIED_FEEDS_KEY: &[u8] = b"applied_feeds";
+const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
 
 /// What stands there while another store's state is taken in.
 const IMPORTING_KEY: &[u8] = b"importing";
@@ -240,6 +243,21 @@ pub(super) fn note_applied_feeds(
 ) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
     records.put(&mut writes, Class::Gateway, APPLIED_FEEDS_KEY.to_vec(), &applied)?;
+    Ok(writes)
+}
+
+/// Where the sites of a configuration were.
+pub(super) fn applied_origins(records: &Records) -> Result<AppliedOrigins, StoreError> {
+    Ok(records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default())
+}
+
+/// The entry that notes them.
+pub(super) fn note_applied_origins(
+    records: &Records,
+    applied: &AppliedOrigins,
+) -> Result<Writes, StoreError> {
+    let mut writes = Writes::new();
+    records.put(&mut writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), applied)?;
     Ok(writes)
 }
 

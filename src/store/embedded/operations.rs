@@ -13,9 +13,9 @@ use crate::model::{
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    AcceptedFeeds, AnswerQuestions, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
-    Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
-    StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
+    AcceptedFeeds, AnswerQuestions, AppliedOrigins, Claim, ClosedEpoch, CommitError, Committed,
+    Epoch, FeedList, Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards,
+    Pruned, Retention, StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -44,7 +44,7 @@ impl Store for EmbeddedStore {
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
         let owner = self.inner.owner();
-        let unanswered = self.inner.lease.as_ref().and_then(|lease| lease.unanswered());
+        let unanswered = self.inner.unanswered();
         let stop = self.inner.shared.health.stop();
         let place = self.inner.opened().ok().map(|opened| opened.place);
         let gateways = place.as_ref().map(|place| place.gateways()).unwrap_or_default();
@@ -393,6 +393,17 @@ impl Store for EmbeddedStore {
     async fn note_applied_feeds(&self, applied: AcceptedFeeds) -> Result<(), StoreError> {
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.note_applied_feeds(applied, group)
+        };
+        self.inner.ask(Touches::Lists, noted).await
+    }
+
+    async fn applied_origins(&self) -> Result<AppliedOrigins, StoreError> {
+        self.inner.of_all(open::applied_origins).await
+    }
+
+    async fn note_applied_origins(&self, applied: AppliedOrigins) -> Result<(), StoreError> {
+        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.note_applied_origins(&applied, group)
         };
         self.inner.ask(Touches::Lists, noted).await
     }

@@ -40,6 +40,12 @@ impl StoreInner {
         self.following.is_none() && self.lease.as_ref().is_none_or(holds)
     }
 
+    /// For how long the database has not answered, where that is longer than what is in memory is sure to be current.
+    pub(super) fn unanswered(&self) -> Option<Duration> {
+        let lease = || self.lease.as_ref().and_then(|lease| lease.unanswered());
+        self.following.as_ref().map_or_else(lease, |following| following.unseen())
+    }
+
     /// Leave to read, as one of those that read at a time. An error where that takes long while the database is silent.
     pub(super) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {
         let free = Arc::clone(&self.reads).acquire_owned();
@@ -68,7 +74,8 @@ impl StoreInner {
                 return Err(StoreError::Standby { owner: owner.name });
             }
             if begun.elapsed() > UNSEEN_LIMIT {
-                return Err(StoreError::Unseen { seconds: begun.elapsed().as_secs() });
+                let unseen = self.unanswered().unwrap_or_default().max(begun.elapsed());
+                return Err(StoreError::Unseen { seconds: unseen.as_secs() });
             }
             sleep(LOOK_PAUSE / 10).await;
         }

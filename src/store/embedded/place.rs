@@ -101,6 +101,11 @@ mod leased {
             self.0.lost("process 7 elsewhere".to_owned());
         }
 
+        /// The gateway was cut off from the database for longer than the lease lasts: another one may have it.
+        pub(in crate::store) fn cut_off(&self) {
+            self.0.held(since_boot().saturating_sub(LEASE * 2));
+        }
+
         /// The database has not answered for longer than the lease lasts. No other gateway was seen.
         pub fn fall_silent(&self) {
             self.0.answered(since_boot().saturating_sub(LEASE * 2));

@@ -38,6 +38,20 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     assert!(records.contains(Class::Floors, &keys::feed(&feed)).unwrap());
 }
 
+/// The time of the request itself is not all that the database was silent for.
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_is_told_how_long_the_database_has_been_silent() {
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let (store, lease) = EmbeddedStore::in_memory_with_lease(clock);
+    assert!(store.catch_up().await.is_ok());
+    lease.cut_off();
+    let Err(StoreError::Unseen { seconds }) = store.catch_up().await else { panic!("it is seen") };
+    let unanswered = store.condition().unanswered.unwrap().as_secs();
+    assert!(seconds > 5 && seconds + 5 >= unanswered, "{seconds}, {unanswered}");
+    lease.hold();
+    assert!(store.catch_up().await.is_ok());
+}
+
 /// Once a change was acknowledged, nobody takes the state before it for the feed's state.
 #[tokio::test]
 async fn a_state_that_is_watched_is_outdated_by_whatever_comes_after_it() {

@@ -56,7 +56,7 @@ impl PostgresEngine {
     fn writing(&self) -> Result<MutexGuard<'_, WriteState>, StoreError> {
         let state = self.state.as_ref().ok_or_else(|| StoreError::Io {
             doing: "write",
-            source: io::Error::other("another gateway has the database"),
+            source: io::Error::other("another gateway writes"),
         })?;
         Ok(state.lock().unwrap_or_else(PoisonError::into_inner))
     }

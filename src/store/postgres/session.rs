@@ -448,7 +448,7 @@ impl SessionShared {
                 tracing::warn!(
                     owner = %seen.name,
                     seconds = left.as_millis().div_ceil(1000),
-                    "the database is leased to another gateway; it is taken over if that one says nothing more"
+                    "another gateway writes; the database is taken over if that one says nothing more"
                 );
             }
             sleep(left.min(self.lease / BEATS).max(READ_PAUSE)).await;

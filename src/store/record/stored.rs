@@ -5,11 +5,13 @@ use crate::model::{
     Attempt, Event, FeedRecord, HeldEntry, LedgerEntry, Markup, PollState, Skeleton, Stub, SyncId,
     Time, Version,
 };
-use crate::store::{AcceptedFeeds, LoggedChange, VersionNote};
+use crate::store::{AcceptedFeeds, AppliedOrigins, LoggedChange, VersionNote};
 use crate::websub::Subscription;
 
 /// Of the feeds of a configuration that were applied last.
 impl Record for AcceptedFeeds {}
+/// Where its sites are.
+impl Record for AppliedOrigins {}
 impl Record for Attempt {}
 impl Record for Event {}
 /// Version 2 says how the publisher is asked, of which nothing was said before; version 3 whether the feed

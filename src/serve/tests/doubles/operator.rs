@@ -250,6 +250,7 @@ impl Operator for TestOperator {
         let own = own.as_deref().unwrap_or(&["news", "radio", "new", "still"]);
         let summary = match feed.as_str() {
             "news" => self.summary(),
+            "fresh" => FeedSummary { failures: 1, ..FeedSummary::default() },
             _ => FeedSummary::default(),
         };
         own.contains(&feed.as_str()).then_some(summary)

@@ -167,6 +167,23 @@ async fn a_gateway_says_for_how_long_its_database_has_not_answered() {
     store.close().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_follows_says_for_how_long_it_has_not_seen_its_database() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    standby.catch_up().await.unwrap();
+    assert_eq!(standby.condition().unanswered, None);
+    schema.sql("ALTER TABLE tidegate_node RENAME TO away");
+    until_silent(&standby, true).await;
+    assert!(matches!(standby.catch_up().await, Err(StoreError::Unseen { .. })));
+    schema.sql("ALTER TABLE away RENAME TO tidegate_node");
+    until_silent(&standby, false).await;
+    standby.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
 /// Waits until it is known that the database is silent, or that it is not.
 async fn until_silent(store: &EmbeddedStore, is_silent: bool) {
     let began = Instant::now();

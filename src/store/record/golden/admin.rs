@@ -2,7 +2,7 @@
 
 use super::files::{URL, at, golden};
 use super::*;
-use crate::store::{AcceptedFeeds, MovedAway};
+use crate::store::{AcceptedFeeds, AppliedOrigins, MovedAway};
 use crate::websub::{Active, CallbackPurpose, Manner, PendingRequest, Secret, Subscription};
 use std::time::Duration;
 
@@ -260,6 +260,15 @@ fn accepted_feeds_1() {
     let written = encode(&value).unwrap();
     let stored = golden("accepted-feeds-1.hex", &written);
     assert_eq!(decode::<AcceptedFeeds>(&stored).unwrap(), value);
+    assert_eq!(written, stored, "the layout changed without a new version");
+}
+
+#[test]
+fn applied_origins_1() {
+    let value = AppliedOrigins([(FeedName::new("blog").unwrap(), URL.to_owned())].into());
+    let written = encode(&value).unwrap();
+    let stored = golden("applied-origins-1.hex", &written);
+    assert_eq!(decode::<AppliedOrigins>(&stored).unwrap(), value);
     assert_eq!(written, stored, "the layout changed without a new version");
 }
 
