@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,6 +20,8 @@ const DOCUMENTS_AT_ONCE: usize = 16;
 /// For how many addresses it is remembered that no feed is there, or one whose ids stay, and for how long.
 const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
+/// For how long it is where a document was read: a site that is being worked on answers another one for a moment.
+const NO_FEED_DOCUMENT_AGE: Duration = Duration::from_secs(60);
 
 /// Leave to ask a site something.
 pub(in crate::serve) type LookPermit = OwnedSemaphorePermit;
@@ -32,6 +34,19 @@ pub(super) enum NoFeedKind {
     /// Its document was read.
     Document,
 }
+
+impl NoFeedKind {
+    /// For how long it is remembered.
+    const fn age(self) -> Duration {
+        match self {
+            Self::Headers => NO_FEED_AGE,
+            Self::Document => NO_FEED_DOCUMENT_AGE,
+        }
+    }
+}
+
+/// Addresses where no feed is, and since when that is known.
+type NoFeeds = Cache<u64, (NoFeedKind, Instant)>;
 
 /// What a look found.
 #[derive(Debug, Clone)]
@@ -53,7 +68,7 @@ type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 /// Looks that are being made, and what is known of those that were.
 pub(super) struct FirstLooks {
     running: Results,
-    no_feeds: Cache<u64, NoFeedKind>,
+    no_feeds: NoFeeds,
     /// Feeds whose publisher's document has the ids that it is published with, and that were waited for in vain.
     kept_ids: Cache<u64, ()>,
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -71,7 +86,7 @@ pub(super) struct FirstLook {
     key: u64,
     running: Results,
     result: watch::Sender<Option<LookResult>>,
-    no_feeds: Cache<u64, NoFeedKind>,
+    no_feeds: NoFeeds,
 }
 
 /// The look that somebody else makes.
@@ -98,7 +113,8 @@ impl FirstLooks {
 
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
-        self.no_feeds.get(&key(url))
+        let (kind, since) = self.no_feeds.get(&key(url))?;
+        (since.elapsed() < kind.age()).then_some(kind)
     }
 
     /// Notes that what the site has at an address of a feed was passed on, since its ids stay.
@@ -161,7 +177,7 @@ impl FirstLook {
     /// Says what was found.
     pub(super) fn tell(&self, result: LookResult) {
         if let LookResult::NoFeed(kind) = result {
-            self.no_feeds.insert(self.key, kind);
+            self.no_feeds.insert(self.key, (kind, Instant::now()));
         }
         self.result.send_replace(Some(result));
     }
@@ -187,6 +203,7 @@ impl OtherLook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::advance;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
@@ -224,6 +241,20 @@ mod tests {
         first.tell(LookResult::NoFeed(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&at), Some(NoFeedKind::Document));
         assert_eq!(looks.no_feed(&url("http://a/other")), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_document_said_is_forgotten_before_what_headers_said() {
+        let looks = FirstLooks::new(&[]);
+        for (kind, seconds) in [(NoFeedKind::Document, 60), (NoFeedKind::Headers, 600)] {
+            let at = url(&format!("http://a/{kind:?}"));
+            let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
+            first.tell(LookResult::NoFeed(kind));
+            advance(Duration::from_secs(seconds - 1)).await;
+            assert_eq!(looks.no_feed(&at), Some(kind));
+            advance(Duration::from_secs(1)).await;
+            assert_eq!(looks.no_feed(&at), None, "{kind:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
