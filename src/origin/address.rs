@@ -97,7 +97,9 @@ impl OriginSite {
         match &self.config.place {
             OriginPlace::At(at) => path.strip_prefix(at.as_str()),
             OriginPlace::Host(own) => {
-                let is_own = host.is_some_and(|host| without_port(host).eq_ignore_ascii_case(own));
+                let is_name =
+                    |host: &str| without_dot(without_port(host)).eq_ignore_ascii_case(own);
+                let is_own = host.is_some_and(is_name);
                 is_own.then(|| path.strip_prefix('/').unwrap_or(path))
             }
         }
@@ -160,6 +162,8 @@ impl OriginSite {
 
     /// The address there of one of ours that is this origin's.
     pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
+        let plain = undotted(ours);
+        let ours = plain.as_ref().unwrap_or(ours);
         let whole = &ours[..Position::AfterPath];
         let rest = whole.strip_prefix(self.public.as_str())?;
         self.upstream(rest, ours.query()).ok()
@@ -182,7 +186,7 @@ impl OriginSite {
         let authority = &url[Position::BeforeHost..Position::AfterPort];
         let is_told = |name: &PublicName| url.port().is_none() || name.has_authority(authority);
         let is_ours = self.config.sends_host
-            && url.host_str() == Some(host.as_str())
+            && url.host_str().map(without_dot) == Some(host.as_str())
             && matches!(url.scheme(), "http" | "https")
             && (self.name.as_ref().is_some_and(is_told)
                 || url.port_or_known_default() == self.config.url.port_or_known_default())
@@ -319,6 +323,19 @@ fn without_port(host: &str) -> &str {
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
         _ => host,
     }
+}
+
+/// A host without the dot at its end, with which it is the same in full (RFC 1034 section 3.1).
+fn without_dot(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The same address, of one whose host has that dot.
+fn undotted(url: &Url) -> Option<Url> {
+    let host = url.host_str()?.strip_suffix('.')?;
+    let mut plain = url.clone();
+    plain.set_host(Some(host)).ok()?;
+    Some(plain)
 }
 
 /// The steps of a path, as a server has them that takes an escaped slash or backslash for one.
