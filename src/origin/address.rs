@@ -4,7 +4,8 @@ use super::forwarded::PublicName;
 use crate::config::{OriginConfig, OriginPlace, PassMode};
 use crate::model::ShownAddress;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Uri, header};
+use percent_encoding::{AsciiSet, percent_encode};
 use std::iter;
 use std::sync::Arc;
 use url::{Position, Url};
@@ -236,6 +237,15 @@ impl OriginSite {
         Some(if here.starts_with("//") { format!("/.{here}") } else { here })
     }
 
+    /// The same of a header of the answer that leads somewhere.
+    pub fn led_here(&self, name: &HeaderName, value: &HeaderValue, asked: &Url) -> Option<String> {
+        let leads = escaped(value);
+        match *name {
+            header::REFRESH => self.refreshed(&leads, asked),
+            _ => self.redirected(&leads, asked),
+        }
+    }
+
     /// The same of a `Refresh`: a number of seconds, and behind it where it leads (HTML section 4.2.5.3).
     pub fn refreshed(&self, refresh: &str, asked: &Url) -> Option<String> {
         let (wait, target) = refresh.split_once([';', ','])?;
@@ -314,6 +324,11 @@ pub fn is_below(url: &Url, base: &Url) -> bool {
         && url.path().starts_with(base.path())
         && url.username().is_empty()
         && url.password().is_none()
+}
+
+/// What a header says, with what is not of ASCII escaped as clients do it, in whatever coding it is.
+pub fn escaped(value: &HeaderValue) -> String {
+    percent_encode(value.as_bytes(), &AsciiSet::EMPTY).to_string()
 }
 
 /// A host without its port.

@@ -288,6 +288,23 @@ fn a_page_that_leads_on_later_leads_to_its_address_here() {
 }
 
 #[test]
+fn what_is_not_of_ascii_leads_to_its_address_here_too() {
+    let asked = Url::parse("http://127.0.0.1:9000/a").unwrap();
+    let leads = |name: HeaderName, value: &[u8]| {
+        hosted().led_here(&name, &HeaderValue::from_bytes(value).unwrap(), &asked)
+    };
+    let (utf8, latin): (&[u8], &[u8]) =
+        (b"http://127.0.0.1:9000/\xc3\xbc?\xc3\xbc", b"http://127.0.0.1:9000/\xfc");
+    for name in [header::LOCATION, header::CONTENT_LOCATION] {
+        assert_eq!(leads(name.clone(), utf8).as_deref(), Some("/%C3%BC?%C3%BC"), "{name}");
+        assert_eq!(leads(name.clone(), latin).as_deref(), Some("/%FC"), "{name}");
+    }
+    let refresh = [b"0; url=".as_slice(), utf8].concat();
+    assert_eq!(leads(header::REFRESH, &refresh).as_deref(), Some("0;url=/%C3%BC?%C3%BC"));
+    assert_eq!(leads(header::LOCATION, "https://ü.example/ü".as_bytes()), None);
+}
+
+#[test]
 fn what_no_address_has_is_not_passed_on_as_it_is() {
     let target =
         |rest: &str, query: Option<&str>| below().target(rest, query).map(|it| it.to_string());

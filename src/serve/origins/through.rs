@@ -16,7 +16,7 @@ use super::{
 use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer, escaped,
     is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
@@ -210,12 +210,8 @@ fn passed(
 ) -> (Response, PassOutcome) {
     let mut headers = to_client(answer.headers, OURS, &room.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION, header::REFRESH] {
-        let leads = headers.get(&name).and_then(|value| value.to_str().ok());
-        let is_refresh = name == header::REFRESH;
-        let here = leads.and_then(|leads| match is_refresh {
-            true => asked.site.refreshed(leads, &asked.url),
-            false => asked.site.redirected(leads, &asked.url),
-        });
+        let leads = headers.get(&name);
+        let here = leads.and_then(|leads| asked.site.led_here(&name, leads, &asked.url));
         if let Some(here) = here.and_then(|here| HeaderValue::from_str(&here).ok()) {
             headers.insert(name, here);
         }
@@ -456,11 +452,11 @@ pub(super) fn no_feed(
     if asked.site.config().passes == PassMode::Through {
         return passed(room, asked, method, pages::noticing(room, asked, answer));
     }
-    let leads = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    if let Some(here) = leads.filter(|_| is_redirect).and_then(|leads| {
-        let to = asked.url.join(leads).ok()?;
-        asked.site.holds(&to).then(|| asked.site.redirected(leads, &asked.url))?
+    let leads = answer.headers.get(header::LOCATION).filter(|_| is_redirect);
+    if let Some(here) = leads.map(escaped).and_then(|leads| {
+        let to = asked.url.join(&leads).ok()?;
+        asked.site.holds(&to).then(|| asked.site.redirected(&leads, &asked.url))?
     }) {
         return lead(answer.status, &here);
     }
