@@ -12,7 +12,7 @@ mod passed;
 
 #[cfg(test)]
 pub(crate) use address::tests::site_of_config;
-pub use address::{AddressFault, OriginSite, escaped, is_below, normalized, site_of};
+pub use address::{AddressFault, OriginSite, escaped, site_of, spelled_below};
 pub use admission::{
     NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, is_plain,
     may_be_feed, may_make_feed, says_page, unusual,

@@ -106,7 +106,7 @@ impl OriginSite {
         }
     }
 
-    /// The address there of the rest of a path here, with a query, as [`normalized`] spells it.
+    /// The address there of the rest of a path here, with a query, as [`spelled_below`] spells it.
     pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
@@ -173,11 +173,7 @@ impl OriginSite {
     /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         let url = self.without_our_host(url.clone());
-        if self.holds(&url) {
-            Some(normalized(url, &self.config.url))
-        } else {
-            self.upstream_of(&url)
-        }
+        if self.holds(&url) { spelled_below(url, &self.config.url) } else { self.upstream_of(&url) }
     }
 
     /// The same address with the server that the origin has, where the origin named it by our host with another scheme
@@ -271,7 +267,7 @@ impl OriginSite {
 
 /// An address below another one, in one spelling of all that are the same (RFC 3986 section 6.2.2): behind that other
 /// one's path, what needs no escape has none, and escapes are in upper case. It has no fragment, which no server is sent.
-pub fn normalized(url: Url, base: &Url) -> Url {
+fn normalized(url: Url, base: &Url) -> Url {
     let mut url = url;
     url.set_fragment(None);
     let behind = url.path().strip_prefix(base.path());
@@ -282,6 +278,15 @@ pub fn normalized(url: Url, base: &Url) -> Url {
         url.set_query(Some(&query));
     }
     url
+}
+
+/// An address that is below another one, in the one spelling of all that are the same; `None` where it is not, or leads
+/// elsewhere for a server that takes an escaped slash for one.
+pub fn spelled_below(url: Url, base: &Url) -> Option<Url> {
+    let leads_on = |behind: &str| !steps(behind).any(is_dots);
+    let is_there =
+        is_below(&url, base) && url.path().strip_prefix(base.path()).is_some_and(leads_on);
+    is_there.then(|| normalized(url, base))
 }
 
 /// A part of an address in that spelling; `None` where nothing of it changes, or a `%` is no escape.
@@ -316,7 +321,7 @@ pub fn site_of<'s>(sites: &'s [Arc<OriginSite>], url: &Url) -> Option<&'s Arc<Or
 }
 
 /// Whether an address is below another one, whose path ends with a slash.
-pub fn is_below(url: &Url, base: &Url) -> bool {
+fn is_below(url: &Url, base: &Url) -> bool {
     let is_same_origin = url.scheme() == base.scheme()
         && url.host() == base.host()
         && url.port_or_known_default() == base.port_or_known_default();

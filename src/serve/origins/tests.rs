@@ -145,6 +145,10 @@ fn only_admitted_addresses_are_asked() {
     for other in [
         "https://example.org/",
         "https://example.org/feeds",
+        "https://example.org/feeds/..%2fsecret/atom.xml",
+        "https://example.org/feeds/a/%2E%2e%5Cb",
+        "https://blog.example/..%2fatom.xml",
+        "https://gw.example/blog/..%2fatom.xml",
         "http://example.org/feeds/a",
         "https://example.org:8443/feeds/a",
         "https://user@example.org/feeds/a",
