@@ -65,6 +65,11 @@ fn answer(base: &str, request: &Request) -> Response {
             *answer.status_mut() = StatusCode::MULTIPLE_CHOICES;
             with(answer, "location", "/x")
         }
+        // Of some programs a site thinks that they are none of readers.
+        "/bots.xml" => match request.headers().get(header::USER_AGENT) {
+            Some(agent) if agent == "bot" => StatusCode::FORBIDDEN.into_response(),
+            _ => typed(ATOM, atom(base)),
+        },
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
         "/echo" => {
@@ -444,6 +449,10 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         }
         assert_eq!(site.count(path), 1, "it was looked at once: {path}");
     }
+    // What one program is refused, another one gets.
+    let refused = front.get("/bots.xml").header(header::USER_AGENT, "bot").send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::TEMPORARY_REDIRECT);
+    assert!(front.text("/bots.xml").await.contains("sx:sync"));
     // Nothing of an answer that is no redirect to follow comes to our host.
     let choices = front.get("/choices").send().await.unwrap();
     assert_eq!(choices.status(), StatusCode::TEMPORARY_REDIRECT);

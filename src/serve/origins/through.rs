@@ -257,14 +257,19 @@ pub(super) async fn look(
         drop(turn);
         return made;
     }
-    // A failure says nothing of what is there at other times; whoever waits is sent on all the same.
-    let is_failure =
-        answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS;
-    look.tell(match is_failure {
-        true => LookResult::Unread,
-        false => LookResult::NoFeed(NoFeedKind::Headers),
+    // Whoever waits is sent on in any case.
+    look.tell(match says_what_is_there(answer.status) {
+        true => LookResult::NoFeed(NoFeedKind::Headers),
+        false => LookResult::Unread,
     });
     no_feed(room, asked, (&parts.method, answer), turn)
+}
+
+/// Whether a status says something of what others are answered, and at other times. A failure does not, and nor does a
+/// refusal, which may be for who asks: for how its program names itself, for one.
+fn says_what_is_there(status: StatusCode) -> bool {
+    let is_error = status.is_client_error() || status.is_server_error();
+    !is_error || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
 /// A look that failed. Whoever waited for it does not begin another one in turn.
