@@ -19,5 +19,5 @@ pub use admission::{
 };
 pub use beginning::is_no_feed;
 pub use forwarded::{ForwardedFor, PublicName, X_FORWARDED_FOR};
-pub use headers::{OwnCookie, Via, to_client, to_origin};
+pub use headers::{OwnCookie, Via, has_other_coding, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};

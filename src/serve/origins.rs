@@ -36,7 +36,7 @@ use super::site_service::ListenerSite;
 use super::{SharedState, error_page, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
-use crate::origin::{OriginSite, Via, is_definite, site_of};
+use crate::origin::{OriginSite, Via, has_other_coding, is_definite, site_of};
 use crate::render::Container;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -314,6 +314,10 @@ async fn answer(
     }
     if !request.uri().path().starts_with('/') {
         return refused(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
+    }
+    if has_other_coding(request.headers()) {
+        let said = "the request has a transfer coding other than chunked";
+        return refused(Problem::new(StatusCode::NOT_IMPLEMENTED, said));
     }
     if room.origins.via.is_in(request.headers()) {
         let said = "the request came through this gateway before: the origin's url leads back here";

@@ -94,6 +94,16 @@ fn answer(base: &str, request: &Request) -> Response {
             let head = stream::iter([Ok::<_, std::io::Error>(head)]);
             typed(HTML, Body::from_stream(head.chain(stream::pending())))
         }
+        "/coded" => {
+            let body = Body::from_stream(stream::iter([Ok::<_, std::io::Error>("x")]));
+            with(typed("text/plain", body), "transfer-encoding", "gzip, chunked")
+        }
+        "/none" => {
+            let body = Body::from_stream(stream::empty::<Result<String, std::io::Error>>());
+            let mut answer = with(typed("text/plain", body), "content-length", "5");
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            answer
+        }
         "/moved" => {
             let to = format!("{base}new?x#y");
             (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
@@ -370,6 +380,11 @@ async fn everything_else_is_passed_on() {
     assert_eq!(set, ["a=1"]);
     assert!(!cookies.headers().contains_key("x-hop"));
     assert!(!cookies.headers().contains_key("content-security-policy"));
+    let none = front.get("/none").send().await.unwrap();
+    assert_eq!(none.status(), StatusCode::NO_CONTENT);
+    assert!(!none.headers().contains_key("content-length"));
+    // In that coding the client would not know what it has.
+    assert_eq!(front.get("/coded").send().await.unwrap().status(), StatusCode::BAD_GATEWAY);
     let body = vec![b'x'; 3_000_000];
     let sent = front.ask(reqwest::Method::POST, "/upload").body(body).send().await.unwrap();
     assert_eq!(sent.text().await.unwrap(), "3000000");
@@ -427,6 +442,13 @@ async fn what_leads_elsewhere_is_refused() {
         let status = raw(&front, &head).await;
         assert!(status.contains(" 4"), "{head}: {status}");
     }
+    // What comes behind it is refused as well.
+    let coded = format!(
+        "POST / HTTP/1.1\r\nhost: {HOST}\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n\
+         TRACE / HTTP/1.1\r\nhost: {HOST}"
+    );
+    let status = raw(&front, &coded).await;
+    assert!(status.contains(" 501 "), "{status}");
     assert!(site.asked.lock().unwrap().is_empty(), "nothing was passed on");
     // Another host's pages are not asked for, whatever the target says.
     let elsewhere =

@@ -17,7 +17,7 @@ use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
     BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer, escaped,
-    is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
+    has_other_coding, is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
@@ -141,7 +141,12 @@ async fn send(
     let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
     let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
     drop(flight);
-    answer.map_err(problem_of)
+    let answer = answer.map_err(problem_of)?;
+    if has_other_coding(&answer.headers) {
+        let said = "the site's answer has a transfer coding other than chunked";
+        return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+    }
+    Ok(answer)
 }
 
 fn problem_of(error: PassError) -> Problem {
@@ -215,6 +220,10 @@ fn passed(
         if let Some(here) = here.and_then(|here| HeaderValue::from_str(&here).ok()) {
             headers.insert(name, here);
         }
+    }
+    // No length is that of what never comes (RFC 9110 section 8.6).
+    if answer.status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
     }
     if matches!(asked.site.config().place, OriginPlace::At(_)) {
         for name in OF_WHOLE_HOST {
