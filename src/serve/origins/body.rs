@@ -2,6 +2,7 @@
 //! its beginning is read, which names its feeds.
 
 use super::super::SharedState;
+use super::super::client::Client;
 use super::super::problem::Problem;
 use super::OriginRequest;
 use super::first::LookPermit;
@@ -188,13 +189,15 @@ pub(super) enum ReadAnswer {
     Part(PassAnswer),
 }
 
-/// Reads what may be a feed, once there is leave to hold it, and says what it is.
+/// Reads what may be a feed, once there is leave to hold it for the client, and says what it is.
 pub(super) async fn read(
     room: &SharedState,
     asked: &OriginRequest,
+    client: Client,
     answer: PassAnswer,
 ) -> Result<ReadAnswer, Problem> {
-    let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
+    let config = asked.site.config();
+    let turn = room.origins.looks.document((&config.url, client), config.first_wait).await?;
     let PassAnswer { status, headers, body } = answer;
     match collect(&headers, body).await {
         Ok(Collected::Whole(body)) => {

@@ -158,15 +158,16 @@ fn problem_of(error: PassError) -> Problem {
     Problem::new(status, error.to_string())
 }
 
-/// Asks what is at an address where nothing is passed on, once there is leave to: with nothing of the client but how
-/// it names itself and what it can unpack.
+/// Asks what is at an address where nothing is passed on, once there is leave to for the client: with nothing of it but
+/// how it names itself and what it can unpack.
 pub(super) async fn ask(
     room: &SharedState,
     asked: &OriginRequest,
     parts: &Parts,
 ) -> Result<(LookPermit, PassAnswer), Problem> {
     let config = asked.site.config();
-    let turn = room.origins.looks.turn(config.url.as_str(), config.first_wait).await?;
+    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+    let turn = room.origins.looks.turn((&config.url, client), config.first_wait).await?;
     let mut own = Parts::clone(parts);
     own.headers = HeaderMap::new();
     for name in OWN_QUESTION {
@@ -295,7 +296,7 @@ async fn document(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let whole = match read(room, asked, answer).await {
+    let whole = match read(room, asked, Recipient::of(&again).client, answer).await {
         Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) => {
             return make_feed(room, asked, (look, whole, traits, turn), again, next).await;
         }
