@@ -117,6 +117,9 @@ async fn slow_documents_of_one_client_stop_no_feeds_of_others() {
     let feed = get(&other, "/feed.xml").await.unwrap();
     assert_eq!(feed.status(), StatusCode::OK);
     assert!(feed.text().await.unwrap().contains("sx:sync"));
+    // What shows that it is no feed needs no room.
+    let sitemap = get(&one, "/sitemap.xml").await.unwrap();
+    assert_eq!(sitemap.status(), StatusCode::OK);
     assert!(begun.elapsed() < SOON, "it was waited for");
     for each in held {
         each.abort();
