@@ -12,12 +12,12 @@ mod passed;
 
 #[cfg(test)]
 pub(crate) use address::tests::site_of_config;
-pub use address::{AddressFault, OriginSite, is_below, normalized, site_of};
+pub use address::{AddressFault, OriginSite, escaped, site_of, spelled_below};
 pub use admission::{
     NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, is_plain,
     may_be_feed, may_make_feed, says_page, unusual,
 };
 pub use beginning::is_no_feed;
 pub use forwarded::{ForwardedFor, PublicName, X_FORWARDED_FOR};
-pub use headers::{OwnCookie, Via, to_client, to_origin};
+pub use headers::{OwnCookie, Via, has_other_coding, to_client, to_origin};
 pub use passed::{BodyError, PassAnswer, PassRequest, PassedBody, WholeAnswer};

@@ -4,7 +4,8 @@ use super::forwarded::PublicName;
 use crate::config::{OriginConfig, OriginPlace, PassMode};
 use crate::model::ShownAddress;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Uri, header};
+use percent_encoding::{AsciiSet, percent_encode};
 use std::iter;
 use std::sync::Arc;
 use url::{Position, Url};
@@ -97,13 +98,15 @@ impl OriginSite {
         match &self.config.place {
             OriginPlace::At(at) => path.strip_prefix(at.as_str()),
             OriginPlace::Host(own) => {
-                let is_own = host.is_some_and(|host| without_port(host).eq_ignore_ascii_case(own));
+                let is_name =
+                    |host: &str| without_dot(without_port(host)).eq_ignore_ascii_case(own);
+                let is_own = host.is_some_and(is_name);
                 is_own.then(|| path.strip_prefix('/').unwrap_or(path))
             }
         }
     }
 
-    /// The address there of the rest of a path here, with a query, as [`normalized`] spells it.
+    /// The address there of the rest of a path here, with a query, as [`spelled_below`] spells it.
     pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
@@ -160,6 +163,8 @@ impl OriginSite {
 
     /// The address there of one of ours that is this origin's.
     pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
+        let plain = undotted(ours);
+        let ours = plain.as_ref().unwrap_or(ours);
         let whole = &ours[..Position::AfterPath];
         let rest = whole.strip_prefix(self.public.as_str())?;
         self.upstream(rest, ours.query()).ok()
@@ -168,11 +173,7 @@ impl OriginSite {
     /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         let url = self.without_our_host(url.clone());
-        if self.holds(&url) {
-            Some(normalized(url, &self.config.url))
-        } else {
-            self.upstream_of(&url)
-        }
+        if self.holds(&url) { spelled_below(url, &self.config.url) } else { self.upstream_of(&url) }
     }
 
     /// The same address with the server that the origin has, where the origin named it by our host with another scheme
@@ -182,7 +183,7 @@ impl OriginSite {
         let authority = &url[Position::BeforeHost..Position::AfterPort];
         let is_told = |name: &PublicName| url.port().is_none() || name.has_authority(authority);
         let is_ours = self.config.sends_host
-            && url.host_str() == Some(host.as_str())
+            && url.host_str().map(without_dot) == Some(host.as_str())
             && matches!(url.scheme(), "http" | "https")
             && (self.name.as_ref().is_some_and(is_told)
                 || url.port_or_known_default() == self.config.url.port_or_known_default())
@@ -232,6 +233,15 @@ impl OriginSite {
         Some(if here.starts_with("//") { format!("/.{here}") } else { here })
     }
 
+    /// The same of a header of the answer that leads somewhere.
+    pub fn led_here(&self, name: &HeaderName, value: &HeaderValue, asked: &Url) -> Option<String> {
+        let leads = escaped(value);
+        match *name {
+            header::REFRESH => self.refreshed(&leads, asked),
+            _ => self.redirected(&leads, asked),
+        }
+    }
+
     /// The same of a `Refresh`: a number of seconds, and behind it where it leads (HTML section 4.2.5.3).
     pub fn refreshed(&self, refresh: &str, asked: &Url) -> Option<String> {
         let (wait, target) = refresh.split_once([';', ','])?;
@@ -257,7 +267,7 @@ impl OriginSite {
 
 /// An address below another one, in one spelling of all that are the same (RFC 3986 section 6.2.2): behind that other
 /// one's path, what needs no escape has none, and escapes are in upper case. It has no fragment, which no server is sent.
-pub fn normalized(url: Url, base: &Url) -> Url {
+fn normalized(url: Url, base: &Url) -> Url {
     let mut url = url;
     url.set_fragment(None);
     let behind = url.path().strip_prefix(base.path());
@@ -268,6 +278,15 @@ pub fn normalized(url: Url, base: &Url) -> Url {
         url.set_query(Some(&query));
     }
     url
+}
+
+/// An address that is below another one, in the one spelling of all that are the same; `None` where it is not, or leads
+/// elsewhere for a server that takes an escaped slash for one.
+pub fn spelled_below(url: Url, base: &Url) -> Option<Url> {
+    let leads_on = |behind: &str| !steps(behind).any(is_dots);
+    let is_there =
+        is_below(&url, base) && url.path().strip_prefix(base.path()).is_some_and(leads_on);
+    is_there.then(|| normalized(url, base))
 }
 
 /// A part of an address in that spelling; `None` where nothing of it changes, or a `%` is no escape.
@@ -302,7 +321,7 @@ pub fn site_of<'s>(sites: &'s [Arc<OriginSite>], url: &Url) -> Option<&'s Arc<Or
 }
 
 /// Whether an address is below another one, whose path ends with a slash.
-pub fn is_below(url: &Url, base: &Url) -> bool {
+fn is_below(url: &Url, base: &Url) -> bool {
     let is_same_origin = url.scheme() == base.scheme()
         && url.host() == base.host()
         && url.port_or_known_default() == base.port_or_known_default();
@@ -312,6 +331,11 @@ pub fn is_below(url: &Url, base: &Url) -> bool {
         && url.password().is_none()
 }
 
+/// What a header says, with what is not of ASCII escaped as clients do it, in whatever coding it is.
+pub fn escaped(value: &HeaderValue) -> String {
+    percent_encode(value.as_bytes(), &AsciiSet::EMPTY).to_string()
+}
+
 /// A host without its port.
 fn without_port(host: &str) -> &str {
     // An address of IPv6 is no host name, and stands in brackets.
@@ -319,6 +343,19 @@ fn without_port(host: &str) -> &str {
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
         _ => host,
     }
+}
+
+/// A host without the dot at its end, with which it is the same in full (RFC 1034 section 3.1).
+fn without_dot(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The same address, of one whose host has that dot.
+fn undotted(url: &Url) -> Option<Url> {
+    let host = url.host_str()?.strip_suffix('.')?;
+    let mut plain = url.clone();
+    plain.set_host(Some(host)).ok()?;
+    Some(plain)
 }
 
 /// The steps of a path, as a server has them that takes an escaped slash or backslash for one.

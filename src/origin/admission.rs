@@ -204,6 +204,8 @@ pub fn is_for_everybody(headers: &HeaderMap) -> bool {
 pub fn check_for_everybody(headers: &HeaderMap) -> Result<(), NotForEverybody> {
     let said = CLOSED.iter().find(|(name, word, _)| {
         words(headers, HeaderName::from_static(name))
+            // Some sites write semicolons between what they forbid.
+            .flat_map(|said| said.split(';'))
             .filter_map(|said| said.split('=').next())
             .any(|said| said.trim().eq_ignore_ascii_case(word))
     });
@@ -379,6 +381,8 @@ mod tests {
             ("cache-control", "max-age=0, Private"),
             ("cache-control", "private=\"x\""),
             ("cache-control", "no-store"),
+            ("cache-control", "private;max-age=0"),
+            ("cache-control", "max-age=0; No-Store ;x"),
             ("vary", "accept, Cookie"),
             ("vary", "authorization"),
             ("vary", "*"),

@@ -150,6 +150,15 @@ fn is_hop_by_hop(name: &HeaderName, is_coded: bool) -> bool {
     }
 }
 
+/// Whether a message comes in a transfer coding other than `chunked` alone, which nobody on its way takes off (RFC 9112
+/// section 6.1).
+pub fn has_other_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let Some(first) = codings.next() else { return false };
+    let is_chunked = first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    !is_chunked || codings.next().is_some()
+}
+
 /// The headers that `Connection` says are for one connection.
 fn named_options(headers: &HeaderMap) -> Vec<HeaderName> {
     let options = headers.get_all(header::CONNECTION).iter();

@@ -31,12 +31,11 @@ use super::client::{Client, Peer};
 use super::negotiate::prefers_html;
 use super::problem::Problem;
 use super::reading::FETCH_DEST;
-use super::shares::{FairShares, Share};
 use super::site_service::ListenerSite;
 use super::{SharedState, error_page, request_rules};
 use crate::config::{AllowConfig, OriginPlace, PassMode};
 use crate::model::{FeedName, FeedRecord, FeedStanding};
-use crate::origin::{OriginSite, Via, is_definite, site_of};
+use crate::origin::{OriginSite, Via, has_other_coding, is_definite, site_of};
 use crate::render::Container;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -48,8 +47,6 @@ use url::Url;
 
 /// How long after it was made a feed is new: the judged document that it is waited for comes soon.
 const NEW_FOR: Duration = Duration::from_secs(600);
-/// Looks of one client by `/subscribe` at the same time.
-const CLIENT_LOOKS: u32 = 2;
 /// How soon to ask again for a feed whose first document is being judged.
 const FIRST_AGAIN: Duration = Duration::from_secs(5);
 
@@ -62,9 +59,6 @@ pub(super) struct Origins {
     has_paths: bool,
     service: Option<Arc<dyn OriginService>>,
     looks: FirstLooks,
-    /// Looks of each client by `/subscribe`, at all sites: one who names slow pages takes no site's places from
-    /// everybody else.
-    client_looks: FairShares<Client>,
     flights: OriginFlights,
     pages: PagesSeen,
     unmade: UnmadeFeeds,
@@ -101,8 +95,7 @@ impl Origins {
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
             service: settings.service.clone(),
-            looks: FirstLooks::new(&settings.sites),
-            client_looks: FairShares::new(CLIENT_LOOKS),
+            looks: FirstLooks::new(),
             flights: OriginFlights::new(&settings.sites),
             pages: PagesSeen::default(),
             unmade: UnmadeFeeds::default(),
@@ -189,17 +182,8 @@ impl Origins {
         &self,
         site: &AdmittedSite,
         client: Client,
-    ) -> Result<(Share<Client>, LookPermit), Problem> {
-        let own = self.client_turn(client).await?;
-        Ok((own, self.looks.turn(site.url.as_str(), LOOK_WAIT).await?))
-    }
-
-    async fn client_turn(&self, client: Client) -> Result<Share<Client>, Problem> {
-        let until = Instant::now() + LOOK_WAIT;
-        self.client_looks.acquire_by(&client, 1, until).await.ok_or_else(|| {
-            let said = format!("{CLIENT_LOOKS} addresses are being looked at for this client");
-            Problem::later(said, FIRST_AGAIN)
-        })
+    ) -> Result<LookPermit, Problem> {
+        self.looks.turn((&site.url, client), LOOK_WAIT).await
     }
 }
 
@@ -314,6 +298,10 @@ async fn answer(
     }
     if !request.uri().path().starts_with('/') {
         return refused(Problem::new(StatusCode::BAD_REQUEST, "the request names no path"));
+    }
+    if has_other_coding(request.headers()) {
+        let said = "the request has a transfer coding other than chunked";
+        return refused(Problem::new(StatusCode::NOT_IMPLEMENTED, said));
     }
     if room.origins.via.is_in(request.headers()) {
         let said = "the request came through this gateway before: the origin's url leads back here";

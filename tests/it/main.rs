@@ -39,6 +39,7 @@ mod origins_admission;
 mod origins_first;
 mod origins_names;
 mod origins_proxy;
+mod origins_shares;
 mod origins_subscribe;
 mod parse_corpus;
 mod parse_formats;

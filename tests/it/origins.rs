@@ -65,6 +65,11 @@ fn answer(base: &str, request: &Request) -> Response {
             *answer.status_mut() = StatusCode::MULTIPLE_CHOICES;
             with(answer, "location", "/x")
         }
+        // Of some programs a site thinks that they are none of readers.
+        "/bots.xml" => match request.headers().get(header::USER_AGENT) {
+            Some(agent) if agent == "bot" => StatusCode::FORBIDDEN.into_response(),
+            _ => typed(ATOM, atom(base)),
+        },
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
         "/echo" => {
@@ -88,6 +93,16 @@ fn answer(base: &str, request: &Request) -> Response {
             let head = format!("<!doctype html><html><head>{link}</head><body>");
             let head = stream::iter([Ok::<_, std::io::Error>(head)]);
             typed(HTML, Body::from_stream(head.chain(stream::pending())))
+        }
+        "/coded" => {
+            let body = Body::from_stream(stream::iter([Ok::<_, std::io::Error>("x")]));
+            with(typed("text/plain", body), "transfer-encoding", "gzip, chunked")
+        }
+        "/none" => {
+            let body = Body::from_stream(stream::empty::<Result<String, std::io::Error>>());
+            let mut answer = with(typed("text/plain", body), "content-length", "5");
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            answer
         }
         "/moved" => {
             let to = format!("{base}new?x#y");
@@ -366,6 +381,11 @@ async fn everything_else_is_passed_on() {
     assert_eq!(set, ["a=1"]);
     assert!(!cookies.headers().contains_key("x-hop"));
     assert!(!cookies.headers().contains_key("content-security-policy"));
+    let none = front.get("/none").send().await.unwrap();
+    assert_eq!(none.status(), StatusCode::NO_CONTENT);
+    assert!(!none.headers().contains_key("content-length"));
+    // In that coding the client would not know what it has.
+    assert_eq!(front.get("/coded").send().await.unwrap().status(), StatusCode::BAD_GATEWAY);
     let body = vec![b'x'; 3_000_000];
     let sent = front.ask(reqwest::Method::POST, "/upload").body(body).send().await.unwrap();
     assert_eq!(sent.text().await.unwrap(), "3000000");
@@ -423,6 +443,13 @@ async fn what_leads_elsewhere_is_refused() {
         let status = raw(&front, &head).await;
         assert!(status.contains(" 4"), "{head}: {status}");
     }
+    // What comes behind it is refused as well.
+    let coded = format!(
+        "POST / HTTP/1.1\r\nhost: {HOST}\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n\
+         TRACE / HTTP/1.1\r\nhost: {HOST}"
+    );
+    let status = raw(&front, &coded).await;
+    assert!(status.contains(" 501 "), "{status}");
     assert!(site.asked.lock().unwrap().is_empty(), "nothing was passed on");
     // Another host's pages are not asked for, whatever the target says.
     let elsewhere =
@@ -445,6 +472,10 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         }
         assert_eq!(site.count(path), 1, "it was looked at once: {path}");
     }
+    // What one program is refused, another one gets.
+    let refused = front.get("/bots.xml").header(header::USER_AGENT, "bot").send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::TEMPORARY_REDIRECT);
+    assert!(front.text("/bots.xml").await.contains("sx:sync"));
     // Nothing of an answer that is no redirect to follow comes to our host.
     let choices = front.get("/choices").send().await.unwrap();
     assert_eq!(choices.status(), StatusCode::TEMPORARY_REDIRECT);

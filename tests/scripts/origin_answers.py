@@ -50,6 +50,9 @@ def to_the_client(host):
             (f"http://{host}@evil.example/", f"http://{host}@evil.example/"),
             (f"https://{host}/new", f"https://{host}/new"),
             (f"http://{host}", [f"http://{lab.HOST}/", f"http://{lab.HOST}"]),
+            # In Latin-1, and in UTF-8.
+            (f"http://{host}/\xfc", [f"http://{lab.HOST}/%FC", f"http://{lab.HOST}/\xfc"]),
+            (f"http://{host}/\xc3\xbc", [f"http://{lab.HOST}/%C3%BC", f"http://{lab.HOST}/\xc3\xbc"]),
         ]:
             yield Case(
                 f"{name} {value.replace(host, 'ORIGIN')}",

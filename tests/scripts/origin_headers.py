@@ -178,6 +178,13 @@ def to_the_origin(host):
             method=method,
             body=b"words",
         )
+    yield Case(
+        "POST in gzip, chunked",
+        status,
+        "501",
+        method="POST",
+        headers=["Transfer-Encoding: gzip, chunked"],
+    )
     yield Case("OPTIONS", target, "OPTIONS /case HTTP/1.1", method="OPTIONS")
     yield Case("HEAD", target, "HEAD /case HTTP/1.1", method="HEAD")
     yield Case(

@@ -44,12 +44,34 @@ fn a_request_is_an_origins_by_its_path_or_its_host() {
     for other in ["/blog", "/blogs/", "/", "/feeds/blog/"] {
         assert_eq!(below().rest(None, other), None, "{other}");
     }
-    for host in ["blog.gw.example", "BLOG.gw.example:8443", "blog.gw.example:1"] {
+    for host in [
+        "blog.gw.example",
+        "BLOG.gw.example:8443",
+        "blog.gw.example:1",
+        "blog.gw.example.",
+        "blog.gw.example.:8443",
+    ] {
         assert_eq!(hosted().rest(Some(host), "/feeds/x"), Some("feeds/x"), "{host}");
     }
-    for host in [None, Some("gw.example"), Some("x.blog.gw.example"), Some("blog.gw.example.")] {
+    for host in [None, Some("gw.example"), Some("x.blog.gw.example"), Some("blog.gw.example..")] {
         assert_eq!(hosted().rest(host, "/"), None, "{host:?}");
     }
+}
+
+#[test]
+fn an_address_of_ours_may_have_a_dot_at_the_end_of_its_host() {
+    let there = |site: &OriginSite, text: &str| {
+        site.there(&Url::parse(text).unwrap()).map(|url| url.to_string())
+    };
+    let found = there(&hosted(), "https://blog.gw.example.:8443/a?b");
+    assert_eq!(found.as_deref(), Some("http://127.0.0.1:9000/a?b"));
+    let found = there(&below(), "https://gw.example./tide/blog/a");
+    assert_eq!(found.as_deref(), Some("https://blog.example/site/a"));
+    let host = OriginPlace::Host("blog.example".to_owned());
+    let named = site_of_config("http://127.0.0.1:9000/", host, "https://gw.example/", true);
+    let found = there(&named, "http://blog.example.:9000/a");
+    assert_eq!(found.as_deref(), Some("http://127.0.0.1:9000/a"));
+    assert_eq!(there(&hosted(), "https://gw.example./"), None);
 }
 
 #[test]
@@ -263,6 +285,23 @@ fn a_page_that_leads_on_later_leads_to_its_address_here() {
         assert!(leads(kept).is_none_or(|here| !here.contains("127.0.0.1")), "{kept}");
     }
     assert_eq!(leads("0; url=https://other.example/"), None);
+}
+
+#[test]
+fn what_is_not_of_ascii_leads_to_its_address_here_too() {
+    let asked = Url::parse("http://127.0.0.1:9000/a").unwrap();
+    let leads = |name: HeaderName, value: &[u8]| {
+        hosted().led_here(&name, &HeaderValue::from_bytes(value).unwrap(), &asked)
+    };
+    let (utf8, latin): (&[u8], &[u8]) =
+        (b"http://127.0.0.1:9000/\xc3\xbc?\xc3\xbc", b"http://127.0.0.1:9000/\xfc");
+    for name in [header::LOCATION, header::CONTENT_LOCATION] {
+        assert_eq!(leads(name.clone(), utf8).as_deref(), Some("/%C3%BC?%C3%BC"), "{name}");
+        assert_eq!(leads(name.clone(), latin).as_deref(), Some("/%FC"), "{name}");
+    }
+    let refresh = [b"0; url=".as_slice(), utf8].concat();
+    assert_eq!(leads(header::REFRESH, &refresh).as_deref(), Some("0;url=/%C3%BC?%C3%BC"));
+    assert_eq!(leads(header::LOCATION, "https://ü.example/ü".as_bytes()), None);
 }
 
 #[test]

@@ -71,6 +71,20 @@ fn what_is_for_one_connection_is_not_passed_on() {
 }
 
 #[test]
+fn chunked_is_the_only_coding_that_is_known() {
+    let coded = |values: &[&str]| {
+        let pairs: Vec<_> = values.iter().map(|value| ("transfer-encoding", *value)).collect();
+        has_other_coding(&map(&pairs))
+    };
+    assert!(!coded(&[]) && !coded(&["chunked"]) && !coded(&["Chunked"]));
+    for other in
+        [&["gzip, chunked"][..], &["gzip", "chunked"], &["chunked", "chunked"], &["identity"]]
+    {
+        assert!(coded(other), "{other:?}");
+    }
+}
+
+#[test]
 fn the_origin_is_told_its_own_host() {
     let name = &PublicName::new("https", "gw.example", false).unwrap();
     let peer = "192.0.2.1".parse().unwrap();

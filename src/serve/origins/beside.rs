@@ -78,7 +78,7 @@ pub(super) async fn answer(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    match read(room, asked, answer).await {
+    match read(room, asked, Recipient::of(&again).client, answer).await {
         Err(problem) => failed(problem),
         Ok(ReadAnswer::Part(answer)) => no_feed(room, asked, (again.method(), answer), None),
         Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) if !traits.keeps_ids => {
@@ -142,6 +142,7 @@ pub(super) async fn read_again(
     name: &FeedName,
     request: Request,
 ) -> Request {
+    let client = Recipient::of(&request).client;
     let (mut parts, _) = request.into_parts();
     let theirs = parts.headers.clone();
     for of_ours in CONDITIONS {
@@ -152,7 +153,7 @@ pub(super) async fn read_again(
         if !may_be(room, asked, &answer) || !is_neutral(&answer.headers) {
             return None;
         }
-        match read(room, asked, answer).await {
+        match read(room, asked, client, answer).await {
             Ok(ReadAnswer::Whole(whole, Inspected::Feed(_), _turn)) => {
                 let service = room.origins.service().ok()?;
                 service.read_again(name, &asked.url, whole).await;

@@ -2,6 +2,7 @@
 //! its beginning is read, which names its feeds.
 
 use super::super::SharedState;
+use super::super::client::Client;
 use super::super::problem::Problem;
 use super::OriginRequest;
 use super::first::LookPermit;
@@ -33,29 +34,50 @@ const KIND_SHOWN: usize = 1024;
 const HEAD_ENDS: [&[u8]; 2] = [b"</head", b"<body"];
 /// The longest of them, in bytes.
 const LONGEST_END: usize = 6;
-/// How much of a document is looked at while the rest comes, to see whether it can be a feed.
+/// How much of a document is looked at to see whether it can be a feed, and is held without leave to hold it whole.
 const BEGINNING: usize = 16 * 1024;
 
 /// A body, as far as it is kept.
-enum Collected {
-    Whole(Bytes),
+enum Collected<T> {
+    /// All of it, with the leave to hold it.
+    Whole(Bytes, T),
     /// It is too large or too slow, or shows already that it is no feed: what was read, and the rest.
     Part(PassedBody),
 }
 
-/// Reads a document that may become a feed, with these headers.
-async fn collect(headers: &HeaderMap, body: PassedBody) -> Result<Collected, BodyError> {
+/// Reads a document that may become a feed, with these headers: its beginning, which may show that it is none, and the
+/// rest once there is leave to hold it.
+async fn collect<T>(
+    headers: &HeaderMap,
+    body: PassedBody,
+    leave: impl Future<Output = Result<T, Problem>>,
+) -> Result<Collected<T>, Problem> {
+    let broken = |_| {
+        let said = "the site broke off before the whole document had arrived";
+        Problem::new(StatusCode::BAD_GATEWAY, said)
+    };
     let is_readable = !headers.contains_key(header::CONTENT_ENCODING);
-    let is_over = |read: &[u8]| is_readable && read.len() <= BEGINNING && is_no_feed(read);
-    collect_within(body, DOCUMENT_LIMIT, DOCUMENT_TIME, is_over).await
+    let is_none = |read: &[u8]| is_readable && is_no_feed(read.get(..BEGINNING).unwrap_or(read));
+    let mut reading = ReadingBody::new(body, DOCUMENT_TIME);
+    let mut end = reading.read(BEGINNING, is_none).await.map_err(broken)?;
+    if end == ReadEnd::Enough {
+        return Ok(Collected::Part(reading.into_body()));
+    }
+    let leave = leave.await?;
+    if end == ReadEnd::Limit {
+        end = reading.read(DOCUMENT_LIMIT, |_| false).await.map_err(broken)?;
+    }
+    Ok(match end {
+        ReadEnd::Whole => Collected::Whole(reading.all.freeze(), leave),
+        ReadEnd::Limit | ReadEnd::Enough => Collected::Part(reading.into_body()),
+    })
 }
 
 /// A body of at most `limit` bytes; `None` where it is larger, slow or broken.
 pub(super) async fn whole_body(body: PassedBody, limit: usize) -> Option<Bytes> {
-    match collect_within(body, limit, DOCUMENT_TIME, |_| false).await {
-        Ok(Collected::Whole(bytes)) => Some(bytes),
-        Ok(Collected::Part(_)) | Err(_) => None,
-    }
+    let mut reading = ReadingBody::new(body, DOCUMENT_TIME);
+    let end = reading.read(limit, |_| false).await.ok()?;
+    (end == ReadEnd::Whole).then(|| reading.all.freeze())
 }
 
 /// What is at an address that somebody looks at: a document whole, a page up to the end of a head that names feeds, or
@@ -120,27 +142,55 @@ fn has_head_end(part: &[u8]) -> bool {
     (0..part.len()).any(|at| part.get(at..).is_some_and(is_end))
 }
 
-async fn collect_within(
-    mut body: PassedBody,
-    limit: usize,
-    time: Duration,
-    is_over: impl Fn(&[u8]) -> bool,
-) -> Result<Collected, BodyError> {
-    let (until, mut all) = (Instant::now() + time, BytesMut::new());
-    loop {
-        match timeout_at(until, body.frame()).await {
-            Ok(None) => return Ok(Collected::Whole(all.freeze())),
-            Ok(Some(frame)) => {
-                let Ok(data) = frame?.into_data() else { continue };
-                all.extend_from_slice(&data);
-                if all.len() <= limit && !is_over(&all) {
-                    continue;
-                }
+/// Where reading a body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadEnd {
+    Whole,
+    /// There is more than was to be read.
+    Limit,
+    /// It is too slow, or what was read is enough.
+    Enough,
+}
+
+/// A body that is being read.
+struct ReadingBody {
+    all: BytesMut,
+    rest: PassedBody,
+    until: Instant,
+}
+
+impl ReadingBody {
+    /// That has so much time in all.
+    fn new(body: PassedBody, time: Duration) -> Self {
+        Self { all: BytesMut::new(), rest: body, until: Instant::now() + time }
+    }
+
+    /// Reads on, until there are more than `limit` bytes, or what is there is over.
+    async fn read(
+        &mut self,
+        limit: usize,
+        is_over: impl Fn(&[u8]) -> bool,
+    ) -> Result<ReadEnd, BodyError> {
+        loop {
+            let Ok(frame) = timeout_at(self.until, self.rest.frame()).await else {
+                return Ok(ReadEnd::Enough);
+            };
+            let Some(frame) = frame else { return Ok(ReadEnd::Whole) };
+            let Ok(data) = frame?.into_data() else { continue };
+            self.all.extend_from_slice(&data);
+            if is_over(&self.all) {
+                return Ok(ReadEnd::Enough);
             }
-            Err(_) => {}
+            if self.all.len() > limit {
+                return Ok(ReadEnd::Limit);
+            }
         }
-        let beginning = Some(all.freeze());
-        return Ok(Collected::Part(BegunBody { beginning, rest: body }.boxed_unsync()));
+    }
+
+    /// The whole of it again.
+    fn into_body(self) -> PassedBody {
+        let beginning = Some(self.all.freeze());
+        BegunBody { beginning, rest: self.rest }.boxed_unsync()
     }
 }
 
@@ -188,25 +238,23 @@ pub(super) enum ReadAnswer {
     Part(PassAnswer),
 }
 
-/// Reads what may be a feed, once there is leave to hold it, and says what it is.
+/// Reads what may be a feed for a client, and says what it is.
 pub(super) async fn read(
     room: &SharedState,
     asked: &OriginRequest,
+    client: Client,
     answer: PassAnswer,
 ) -> Result<ReadAnswer, Problem> {
-    let turn = room.origins.looks.document(asked.site.config().first_wait).await?;
+    let config = asked.site.config();
+    let turn = room.origins.looks.document((&config.url, client), config.first_wait);
     let PassAnswer { status, headers, body } = answer;
-    match collect(&headers, body).await {
-        Ok(Collected::Whole(body)) => {
+    match collect(&headers, body, turn).await? {
+        Collected::Whole(body, turn) => {
             let whole = WholeAnswer { headers, body };
             let found = room.origins.service()?.inspect(&asked.url, whole.clone()).await;
             Ok(ReadAnswer::Whole(whole, found, turn))
         }
-        Ok(Collected::Part(body)) => Ok(ReadAnswer::Part(PassAnswer { status, headers, body })),
-        Err(_) => {
-            let said = "the site broke off before the whole document had arrived";
-            Err(Problem::new(StatusCode::BAD_GATEWAY, said))
-        }
+        Collected::Part(body) => Ok(ReadAnswer::Part(PassAnswer { status, headers, body })),
     }
 }
 
@@ -291,22 +339,50 @@ mod tests {
             Full::new(Bytes::from_static(text.as_bytes())).map_err(|e| match e {}).boxed_unsync()
         };
         let time = Duration::from_secs(1);
-        let small = collect_within(full("abc"), 3, time, |_| false).await.unwrap();
-        assert!(matches!(small, Collected::Whole(bytes) if bytes == "abc"));
-        let Ok(Collected::Part(large)) = collect_within(full("abcd"), 3, time, |_| false).await
-        else {
-            panic!("it was kept")
-        };
-        assert_eq!(large.collect().await.unwrap().to_bytes(), "abcd");
+        let mut small = ReadingBody::new(full("abc"), time);
+        assert_eq!(small.read(3, |_| false).await.unwrap(), ReadEnd::Whole);
+        assert_eq!(small.all, "abc");
+        let mut large = ReadingBody::new(full("abcd"), time);
+        assert_eq!(large.read(3, |_| false).await.unwrap(), ReadEnd::Limit);
+        assert_eq!(large.into_body().collect().await.unwrap().to_bytes(), "abcd");
         let frames = futures_util::stream::unfold(0, |n| async move {
             tokio::time::sleep(Duration::from_millis(600)).await;
             (n < 4).then(|| (Ok::<_, BodyError>(Frame::data(Bytes::from_static(b"x"))), n + 1))
         });
-        let slow = StreamBody::new(Box::pin(frames)).boxed_unsync();
-        let Ok(Collected::Part(slow)) = collect_within(slow, 99, time, |_| false).await else {
-            panic!("it was waited for")
+        let mut slow = ReadingBody::new(StreamBody::new(Box::pin(frames)).boxed_unsync(), time);
+        assert_eq!(slow.read(99, |_| false).await.unwrap(), ReadEnd::Enough);
+        assert_eq!(slow.into_body().collect().await.unwrap().to_bytes(), "xxxx");
+    }
+
+    /// What a body that is read becomes where there is no leave to hold it.
+    async fn refused(headers: &HeaderMap, body: PassedBody) -> Result<Bytes, StatusCode> {
+        let none = async { Err::<(), _>(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "later")) };
+        match collect(headers, body, none).await.map_err(|problem| problem.status())? {
+            Collected::Part(body) => Ok(body.collect().await.unwrap().to_bytes()),
+            Collected::Whole(..) => panic!("it was held"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_shows_that_it_is_no_feed_needs_no_leave() {
+        let body = |texts: Vec<String>| {
+            let frames =
+                texts.into_iter().map(|text| Ok::<_, BodyError>(Frame::data(Bytes::from(text))));
+            StreamBody::new(stream::iter(frames)).boxed_unsync()
         };
-        assert_eq!(slow.collect().await.unwrap().to_bytes(), "xxxx");
+        let plain = HeaderMap::new();
+        // In one piece that is larger than what is looked at, and in several.
+        let sitemap = format!("<urlset>{}</urlset>", " ".repeat(2 * BEGINNING));
+        let read = refused(&plain, body(vec![sitemap.clone()])).await;
+        assert_eq!(read, Ok(sitemap.into()));
+        let pieces = ["<?xml version='1.0'?>", "<maintenance", "/>"].map(str::to_owned);
+        let read = refused(&plain, body(pieces.clone().into())).await;
+        assert_eq!(read, Ok(pieces.concat().into()));
+        // What may be a feed does, whatever its size.
+        for feed in ["<rss></rss>".to_owned(), format!("<rss>{}</rss>", " ".repeat(BEGINNING))] {
+            let read = refused(&plain, body(vec![feed])).await;
+            assert_eq!(read, Err(StatusCode::SERVICE_UNAVAILABLE));
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -319,20 +395,21 @@ mod tests {
             });
             StreamBody::new(Box::pin(frames)).boxed_unsync()
         };
+        let leave = || std::future::ready(Ok(()));
         let plain = HeaderMap::new();
         let begun = Instant::now();
         let texts = &["<?xml version='1.0'?>", "<urlset>", "</urlset>"];
-        let Ok(Collected::Part(other)) = collect(&plain, slow(texts)).await else {
+        let Ok(Collected::Part(other)) = collect(&plain, slow(texts), leave()).await else {
             panic!("it was read whole")
         };
         assert!(begun.elapsed() < Duration::from_secs(13), "it was waited for");
         assert_eq!(other.collect().await.unwrap().to_bytes(), texts.concat());
-        let feed = collect(&plain, slow(&["<rss>", "</rss>"])).await;
-        assert!(matches!(feed, Ok(Collected::Whole(bytes)) if bytes == "<rss></rss>"));
+        let feed = collect(&plain, slow(&["<rss>", "</rss>"]), leave()).await;
+        assert!(matches!(feed, Ok(Collected::Whole(bytes, ())) if bytes == "<rss></rss>"));
         // What is packed is read whole.
         let gzip = http::HeaderValue::from_static("gzip");
         let packed = HeaderMap::from_iter([(header::CONTENT_ENCODING, gzip)]);
-        let packed = collect(&packed, slow(&["<urlset>", "x"])).await;
-        assert!(matches!(packed, Ok(Collected::Whole(_))));
+        let packed = collect(&packed, slow(&["<urlset>", "x"]), leave()).await;
+        assert!(matches!(packed, Ok(Collected::Whole(..))));
     }
 }

@@ -1,31 +1,85 @@
 //! The first request for an address of an origin: one looks whether a feed is there, the others wait for it.
 
+use super::super::client::Client;
 use super::super::problem::Problem;
+use super::super::shares::{FairShares, Share};
 use super::FIRST_AGAIN;
 use crate::model::FeedName;
-use crate::origin::OriginSite;
 use moka::sync::Cache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Requests of ours to one site at the same time, to see what is there.
-const LOOKS_AT_ONCE: usize = 8;
-/// Documents that may become feeds and are held in memory at the same time, of all sites.
+/// Requests of ours at the same time, to see what is there: to one site, and those of one client, to all sites.
+const SITE_LOOKS: u32 = 8;
+const CLIENT_LOOKS: u32 = 2;
+/// Documents that may become feeds and are held in memory at the same time: of all sites, of one site, and those that
+/// one client asked for.
 const DOCUMENTS_AT_ONCE: usize = 16;
+const SITE_DOCUMENTS: u32 = 12;
+const CLIENT_DOCUMENTS: u32 = 8;
 /// For how many addresses it is remembered that no feed is there, or one whose ids stay, and for how long.
 const NO_FEEDS: u64 = 100_000;
 const NO_FEED_AGE: Duration = Duration::from_secs(600);
+/// For how long it is where a document was read: a site that is being worked on answers another one for a moment.
+const NO_FEED_DOCUMENT_AGE: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether polls of a feed fail that is asked for.
 const POLLS_SEEN_EVERY: Duration = Duration::from_secs(60);
 
-/// Leave to ask a site something.
-pub(in crate::serve) type LookPermit = OwnedSemaphorePermit;
+/// Leave to ask a site something, or to hold a document of it, until it is dropped.
+#[derive(Debug)]
+pub(in crate::serve) struct LookPermit {
+    _own: Share<Client>,
+    _site: Share<Url>,
+    _all: Option<OwnedSemaphorePermit>,
+}
+
+/// What there is of such leave: a share for each client and each site, so that neither takes it from others.
+struct LookTurns {
+    clients: FairShares<Client>,
+    sites: FairShares<Url>,
+    /// `None`: as much as all sites have.
+    all: Option<Arc<Semaphore>>,
+}
+
+impl LookTurns {
+    fn new(client: u32, site: u32, all: Option<usize>) -> Self {
+        Self {
+            clients: FairShares::new(client),
+            sites: FairShares::new(site),
+            all: all.map(|all| Arc::new(Semaphore::new(all))),
+        }
+    }
+
+    /// Waits for leave, at most so long.
+    async fn acquire(
+        &self,
+        (site, client): (&Url, Client),
+        wait: Duration,
+    ) -> Result<LookPermit, Problem> {
+        let until = Instant::now() + wait;
+        let busy = || Problem::later("too many new addresses are asked for at once", FIRST_AGAIN);
+        // One that is over its own share takes nothing of the site's from others.
+        let own = self.clients.acquire_by(&client, 1, until).await.ok_or_else(|| {
+            let said = "too many new addresses are looked at for this client";
+            Problem::later(said, FIRST_AGAIN)
+        })?;
+        let of_site = self.sites.acquire_by(site, 1, until).await.ok_or_else(busy)?;
+        let all = match &self.all {
+            Some(all) => match timeout_at(until, Arc::clone(all).acquire_owned()).await {
+                Ok(Ok(turn)) => Some(turn),
+                _ => return Err(busy()),
+            },
+            None => None,
+        };
+        Ok(LookPermit { _own: own, _site: of_site, _all: all })
+    }
+}
 
 /// How it is known that an address has no feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +89,19 @@ pub(super) enum NoFeedKind {
     /// Its document was read.
     Document,
 }
+
+impl NoFeedKind {
+    /// For how long it is remembered.
+    const fn age(self) -> Duration {
+        match self {
+            Self::Headers => NO_FEED_AGE,
+            Self::Document => NO_FEED_DOCUMENT_AGE,
+        }
+    }
+}
+
+/// Addresses where no feed is, and since when that is known.
+type NoFeeds = Cache<u64, (NoFeedKind, Instant)>;
 
 /// What a look found.
 #[derive(Debug, Clone)]
@@ -56,13 +123,13 @@ type Results = Arc<Mutex<HashMap<u64, watch::Receiver<Option<LookResult>>>>>;
 /// Looks that are being made, and what is known of those that were.
 pub(super) struct FirstLooks {
     running: Results,
-    no_feeds: Cache<u64, NoFeedKind>,
+    no_feeds: NoFeeds,
     /// Feeds whose publisher's document has the ids that it is published with, and that were waited for in vain.
     kept_ids: Cache<u64, ()>,
     /// Feeds of which it was seen lately whether their polls fail.
     polls_seen: Cache<u64, ()>,
-    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
-    documents: Arc<Semaphore>,
+    turns: LookTurns,
+    documents: LookTurns,
 }
 
 /// Somebody's part in a look.
@@ -76,7 +143,7 @@ pub(super) struct FirstLook {
     key: u64,
     running: Results,
     result: watch::Sender<Option<LookResult>>,
-    no_feeds: Cache<u64, NoFeedKind>,
+    no_feeds: NoFeeds,
 }
 
 /// The look that somebody else makes.
@@ -87,11 +154,7 @@ pub(super) fn key(url: &Url) -> u64 {
 }
 
 impl FirstLooks {
-    pub(super) fn new(sites: &[Arc<OriginSite>]) -> Self {
-        let turns = sites.iter().map(|site| {
-            let url = site.config().url.to_string();
-            (url, Arc::new(Semaphore::new(LOOKS_AT_ONCE)))
-        });
+    pub(super) fn new() -> Self {
         Self {
             running: Results::default(),
             no_feeds: Cache::builder().max_capacity(NO_FEEDS).time_to_live(NO_FEED_AGE).build(),
@@ -100,14 +163,15 @@ impl FirstLooks {
                 .max_capacity(NO_FEEDS)
                 .time_to_live(POLLS_SEEN_EVERY)
                 .build(),
-            turns: Mutex::new(turns.collect()),
-            documents: Arc::new(Semaphore::new(DOCUMENTS_AT_ONCE)),
+            turns: LookTurns::new(CLIENT_LOOKS, SITE_LOOKS, None),
+            documents: LookTurns::new(CLIENT_DOCUMENTS, SITE_DOCUMENTS, Some(DOCUMENTS_AT_ONCE)),
         }
     }
 
     /// What is remembered of an address where no feed is.
     pub(super) fn no_feed(&self, url: &Url) -> Option<NoFeedKind> {
-        self.no_feeds.get(&key(url))
+        let (kind, since) = self.no_feeds.get(&key(url))?;
+        (since.elapsed() < kind.age()).then_some(kind)
     }
 
     /// Notes that what the site has at an address of a feed was passed on, since its ids stay.
@@ -145,30 +209,22 @@ impl FirstLooks {
         Look::First(FirstLook { key, running, result, no_feeds })
     }
 
-    /// Waits for leave to ask a site, at most so long.
-    pub(super) async fn turn(&self, site: &str, wait: Duration) -> Result<LookPermit, Problem> {
-        let turns = {
-            let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            // As many as the configuration has sites.
-            let new = || Arc::new(Semaphore::new(LOOKS_AT_ONCE));
-            Arc::clone(all.entry(site.to_owned()).or_insert_with(new))
-        };
-        acquire(turns, wait).await
+    /// Waits for leave to ask a site for a client, at most so long.
+    pub(super) async fn turn(
+        &self,
+        whose: (&Url, Client),
+        wait: Duration,
+    ) -> Result<LookPermit, Problem> {
+        self.turns.acquire(whose, wait).await
     }
 
     /// Waits for leave to hold a document that may become a feed, at most so long.
-    pub(super) async fn document(&self, wait: Duration) -> Result<LookPermit, Problem> {
-        acquire(Arc::clone(&self.documents), wait).await
-    }
-}
-
-async fn acquire(turns: Arc<Semaphore>, wait: Duration) -> Result<LookPermit, Problem> {
-    match timeout(wait, turns.acquire_owned()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        _ => {
-            let said = "too many new addresses are asked for at once";
-            Err(Problem::later(said, FIRST_AGAIN))
-        }
+    pub(super) async fn document(
+        &self,
+        whose: (&Url, Client),
+        wait: Duration,
+    ) -> Result<LookPermit, Problem> {
+        self.documents.acquire(whose, wait).await
     }
 }
 
@@ -176,7 +232,7 @@ impl FirstLook {
     /// Says what was found.
     pub(super) fn tell(&self, result: LookResult) {
         if let LookResult::NoFeed(kind) = result {
-            self.no_feeds.insert(self.key, kind);
+            self.no_feeds.insert(self.key, (kind, Instant::now()));
         }
         self.result.send_replace(Some(result));
     }
@@ -202,6 +258,7 @@ impl OtherLook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::advance;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
@@ -211,7 +268,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_looks_and_the_others_learn_what_it_found() {
-        let looks = FirstLooks::new(&[]);
+        let looks = FirstLooks::new();
         let at = url("http://a/feed");
         let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
         let Look::Another(other) = looks.begin(&at) else { panic!("two were first") };
@@ -242,15 +299,59 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_site_is_asked_a_few_things_at_once() {
-        let looks = FirstLooks::new(&[]);
-        let mut turns = Vec::new();
-        for _ in 0..LOOKS_AT_ONCE {
-            turns.push(looks.turn("http://a/", WAIT).await.unwrap());
+    async fn what_a_document_said_is_forgotten_before_what_headers_said() {
+        let looks = FirstLooks::new();
+        for (kind, seconds) in [(NoFeedKind::Document, 60), (NoFeedKind::Headers, 600)] {
+            let at = url(&format!("http://a/{kind:?}"));
+            let Look::First(first) = looks.begin(&at) else { panic!("nobody was first") };
+            first.tell(LookResult::NoFeed(kind));
+            advance(Duration::from_secs(seconds - 1)).await;
+            assert_eq!(looks.no_feed(&at), Some(kind));
+            advance(Duration::from_secs(1)).await;
+            assert_eq!(looks.no_feed(&at), None, "{kind:?}");
         }
-        assert!(looks.turn("http://a/", WAIT).await.is_err());
-        assert!(looks.turn("http://b/", WAIT).await.is_ok());
-        turns.pop();
-        assert!(looks.turn("http://a/", WAIT).await.is_ok());
+    }
+
+    fn client(last: u8) -> Client {
+        Client::at([192, 0, 2, last].into())
+    }
+
+    /// How much leave there is at a site for each of these clients in turn.
+    async fn taken(turns: &LookTurns, site: &str, clients: &[u8]) -> (Vec<usize>, Vec<LookPermit>) {
+        let (site, mut counts, mut held) = (url(site), Vec::new(), Vec::new());
+        for last in clients {
+            let before = held.len();
+            while let Ok(turn) = turns.acquire((&site, client(*last)), WAIT).await {
+                held.push(turn);
+            }
+            counts.push(held.len() - before);
+        }
+        (counts, held)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_client_takes_no_looks_from_another() {
+        let looks = FirstLooks::new();
+        let (counts, mut held) = taken(&looks.turns, "http://a/", &[1, 2, 3, 4, 5]).await;
+        assert_eq!(counts, [2, 2, 2, 2, 0], "a site is asked eight things at once");
+        let (counts, others) = taken(&looks.turns, "http://b/", &[1, 5]).await;
+        assert_eq!(counts, [0, 2]);
+        held.pop();
+        assert!(looks.turn((&url("http://a/"), client(4)), WAIT).await.is_ok());
+        drop((held, others));
+        assert_eq!((looks.turns.clients.keys(), looks.turns.sites.keys()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn neither_a_client_nor_a_site_takes_all_the_room_for_documents() {
+        let looks = FirstLooks::new();
+        let (counts, held) = taken(&looks.documents, "http://a/", &[1, 2, 3]).await;
+        assert_eq!(counts, [8, 4, 0]);
+        let (counts, others) = taken(&looks.documents, "http://b/", &[1, 3, 4]).await;
+        assert_eq!(counts, [0, 4, 0], "sixteen are held in all");
+        drop(held);
+        assert!(looks.document((&url("http://b/"), client(4)), WAIT).await.is_ok());
+        drop(others);
+        assert_eq!((looks.documents.clients.keys(), looks.documents.sites.keys()), (0, 0));
     }
 }

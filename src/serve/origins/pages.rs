@@ -3,7 +3,7 @@
 
 use super::super::SharedState;
 use super::OriginRequest;
-use super::first::{LookPermit, key};
+use super::first::key;
 use crate::origin::{BodyError, PassAnswer, PassedBody, WholeAnswer, is_for_everybody, says_page};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::{Position, Url};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -70,7 +70,7 @@ impl PagesSeen {
         url: &Url,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Option<LookPermit> {
+    ) -> Option<OwnedSemaphorePermit> {
         // Nearly every page was read before.
         let is_new = || !self.read.contains_key(&page_key(url)) && is_for_everybody(headers);
         if status != StatusCode::OK || !says_page(headers) || !is_new() {
@@ -126,7 +126,7 @@ struct CopiedBody {
     room: SharedState,
     asked: OriginRequest,
     headers: HeaderMap,
-    turn: Option<LookPermit>,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl CopiedBody {

@@ -3,7 +3,7 @@
 use crate::config::{AllowConfig, OriginPlace};
 use crate::model::{FeedName, ShownAddress, Time};
 use crate::origin::{
-    NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, is_below, normalized,
+    NotForEverybody, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
 };
 use async_trait::async_trait;
 use http::HeaderMap;
@@ -39,12 +39,12 @@ impl AdmittedSite {
         }
     }
 
-    /// The address at the site of one that is below it, or that is an origin's here, as [`normalized`] spells it;
+    /// The address at the site of one that is below it, or that is an origin's here, as [`spelled_below`] spells it;
     /// `None` where it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         match &self.origin {
             Some(origin) => origin.there(url),
-            None => is_below(url, &self.url).then(|| normalized(url.clone(), &self.url)),
+            None => spelled_below(url.clone(), &self.url),
         }
     }
 

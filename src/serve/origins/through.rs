@@ -16,8 +16,8 @@ use super::{
 use crate::config::{OriginPlace, PassMode};
 use crate::model::FeedRecord;
 use crate::origin::{
-    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer,
-    is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
+    BodyError, ForwardedFor, OwnCookie, PassAnswer, PassRequest, PublicName, WholeAnswer, escaped,
+    has_other_coding, is_neutral, is_plain, may_be_feed, may_make_feed, to_client, to_origin,
 };
 use axum::body::Body;
 use axum::extract::Request;
@@ -139,7 +139,12 @@ pub(super) async fn send(
     let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
     let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
     drop(flight);
-    answer.map_err(problem_of)
+    let answer = answer.map_err(problem_of)?;
+    if has_other_coding(&answer.headers) {
+        let said = "the site's answer has a transfer coding other than chunked";
+        return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
+    }
+    Ok(answer)
 }
 
 fn problem_of(error: PassError) -> Problem {
@@ -151,15 +156,16 @@ fn problem_of(error: PassError) -> Problem {
     Problem::new(status, error.to_string())
 }
 
-/// Asks what is at an address where nothing is passed on, once there is leave to: as a poll asks, with nothing of the
-/// client.
+/// Asks what is at an address where nothing is passed on, once there is leave to for the client: as a poll asks, with
+/// nothing of the client.
 pub(super) async fn ask(
     room: &SharedState,
     asked: &OriginRequest,
     parts: &Parts,
 ) -> Result<(LookPermit, PassAnswer), Problem> {
     let config = asked.site.config();
-    let turn = room.origins.looks.turn(config.url.as_str(), config.first_wait).await?;
+    let client = parts.extensions.get().copied().unwrap_or(Client::Own);
+    let turn = room.origins.looks.turn((&config.url, client), config.first_wait).await?;
     let mut own = Parts::clone(parts);
     own.headers = room.origins.service()?.polled_with();
     Ok((turn, send(room, asked, &own, Body::empty()).await?))
@@ -203,15 +209,15 @@ fn passed(
 ) -> (Response, PassOutcome) {
     let mut headers = to_client(answer.headers, OURS, &room.origins.via);
     for name in [header::LOCATION, header::CONTENT_LOCATION, header::REFRESH] {
-        let leads = headers.get(&name).and_then(|value| value.to_str().ok());
-        let is_refresh = name == header::REFRESH;
-        let here = leads.and_then(|leads| match is_refresh {
-            true => asked.site.refreshed(leads, &asked.url),
-            false => asked.site.redirected(leads, &asked.url),
-        });
+        let leads = headers.get(&name);
+        let here = leads.and_then(|leads| asked.site.led_here(&name, leads, &asked.url));
         if let Some(here) = here.and_then(|here| HeaderValue::from_str(&here).ok()) {
             headers.insert(name, here);
         }
+    }
+    // No length is that of what never comes (RFC 9110 section 8.6).
+    if answer.status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
     }
     if matches!(asked.site.config().place, OriginPlace::At(_)) {
         for name in OF_WHOLE_HOST {
@@ -254,14 +260,19 @@ pub(super) async fn look(
         drop(turn);
         return made;
     }
-    // A failure says nothing of what is there at other times; whoever waits is sent on all the same.
-    let is_failure =
-        answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS;
-    look.tell(match is_failure {
-        true => LookResult::Unread,
-        false => LookResult::NoFeed(NoFeedKind::Headers),
+    // Whoever waits is sent on in any case.
+    look.tell(match says_what_is_there(answer.status) {
+        true => LookResult::NoFeed(NoFeedKind::Headers),
+        false => LookResult::Unread,
     });
     no_feed(room, asked, (&parts.method, answer), turn)
+}
+
+/// Whether a status says something of what others are answered, and at other times. A failure does not, and nor does a
+/// refusal, which may be for who asks: for how its program names itself, for one.
+fn says_what_is_there(status: StatusCode) -> bool {
+    let is_error = status.is_client_error() || status.is_server_error();
+    !is_error || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE)
 }
 
 /// A look that failed. Whoever waited for it does not begin another one in turn.
@@ -278,7 +289,7 @@ async fn document(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let whole = match read(room, asked, answer).await {
+    let whole = match read(room, asked, Recipient::of(&again).client, answer).await {
         Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) => {
             return make_feed(room, asked, (look, whole, traits, turn), again, next).await;
         }
@@ -449,11 +460,11 @@ pub(super) fn no_feed(
     if asked.site.config().passes == PassMode::Through {
         return passed(room, asked, method, pages::noticing(room, asked, answer));
     }
-    let leads = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    if let Some(here) = leads.filter(|_| is_redirect).and_then(|leads| {
-        let to = asked.url.join(leads).ok()?;
-        asked.site.holds(&to).then(|| asked.site.redirected(leads, &asked.url))?
+    let leads = answer.headers.get(header::LOCATION).filter(|_| is_redirect);
+    if let Some(here) = leads.map(escaped).and_then(|leads| {
+        let to = asked.url.join(&leads).ok()?;
+        asked.site.holds(&to).then(|| asked.site.redirected(&leads, &asked.url))?
     }) {
         return lead(answer.status, &here);
     }
