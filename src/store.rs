@@ -14,6 +14,7 @@ mod embedded;
 pub mod endpoint;
 mod engine;
 mod error;
+mod feed_locks;
 mod fjall;
 mod free_space;
 mod known_gateway;
@@ -46,6 +47,7 @@ pub use self::disk::{
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
+pub use self::feed_locks::FeedLocks;
 pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
 pub use self::known_gateway::KnownGateway;
 pub use self::limits::{

@@ -8,7 +8,9 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use crate::status::TicksAhead;
-use crate::store::{AcceptedFeeds, AppliedOrigins, FeedList, FreeSpace, Store, StoreError};
+use crate::store::{
+    AcceptedFeeds, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
+};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,7 +184,7 @@ async fn age(
         tokio::select! {
             () = cancel.cancelled() => return note(store, running.now()).await,
             kept = maintenance.run_pass(now) => if let Err(error) = kept {
-                tracing::warn!(%error, "what need not be kept could not be let go of");
+                tracing::warn!(error = in_words(&error), "what need not be kept could not be let go of");
             }
         }
     }
@@ -215,7 +217,7 @@ async fn report_ticks(store: &dyn Store, now: Time) {
 /// Notes where the running time stands: a restart goes on from there.
 async fn note(store: &dyn Store, now: Time) {
     if let Err(error) = store.note_running_time(now).await {
-        tracing::warn!(%error, "the running time could not be noted");
+        tracing::warn!(error = in_words(&error), "the running time could not be noted");
     }
 }
 

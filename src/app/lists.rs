@@ -4,7 +4,7 @@
 use super::changes::{FeedsOfKind, wait_for_change};
 use super::operator::{AdminService, SeenList};
 use crate::model::{FeedName, FeedRecord};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, in_words};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,10 @@ pub(super) async fn maintain_lists(
     let mut lists = FeedsOfKind::new(FeedRecord::is_followed);
     loop {
         if let Err(error) = update_lists(store.as_ref(), &desk, &mut lists, &mut seen).await {
-            tracing::warn!(%error, "the feeds of subscription lists could not be brought up to date");
+            tracing::warn!(
+                error = in_words(&error),
+                "the feeds of subscription lists could not be brought up to date"
+            );
         }
         if !wait_for_change(&mut sealed, &cancel).await {
             return;

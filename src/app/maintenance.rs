@@ -88,7 +88,8 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> Result<bool, C
         Err(RoundError::Fenced) => Err(CommitError::Fenced),
         // One feed that cannot be aged must not keep the others from it.
         Err(error) => {
-            tracing::warn!(feed = %feed.name, %error, "changes could not leave the window");
+            let error = error.report();
+            tracing::warn!(feed = %feed.name, error, "changes could not leave the window");
             Ok(false)
         }
     }

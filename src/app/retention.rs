@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::model::{FeedName, Time};
-use crate::store::{Claim, CommitError, LOG_AGE, Retention, Store};
+use crate::store::{Claim, CommitError, LOG_AGE, Retention, Store, in_words};
 
 /// How often a feed, or the log, is pruned again in one look because there was more than one call takes out.
 const PRUNES: usize = 100;
@@ -45,7 +45,7 @@ pub(super) async fn prune_feed(
             Err(CommitError::Fenced) => return Err(CommitError::Fenced),
             // One feed that cannot be pruned must not keep the others from it.
             Err(error) => {
-                tracing::warn!(%feed, %error, "the past could not be pruned");
+                tracing::warn!(%feed, error = in_words(&error), "the past could not be pruned");
                 break;
             }
         }

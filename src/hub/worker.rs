@@ -8,7 +8,7 @@ use super::ledger::Task;
 use super::{HubShared, NoHubDocument, Topics};
 use crate::fetch::{self, AllowPrivate};
 use crate::model::{Time, mask_token};
-use crate::store::{Epoch, StoreError};
+use crate::store::{Epoch, StoreError, in_words};
 use crate::websub::{Duty, Manner, Push, SubscriptionId, VerificationResult};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) async fn run(
         worker.calls.shutdown().await;
     }
     if let Err(error) = worker.shared.ledger.flush().await {
-        tracing::warn!(%error, "what the hub did last could not be stored");
+        tracing::warn!(error = in_words(&error), "what the hub did last could not be stored");
     }
 }
 
@@ -84,7 +84,10 @@ impl Worker {
             if let Err(error) = self.follow().await {
                 // The store itself has logged that it stopped.
                 if !matches!(error, StoreError::Stopped(_)) {
-                    tracing::warn!(%error, "the hub could not read what has changed");
+                    tracing::warn!(
+                        error = in_words(&error),
+                        "the hub could not read what has changed"
+                    );
                 }
                 self.stale = true;
             }
@@ -94,7 +97,7 @@ impl Worker {
                 && self.shared.can_call()
                 && let Err(error) = self.shared.ledger.flush().await
             {
-                tracing::warn!(%error, "what the hub knows could not be stored");
+                tracing::warn!(error = in_words(&error), "what the hub knows could not be stored");
             }
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
@@ -196,7 +199,10 @@ impl Worker {
                 if shared.can_call()
                     && let Err(error) = shared.ledger.flush().await
                 {
-                    tracing::warn!(%error, "what came of a call could not be stored");
+                    tracing::warn!(
+                        error = in_words(&error),
+                        "what came of a call could not be stored"
+                    );
                 }
             });
             self.turns.insert(call.id(), (turn, duty));

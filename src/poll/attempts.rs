@@ -5,7 +5,7 @@ use super::turns::LARGE_ENTRIES;
 use crate::fetch::FetchBlame;
 use crate::model::{Attempt, FeedName, Time};
 use crate::status::PollFailure;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, in_words};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -173,7 +173,10 @@ impl Attempts {
         let mut unwritten = unwritten.into_iter();
         while let Some(attempt) = unwritten.next() {
             if let Err(error) = self.store.note_attempt(&attempt).await {
-                tracing::error!(%error, "what polling remembers could not be stored");
+                tracing::error!(
+                    error = in_words(&error),
+                    "what polling remembers could not be stored"
+                );
                 let mut marks = self.marks();
                 for attempt in std::iter::once(attempt).chain(unwritten) {
                     // What was begun meanwhile has written a mark of its own.
@@ -185,7 +188,11 @@ impl Attempts {
             }
         }
         let noted = self.note_lost().await;
-        noted.inspect_err(|error| tracing::warn!(%error, "marks could not be stored")).is_ok()
+        noted
+            .inspect_err(|error| {
+                tracing::warn!(error = in_words(error), "marks could not be stored")
+            })
+            .is_ok()
     }
 
     /// Notes that documents of feeds which other gateways poll are over, as long as those have begun none since.
@@ -219,7 +226,10 @@ impl Attempts {
         };
         for attempt in open {
             if let Err(error) = self.store.note_attempt(&attempt).await {
-                tracing::error!(%error, "what polling remembers could not be stored");
+                tracing::error!(
+                    error = in_words(&error),
+                    "what polling remembers could not be stored"
+                );
             }
         }
         self.flush().await;

@@ -6,13 +6,15 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
 use crate::record::Observation;
-use crate::store::{Claim, CommitError, PinnedFeed, Store, StoreError};
+use crate::store::{Claim, CommitError, FeedLocks, PinnedFeed, Store, StoreError};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
+/// Behind how many others a change of the same feed that somebody asks for waits, and for how long.
+const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 /// How long the right to commit is asked for.
 const CLAIM_TTL: Duration = Duration::from_secs(60);
 
@@ -30,6 +32,8 @@ pub struct DecisionContext {
     pub node: u64,
     /// The right to commit.
     pub claim: Arc<RwLock<Claim>>,
+    /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
+    pub changing: Arc<FeedLocks>,
     /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
     /// is polled, aged and shown would not agree.
     pub window: Duration,
@@ -145,8 +149,9 @@ impl DecisionContext {
     }
 
     /// Decides over the newest snapshot of a feed and commits, anew where the feed changed meanwhile;
-    /// answers what was decided. The error is [`CommitError::Conflict`] where it changed under every
-    /// attempt. `names`: of what may have left the ledger, those that the decision is about.
+    /// answers what was decided. Changes of one feed are made one after the other, or each would be decided anew after
+    /// each other one. The error is [`CommitError::Conflict`] where it changed under every attempt, or
+    /// its turn does not come. `names`: of what may have left the ledger, those that the decision is about.
     pub async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
         &self,
         feed: &FeedRecord,
@@ -155,6 +160,10 @@ impl DecisionContext {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
+        let (most, limit) = CHANGES_BEFORE;
+        let Some(_turn) = self.changing.lock_within(&feed.name, most, limit).await else {
+            return Err(CommitError::Conflict(base).into());
+        };
         for _ in 0..MAX_COMMIT_ATTEMPTS {
             let snapshot = self.snapshot(&feed.name, names).await?;
             let now = clock.now();
@@ -202,5 +211,47 @@ impl DecisionContext {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::BodyPrints;
+    use crate::poll::tests::double::{StoreDouble, record, state};
+    use crate::poll::tests::gateway::{Gateway, Publisher};
+    use tokio::sync::Semaphore;
+
+    #[tokio::test]
+    async fn all_who_change_a_feed_at_the_same_time_have_their_turn() {
+        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        // Whoever commits waits until everybody else has decided who may.
+        let gate = Arc::new(Semaphore::new(0));
+        gateway.store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+        let change = || {
+            let (decisions, clock) = (gateway.poller.decisions().clone(), gateway.clock.clone());
+            tokio::spawn(async move {
+                let decide = |round: &Observation<'_>| {
+                    let prints = BodyPrints { wire: 1, body: 1 };
+                    let state = state(round.snapshot, prints, round.now);
+                    let base = round.snapshot.map_or(Revision(0), |it| it.state.revision);
+                    let tick = state.tick;
+                    let change = Change::of_state(round.feed.clone(), base, round.now, state);
+                    Ok::<_, CommitError>((Some(Change { tick, ..change }), ()))
+                };
+                decisions.decide_and_commit(&record("local"), &clock, &[], decide).await
+            })
+        };
+        let changes: Vec<_> = (0..24).map(|_| change()).collect();
+        while !changes.iter().all(tokio::task::JoinHandle::is_finished) {
+            if gate.available_permits() == 0 {
+                gate.add_permits(1);
+            }
+            tokio::task::yield_now().await;
+        }
+        for change in changes {
+            change.await.unwrap().unwrap();
+        }
+        assert_eq!(gateway.store.writes().0, 24);
     }
 }

@@ -4,7 +4,8 @@ use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::judge::JudgeError;
 use crate::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
 use crate::status::PollFailure;
-use crate::store::{CommitError, StoreError};
+use crate::store::{CommitError, StoreError, in_words};
+use std::error::Error as _;
 use std::sync::Arc;
 
 /// How much of an error is kept and shown, in bytes.
@@ -105,6 +106,18 @@ impl RoundError {
         text
     }
 
+    /// The same with all that is behind it, for the log alone: it may name the database's machine.
+    pub fn report(&self) -> String {
+        match self {
+            // A cause of the others is said with them.
+            Self::Store(error) => match error.source() {
+                Some(cause) => format!("{self}: {}", in_words(cause)),
+                None => self.describe(),
+            },
+            _ => self.describe(),
+        }
+    }
+
     /// As it is told to the operator.
     pub fn failure(&self) -> PollFailure {
         let status = match self {
@@ -159,6 +172,21 @@ mod tests {
         assert!(!RoundError::Contended.is_of_store(true));
         let large = StoreError::TooLarge { what: "a change".to_owned(), size: 9, limit: 8 };
         assert!(!RoundError::Store(large).is_of_store(true));
+    }
+
+    #[test]
+    fn the_log_says_why_the_store_failed() {
+        let said = "the store could not write: could not extend file: check free disk space";
+        let source = std::io::Error::other(said);
+        let failed = StoreError::Io { doing: "pass a write on", source };
+        for error in [CommitError::Store(failed), CommitError::Ambiguous(StoreError::Closed)] {
+            let is_known = matches!(error, CommitError::Store(_));
+            let error = RoundError::from(error);
+            assert_eq!(error.report().ends_with(&format!("pass a write on: {said}")), is_known);
+            assert_eq!(error.report().matches("could not be stored").count(), 1);
+            assert!(!error.describe().contains("disk"));
+        }
+        assert_eq!(RoundError::Fenced.report(), RoundError::Fenced.describe());
     }
 
     #[test]

@@ -151,6 +151,7 @@ impl Poller {
             store: Arc::clone(&parts.store),
             node: parts.settings.node,
             claim: Arc::new(RwLock::new(claim)),
+            changing: Arc::default(),
             window: parts.settings.window,
             tombstones: parts.settings.tombstones,
             running: Arc::clone(&parts.running),

@@ -10,6 +10,7 @@ use super::polling::PollContext;
 use crate::fetch::{AskRequest, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Probing, ProxyRoute, Revision, Time};
+use crate::store::in_words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,8 @@ pub(super) async fn plan(
     let snapshot = match bench.store.snapshot(&feed.name).await {
         Ok(snapshot) => snapshot?,
         Err(error) => {
-            tracing::warn!(feed = %feed.name, %error, "what is missing could not be read");
+            let error = in_words(&error);
+            tracing::warn!(feed = %feed.name, error, "what is missing could not be read");
             return None;
         }
     };

@@ -364,7 +364,7 @@ impl PollScheduler {
         if self.claim_at <= now {
             self.claim_at = now + CLAIM_EVERY;
             if let Err(error) = self.bench.decisions.renew_claim().await {
-                tracing::error!(%error, "the right to poll could not be renewed");
+                tracing::error!(error = in_words(&error), "the right to poll could not be renewed");
                 self.claim_at = Instant::now() + self.retry_after(CLAIM_EVERY);
             }
         }

@@ -17,7 +17,7 @@ use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
 use crate::model::{FeedName, Revision, SupId};
-use crate::store::{ClosedEpoch, Epoch, StoreError};
+use crate::store::{ClosedEpoch, Epoch, StoreError, in_words};
 use crate::sup::{Closed, Windows, step};
 use axum::extract::State;
 use axum::response::Response;
@@ -285,7 +285,7 @@ impl SupDocuments {
             if let Err(error) = self.follow().await
                 && !matches!(error, StoreError::Stopped(_))
             {
-                tracing::warn!(%error, "the change log could not be followed");
+                tracing::warn!(error = in_words(&error), "the change log could not be followed");
             }
             for slot in &self.slots {
                 if slot.last_asked().is_some_and(|asked| asked.elapsed() < ASKED)

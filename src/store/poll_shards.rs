@@ -217,7 +217,7 @@ impl PollShards {
     }
 
     /// Whether others are to have its shards, where they reach publishers.
-    pub(in crate::store) fn is_cut_off(&self) -> bool {
+    pub fn is_cut_off(&self) -> bool {
         self.table().reach == PublisherReach::CutOff
     }
 

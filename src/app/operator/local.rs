@@ -6,7 +6,7 @@ use crate::model::{FeedName, FeedRecord, FeedStanding};
 use crate::record::Observation;
 use crate::record::local::{self, Act, Acted};
 use crate::serve::{OperatorError, PutFeed};
-use crate::store::CommitError;
+use crate::store::{CommitError, in_words};
 
 impl AdminService {
     /// Does what is asked of an item. Durable on return.
@@ -71,7 +71,9 @@ impl AdminService {
     pub(in crate::app) async fn open_all(&self) {
         let feeds = match self.store.feed_list().await {
             Ok(feeds) => feeds,
-            Err(error) => return tracing::warn!(%error, "local feeds could not be opened"),
+            Err(error) => {
+                return tracing::warn!(error = in_words(&error), "local feeds could not be opened");
+            }
         };
         for record in feeds.values() {
             if let Err(error) = self.open(record).await {

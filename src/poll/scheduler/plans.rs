@@ -52,7 +52,11 @@ impl PollScheduler {
             share.taken.clone_from(&held);
         }
         if let Err(error) = self.load_feeds(Some(&held)).await {
-            tracing::warn!(%error, "the feeds of this gateway could not be read; they are read again");
+            let error = error.report();
+            tracing::warn!(
+                error,
+                "the feeds of this gateway could not be read; they are read again"
+            );
             if let Some(share) = &mut self.share {
                 share.taken.clear();
             }

@@ -106,7 +106,10 @@ impl PollScheduler {
         match &result {
             Ok(probed) => tracing::debug!(feed = %name, requests = probed.requests, "asked"),
             Err(RoundError::Cancelled) => {}
-            Err(error) => tracing::warn!(feed = %name, %error, "asking for what is missing failed"),
+            Err(error) => {
+                let error = error.report();
+                tracing::warn!(feed = %name, error, "asking for what is missing failed");
+            }
         }
         match result {
             Ok(probed) => self.board.change(name, |status| {

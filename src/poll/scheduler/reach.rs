@@ -65,6 +65,11 @@ impl ReachedPublishers {
         self.last.insert(shard, (now, is_reached));
     }
 
+    /// Forgets the publishers of all shards but those that are polled here: what others find there since is not known.
+    pub(super) fn keep<T>(&mut self, polled: &BTreeMap<Shard, T>) {
+        self.last.retain(|shard, _| polled.contains_key(shard));
+    }
+
     /// How many publishers were within reach and out of it, as the polls of the last two minutes have it, or the last
     /// ten of them where those are fewer: what was found before a line broke says nothing of it.
     fn counts(&self, now: Instant) -> (usize, usize) {
@@ -257,6 +262,19 @@ mod tests {
         for later in [0, 200, 500] {
             assert_eq!(reach.decide(start + seconds(later)), PublisherReach::Reached);
         }
+    }
+
+    #[test]
+    fn what_others_poll_since_says_nothing() {
+        let start = Instant::now();
+        let mut reach = ReachedPublishers::new(start);
+        note(&mut reach, 1..=40, unreached, start);
+        note(&mut reach, 41..=60, answered, start);
+        assert_eq!(reach.decide(start), PublisherReach::Reached);
+        reach.keep(&(31..=60).map(|number| (shard(number), number)).collect());
+        let later = start + seconds(121);
+        assert_eq!(reach.decide(later), PublisherReach::Reached);
+        assert_eq!(reach.last.len(), 30);
     }
 
     #[test]

@@ -188,7 +188,8 @@ impl PollScheduler {
                 let kind = |failure: &PollFailure| (failure.blame, failure.status);
                 status.failure().map(kind) == note.failure.as_ref().map(kind)
             });
-        log(name, &note, failed_before, as_before);
+        let said = result.as_ref().err().map(|error| hidden(&feed.record, &error.report()));
+        log(name, &note, &said.unwrap_or_default(), (failed_before, as_before));
         let report = (!running.answers.is_empty()).then(|| {
             let report = report(&result);
             let error = report.error.map(|error| hidden(&feed.record, &error));
@@ -331,22 +332,22 @@ fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
 }
 
 /// Says how a poll went. A feed that fails is told of when it begins to, when it fails in another
-/// way, and when it is read again; not each time.
-fn log(feed: &FeedName, note: &FinishedPoll, failed_before: u32, as_before: bool) {
+/// way, and when it is read again; not each time. `error`: of one that failed, with everything behind it.
+fn log(feed: &FeedName, note: &FinishedPoll, error: &str, (failed_before, as_before): (u32, bool)) {
     let (outcome, took) = (note.outcome.name(), note.took);
     if note.is_apart {
         tracing::warn!(%feed, "its document has nothing of the last one: items may have been missed");
     }
     match &note.failure {
         Some(failure) if failure.blame == FetchBlame::Gateway => {
-            tracing::error!(%feed, outcome, ?took, error = %failure.error, "a poll failed");
+            tracing::error!(%feed, outcome, ?took, error, "a poll failed");
         }
-        Some(failure) if as_before => {
-            tracing::debug!(%feed, outcome, ?took, error = %failure.error, "a poll failed again");
+        Some(_) if as_before => {
+            tracing::debug!(%feed, outcome, ?took, error, "a poll failed again");
         }
         Some(failure) => {
             let blame = failure.blame.name();
-            tracing::warn!(%feed, outcome, ?took, blame, error = %failure.error, "a poll failed");
+            tracing::warn!(%feed, outcome, ?took, blame, error, "a poll failed");
         }
         None if failed_before > 0 => {
             tracing::info!(%feed, outcome, ?took, failures = failed_before, "a feed is read again");

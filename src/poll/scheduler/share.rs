@@ -275,6 +275,7 @@ impl PollScheduler {
         share.shards.abstain(self.bench.store.condition().stop.is_some());
         share.renew_rounds(&self.cancel);
         let now = Instant::now();
+        share.reach.keep(&share.taken);
         share.shards.note_reach(share.reach.decide(now));
         let is_changed = share.changes.has_changed().unwrap_or(false);
         if is_changed || share.compare_at <= now {

@@ -135,14 +135,16 @@ impl PollScheduler {
                 if stepped.is_given_up { pause } else { stepped.wait.unwrap_or(pause).max(pause) }
             }
             Err(error) if error.is_of_store(self.share.is_some()) => {
-                tracing::warn!(feed = %name, %error, "a step through older documents could not be stored");
+                let said = error.report();
+                tracing::warn!(feed = %name, error = said, "a step through older documents could not be stored");
                 if matches!(error, RoundError::Fenced) {
                     self.claim_at = Instant::now();
                 }
                 STORE_REST.max(pause)
             }
             Err(error) => {
-                tracing::error!(feed = %name, %error, "a step through older documents failed");
+                let error = error.report();
+                tracing::error!(feed = %name, error, "a step through older documents failed");
                 DEFECT_PAUSE
             }
         };

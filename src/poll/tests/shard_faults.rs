@@ -84,6 +84,30 @@ async fn an_older_document_is_not_judged_over_what_another_gateway_has_committed
 }
 
 #[tokio::test(start_paused = true)]
+async fn publishers_out_of_reach_that_others_poll_since_do_not_cut_a_gateway_off() {
+    let names: Vec<String> = (0..24).map(|number| format!("feed{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for are_given_back in [false, true] {
+        let (shards, publisher) = (writer(), Publisher::new("one"));
+        let (host, why) = ("feed.example".to_owned(), "refused".to_owned());
+        publisher.fails(FetchError::Connect { host, why });
+        let store = StoreDouble::new(&names);
+        let gateway = Gateway::start(&store.shared_by(&shards), &publisher).await;
+        give(&shards, held(&names, 1));
+        for feed in &names {
+            gateway.polls(feed, 1).await;
+        }
+        if are_given_back {
+            shards.give_back(names.iter().skip(1).map(|feed| shard(feed)));
+            a_while().await;
+            give(&shards, held(&["feed0"], 1));
+        }
+        tokio::time::sleep(Duration::from_secs(180)).await;
+        assert_eq!(shards.is_cut_off(), !are_given_back);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_unsaved_at_the_end_is_written_with_a_new_right_to_poll() {
     let store = StoreDouble::new(&["a"]);
     let (shards, publisher) = (writer(), Publisher::new("one"));

@@ -11,7 +11,7 @@ use crate::serve::directory::Listing;
 use crate::serve::log::LogAfter;
 use crate::serve::observe::guard;
 use crate::serve::problem::Problem;
-use crate::store::ClosedEpoch;
+use crate::store::{ClosedEpoch, in_words};
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -190,7 +190,10 @@ impl EventWriter {
         let after = match self.room.log.after(self.at.whole(), EPOCHS).await {
             Ok(after) => after,
             Err(error) => {
-                tracing::warn!(%error, "an event stream could not read the change log");
+                tracing::warn!(
+                    error = in_words(&error),
+                    "an event stream could not read the change log"
+                );
                 return Err(Ended);
             }
         };

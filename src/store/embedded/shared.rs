@@ -6,13 +6,14 @@ use super::pins::{Pin, Pins};
 use super::published::Published;
 use crate::clock::Clock;
 use crate::model::{FeedName, FeedState, Lineage, Revision, Time};
+use crate::store::feed_locks::{FeedLock, FeedLocks};
 use crate::store::record::StateRecord;
 use crate::store::{AnswerQuestions, Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::sync::watch;
 
 /// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
 /// held open by a reader.
@@ -22,7 +23,7 @@ pub(super) type Gate = Arc<RwLock<()>>;
 pub(super) struct StoreShared {
     feeds: RwLock<HashMap<FeedName, Box<Published>>>,
     /// Who changes which feed.
-    writers: Mutex<HashMap<FeedName, Arc<tokio::sync::Mutex<()>>>>,
+    writers: Arc<FeedLocks>,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
     pub(super) health: StoreHealth,
@@ -44,24 +45,6 @@ pub(super) struct StoreShared {
     pub(super) sealed: watch::Sender<Epoch>,
 }
 
-/// The right to change a feed: one change of a feed is made at a time.
-pub(super) struct FeedLock {
-    shared: Arc<StoreShared>,
-    feed: FeedName,
-    held: Option<OwnedMutexGuard<()>>,
-}
-
-impl Drop for FeedLock {
-    fn drop(&mut self) {
-        self.held = None;
-        let mut writers = self.shared.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waits has it as well.
-        if writers.get(&self.feed).is_some_and(|lock| Arc::strong_count(lock) == 1) {
-            writers.remove(&self.feed);
-        }
-    }
-}
-
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
     pub(super) fn new(
@@ -74,7 +57,7 @@ impl StoreShared {
         let feeds = feeds.into_iter().map(|(feed, published)| (feed, Box::new(published)));
         Self {
             feeds: RwLock::new(feeds.collect()),
-            writers: Mutex::default(),
+            writers: Arc::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
             clock,
@@ -164,13 +147,8 @@ impl StoreShared {
     }
 
     /// Waits until nobody else changes the feed.
-    pub(super) async fn lock(self: &Arc<Self>, feed: &FeedName) -> FeedLock {
-        let lock = {
-            let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(writers.entry(feed.clone()).or_default())
-        };
-        let held = Some(lock.lock_owned().await);
-        FeedLock { shared: Arc::clone(self), feed: feed.clone(), held }
+    pub(super) async fn lock(&self, feed: &FeedName) -> FeedLock {
+        self.writers.lock(feed).await
     }
 
     /// A feed, where anything was committed to it.

@@ -5,10 +5,11 @@
 use super::plan::PlannedCommit;
 use super::records::Records;
 use super::request::Touches;
-use super::shared::{FeedLock, StoreShared};
+use super::shared::StoreShared;
 use super::{StoreInner, keys, plan, prune, undo};
 use crate::model::{Change, FeedName, Time};
 use crate::store::engine::Class;
+use crate::store::feed_locks::FeedLock;
 use crate::store::{Claim, CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
