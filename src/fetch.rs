@@ -4,7 +4,8 @@
 //! [`PassRequest`] to [`PassAnswer`]. [`ApiClient`] asks a server that the operator names.
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
-//! checked, names are resolved to admitted addresses only, and those are what is connected to.
+//! checked, names are resolved to admitted addresses only, and those are what is connected to. What a
+//! foreign answer leads to has less leave than what the operator names ([`LeadScope`]).
 //! Bodies are read within limits, still compressed, so that an unchanged one is known before it is
 //! decompressed. What is absent: what a feed is, when to ask again, what is stored.
 
@@ -23,6 +24,7 @@ mod freshness;
 mod guard;
 mod handover;
 mod kept_hosts;
+mod lead;
 mod message;
 mod pass;
 mod passers;
@@ -49,6 +51,7 @@ pub use guard::{
 };
 pub use handover::Handover;
 pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
+pub use lead::{LeadRefusal, LeadScope};
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
 };

@@ -130,6 +130,7 @@ impl PublisherLink {
             soon: true,
             access: None,
             for_everybody: false,
+            leads: fetch::LeadScope::default(),
             now: self.clock.now(),
         };
         let fetched = match self.fetch.clone().oneshot(request).await {

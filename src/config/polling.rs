@@ -46,7 +46,8 @@ section! {
         /// a list of `host:port`.
         ///
         /// The hosts and ports are those of the feeds' addresses, like `["intranet.example:80",
-        /// "[::1]:8000"]`.
+        /// "[::1]:8000"]`. Redirects and links lead to such a host from another one alone, never from a
+        /// public address, and for feeds that requests make never out of their site.
         allow_private: AllowPrivateSetting = PrivateAddresses, Preset("false");
         /// How the gateway names itself to upstreams. Publishers like to find a contact here.
         user_agent: String = Parsed("1 to 256 visible ASCII characters", user_agent), Shown(

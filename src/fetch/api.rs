@@ -1,7 +1,7 @@
 //! Asks one server that the operator names, any method, and an answer that is read piece by piece: the API of a
 //! running gateway, with its token, or an authority for certificates.
 
-use super::client::Core;
+use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::guard::AllowPrivate;
@@ -67,7 +67,8 @@ impl ApiClient {
     /// Sends a request; a redirect is not followed.
     pub async fn send(&self, request: ApiRequest) -> Result<ApiAnswer, FetchError> {
         let ApiRequest { method, url, body } = request;
-        let by = self.core.client_for(&url, 0, true, (None, HttpVersions::All)).await?;
+        let way = RequestWay { route: None, versions: HttpVersions::All, is_public: false };
+        let by = self.core.client_for(&url, 0, true, way).await?;
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*;q=0.1"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -3,10 +3,11 @@
 //! The same clients and the same guard as for feeds; where a redirect may lead is for who asks to
 //! say, and each hop is a request of its own.
 
-use super::client::Core;
+use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::freshness;
+use super::lead::{LeadScope, LeadTrail};
 use crate::model::{ProxyRoute, Time};
 use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct AskRequest {
     pub get: bool,
     /// The way there, where it is not the gateway's.
     pub route: Option<ProxyRoute>,
+    /// On whose word the page is asked for.
+    pub leads: LeadScope,
     /// The time of the request.
     pub now: Time,
 }
@@ -48,12 +51,18 @@ impl Core {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, PAGES);
         self.say_name(&url, &mut headers);
-        let way = (request.route.as_ref(), HttpVersions::of_request(&headers));
-        let by = self.client_for(&url, 0, true, way).await?;
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let mut leads = LeadTrail::begin(&request.leads, url.as_str()).map_err(refused)?;
+        self.lead(&mut leads, &url).await;
+        let (route, versions) = (request.route.as_ref(), HttpVersions::of_request(&headers));
+        let way = RequestWay { route, versions, is_public: leads.is_confined() };
+        let by =
+            self.client_for(&url, 0, true, way).await.map_err(|error| leads.explained(error))?;
         let client = &by.client;
         let asked = if request.get { client.get(url.clone()) } else { client.head(url.clone()) };
         let response = asked.headers(headers).send().await;
-        let response = response.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
+        let unreached = |error| leads.explained(by.unreached(error, &url, 0, &self.limits));
+        let response = response.map_err(unreached)?;
         let led = response.headers().get(LOCATION);
         let location = self.within_site(led, &url).or_else(|| location(led, &url));
         // The response is dropped here, and its connection with it where a body is under way.
@@ -86,7 +95,7 @@ mod tests {
         let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let (url, now) = (Url::parse(url).unwrap(), Time::from_unix(0));
-        let request = AskRequest { url, get, route: None, now };
+        let request = AskRequest { url, get, route: None, leads: LeadScope::default(), now };
         services(settings).unwrap().ask.oneshot(request).await
     }
 

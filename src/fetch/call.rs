@@ -5,10 +5,11 @@
 //! the caller needs; what the answer means is for the caller to say.
 
 use super::ask::location;
-use super::client::Core;
+use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::freshness;
+use super::lead::{LeadScope, LeadTrail};
 use super::unreached::broken;
 use crate::model::Time;
 use bytes::{Bytes, BytesMut};
@@ -27,6 +28,8 @@ pub struct CallRequest {
     pub send: Option<CallBody>,
     /// The most bytes of the answer's body that are read.
     pub answer: usize,
+    /// On whose word it is called.
+    pub leads: LeadScope,
     /// The time of the request.
     pub now: Time,
 }
@@ -68,7 +71,13 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let by = self.client_for(&url, 0, true, (None, HttpVersions::All)).await?;
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let mut leads = LeadTrail::begin(&request.leads, url.as_str()).map_err(refused)?;
+        self.lead(&mut leads, &url).await;
+        let is_public = leads.is_confined();
+        let way = RequestWay { route: None, versions: HttpVersions::All, is_public };
+        let by =
+            self.client_for(&url, 0, true, way).await.map_err(|error| leads.explained(error))?;
         let client = &by.client;
         let call = match request.send {
             None => client.get(url.clone()),
@@ -78,8 +87,8 @@ impl Core {
         let call = call
             .header(ACCEPT, HeaderValue::from_static("*/*"))
             .header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let mut response =
-            call.send().await.map_err(|error| by.unreached(error, &url, 0, &self.limits))?;
+        let unreached = |error| leads.explained(by.unreached(error, &url, 0, &self.limits));
+        let mut response = call.send().await.map_err(unreached)?;
         let status = response.status().as_u16();
         let retry_after = freshness::retry_after(response.headers(), request.now);
         let location = location(response.headers().get(LOCATION), &url);
@@ -115,7 +124,8 @@ mod tests {
         let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let url = Url::parse(url).unwrap();
-        let request = CallRequest { url, send, answer: 8, now: Time::from_unix(0) };
+        let (leads, now) = (LeadScope::default(), Time::from_unix(0));
+        let request = CallRequest { url, send, answer: 8, leads, now };
         services(settings).unwrap().call.oneshot(request).await
     }
 
@@ -178,6 +188,7 @@ mod tests {
             url: Url::parse("http://a.example/secret?token=1").unwrap(),
             send: None,
             answer: 8,
+            leads: LeadScope::default(),
             now: Time::from_unix(0),
         };
         assert!(!format!("{request:?}").contains("token"), "{request:?}");

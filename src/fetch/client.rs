@@ -3,12 +3,15 @@
 mod site_names;
 mod ways;
 
+pub(super) use ways::RequestWay;
+
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
 use super::clients::{ClientMaker, Clients, HttpVersions, MAX_HEADER_BYTES, own_headers};
 use super::error::{ANSWERING, FetchError};
 use super::guard::{AllowPrivate, Openness};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
+use super::lead::LeadTrail;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
@@ -102,7 +105,8 @@ pub(super) struct Core {
     /// The way out of every request that has none of its own.
     proxy: Option<ReadyProxy>,
     proxy_resolves: bool,
-    /// Look up names that a proxy is asked for, for hosts that are public, private or named.
+    /// Look up names that a proxy is asked for, for hosts that are public, private or named, and those that may lead
+    /// to others.
     names: [GuardedResolver; 3],
     /// Clients for requests with a `Host` of their own, to public and to other hosts; made where they are needed.
     hosted: [OnceLock<Clients>; 2],
@@ -125,9 +129,11 @@ impl Core {
         };
         let (opened, has_roots) = maker.direct(openness, HttpVersions::All)?;
         let public = match openness {
-            Openness::Named => maker.direct(Openness::Public, HttpVersions::All)?.0,
-            // Every host is public, or none is: the other clients are asked for nothing.
-            Openness::Public | Openness::Private => opened.clone(),
+            // Every host is public: the other clients are asked for nothing.
+            Openness::Public => opened.clone(),
+            Openness::Named | Openness::Private => {
+                maker.direct(Openness::Public, HttpVersions::All)?.0
+            }
         };
         let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
         let proxy_resolves = settings.proxy_resolves;
@@ -156,9 +162,18 @@ impl Core {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
         let identity = RequestIdentity::read(request.access.as_ref()).await?;
         let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);
-        if let Some(there) = self.behind_our_address(&trail.url).filter(|_| is_anybodys) {
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let mut leads = LeadTrail::begin(&request.leads, &request.url).map_err(refused)?;
+        if let Some(there) = self.behind_our_address(leads.at()) {
+            leads.begin_at(there);
+        }
+        // Everybody may lead to what everybody gets of our sites.
+        let ours = self.behind_our_address(&trail.url).filter(|_| is_anybodys);
+        let is_ours = ours.is_some();
+        if let Some(there) = ours {
             trail.begin_at(there);
         }
+        self.lead(&mut leads, &trail.url).await;
         let asked = IdentifiedRequest { request: &request, identity };
         if let Some(handed) = self.handed(&request) {
             let response = http::Response::new(handed.body);
@@ -169,7 +184,9 @@ impl Core {
         }
         // Ends by the limit on redirects in `follow`.
         loop {
-            let response = self.ask(&asked, &trail, credentials.as_ref()).await?;
+            let is_public = leads.is_confined() && !(is_ours && trail.hops == 0);
+            let asking = self.ask(&asked, &trail, credentials.as_ref(), is_public);
+            let response = asking.await.map_err(|error| leads.explained(error))?;
             let code = response.status().as_u16();
             if !redirect::is_redirect(code) {
                 return self.answer(&asked, trail, response).await;
@@ -178,6 +195,7 @@ impl Core {
             let within = self.within_site(led, &trail.url);
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
+            self.lead(&mut leads, &trail.url).await;
         }
     }
 
@@ -186,12 +204,13 @@ impl Core {
         request.for_everybody.then(|| self.handover.take(&request.url)).flatten()
     }
 
-    /// One hop.
+    /// One hop. `is_public`: to public addresses alone.
     async fn ask(
         &self,
         asked: &IdentifiedRequest<'_>,
         trail: &RedirectChain,
         credentials: Option<&Credentials>,
+        is_public: bool,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
         let request = asked.request;
@@ -201,7 +220,7 @@ impl Core {
         let mut headers = asked.conditions(url);
         self.say_name(url, &mut headers);
         asked.identity.apply(url, &mut headers);
-        let way = (route, HttpVersions::of_request(&headers));
+        let way = RequestWay { route, versions: HttpVersions::of_request(&headers), is_public };
         let by = self.client_for(url, trail.hops, soon, way).await?;
         // The client turns credentials in a URL into basic authentication.
         let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));

@@ -251,8 +251,10 @@ impl FetchError {
     /// Who is to blame.
     pub const fn blame(&self) -> FetchBlame {
         match self {
-            Self::Refused { hop: 0, .. }
-            | Self::NoRoots
+            Self::Refused { hop: 0, refusal } if !matches!(refusal, Refusal::Led(_)) => {
+                FetchBlame::Operator
+            }
+            Self::NoRoots
             | Self::Secret { .. }
             | Self::Unchecked { .. }
             | Self::Withheld { .. }

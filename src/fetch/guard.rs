@@ -5,6 +5,7 @@
 //! ([`super::resolver`]), and the address that was checked is the one connected to.
 
 use super::address::{NonPublicKind, kind};
+use super::lead::LeadRefusal;
 use crate::model::ShownAddress;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -83,6 +84,9 @@ pub enum Refusal {
         /// What kind of address it is.
         what: &'static str,
     },
+    /// Who leads to the address may not.
+    #[error("{0}")]
+    Led(Box<LeadRefusal>),
     /// An entry of the list is not of the form `host:port`.
     #[error("{entry:?} is not of the form host:port")]
     Entry { entry: String },
@@ -156,6 +160,11 @@ impl AllowPrivate {
             },
         }
     }
+}
+
+/// Whether two URLs are of one host and port.
+pub(super) fn is_same_place(a: &Url, b: &Url) -> bool {
+    a.host() == b.host() && a.port_or_known_default() == b.port_or_known_default()
 }
 
 /// Reads a URL that may be fetched: absolute, http or https, not too long.

@@ -1,6 +1,6 @@
 //! What is asked of the client, and what it answers.
 
-use super::RequestAccess;
+use super::{LeadScope, RequestAccess};
 use crate::model::{BodyPrints, FeedRecord, Time};
 use crate::sup::{SupAnnouncement, in_header, in_links};
 use crate::websub::HubLinks;
@@ -77,6 +77,8 @@ pub struct FetchRequest {
     pub access: Option<RequestAccess>,
     /// Whether only an answer that everybody gets is taken.
     pub for_everybody: bool,
+    /// On whose word the address is asked for.
+    pub leads: LeadScope,
     /// The time of the request.
     pub now: Time,
 }
@@ -93,17 +95,20 @@ impl FetchRequest {
             soon: false,
             access: None,
             for_everybody: false,
+            leads: LeadScope::default(),
             now,
         }
     }
 }
 
 impl FetchRequest {
-    /// The same as a feed is asked for. What an operator did not configure is for everybody, or is not taken.
+    /// The same as a feed is asked for. What an operator did not configure is for everybody, or is not taken, and an
+    /// address that is not the feed's is one that the feed names.
     pub fn for_feed(self, feed: &FeedRecord) -> Self {
         let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
         let for_everybody = feed.on_demand.is_some() && !feed.private && access.is_none();
-        Self { access, for_everybody, ..self }
+        let leads = LeadScope::of_feed(feed);
+        Self { access, for_everybody, leads, ..self }
     }
 }
 

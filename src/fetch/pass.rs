@@ -3,7 +3,7 @@
 //!
 //! The same guard as for feeds, and clients of their own ([`super::passers`]).
 
-use super::client::Core;
+use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::{ANSWERING, FetchError};
 use super::unreached::{is_cut_off, unpassed};
@@ -97,7 +97,8 @@ impl Core {
         once: bool,
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let (method, url, mut headers) = (head.method.clone(), &head.url, head.headers.clone());
-        let way = (None, HttpVersions::of_request(&headers));
+        let versions = HttpVersions::of_request(&headers);
+        let way = RequestWay { route: None, versions, is_public: false };
         let by = self.client_for(url, 0, !once, way).await?;
         // The client would add its own.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));

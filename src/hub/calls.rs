@@ -3,7 +3,7 @@
 use super::lanes::host_of;
 use super::ledger::Task;
 use super::{HubDocument, HubShared, NoHubDocument, Topics};
-use crate::fetch::{CallBody, CallRequest, Called, FetchError};
+use crate::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope};
 use crate::model::Tick;
 use crate::traces::TraceSpan;
 use crate::websub::cloud;
@@ -151,7 +151,8 @@ async fn deny(shared: &HubShared, task: &Task) -> Result<VerificationResult, May
 }
 
 async fn ask(shared: &HubShared, url: Url) -> Result<Result<Called, FetchError>, MayBeTaken> {
-    let request = CallRequest { url, send: None, answer: ECHO, now: shared.clock.now() };
+    let (leads, now) = (LeadScope::default(), shared.clock.now());
+    let request = CallRequest { url, send: None, answer: ECHO, leads, now };
     call(shared, request).await
 }
 
@@ -223,8 +224,8 @@ async fn deliver(shared: &HubShared, topics: &dyn Topics, task: &Task) -> CallOu
     }
     shared.budgets().sent(&host_of(&subscription.callback), body.len());
     let sent = CallBody { headers, body: Bytes::clone(&body) };
-    let request =
-        CallRequest { url: subscription.callback.clone(), send: Some(sent), answer: THANKS, now };
+    let (url, send) = (subscription.callback.clone(), Some(sent));
+    let request = CallRequest { url, send, answer: THANKS, leads: LeadScope::default(), now };
     match call(shared, request).await {
         Ok(Ok(called)) => {
             CallOutcome::Pushed(Push::from_status(called.status, called.retry_after), tick)

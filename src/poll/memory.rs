@@ -10,7 +10,7 @@ use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
 use super::resume::Saved;
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
-use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, Validators};
+use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, LeadScope, Validators};
 use crate::model::{
     BodyPrints, FeedName, FeedRecord, FeedState, Interruptions, Overlap, PollSchedule, PollState,
     Revision, Time, UpdateHints,
@@ -218,6 +218,7 @@ impl Memory {
             soon: self.is_polled_often(now),
             access: None,
             for_everybody: false,
+            leads: LeadScope::default(),
             now,
         }
         .for_feed(feed)

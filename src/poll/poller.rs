@@ -77,6 +77,7 @@ pub struct Poller {
     callbacks: Arc<Callbacks>,
     /// Which feeds this gateway polls; `None`: all.
     shards: Option<Arc<PollShards>>,
+    cancel: CancellationToken,
 }
 
 /// The first poll of a feed, which goes on whether somebody waits for it or not.
@@ -110,6 +111,7 @@ impl Poller {
         };
         let bench = Self::context(&parts, claim);
         let callbacks = Arc::new(Callbacks::default());
+        let cancel = parts.cancel.clone();
         let (board_there, callbacks_there) = (Arc::clone(&board), Arc::clone(&callbacks));
         let mut desk = PollScheduler::new(
             parts.settings,
@@ -122,7 +124,12 @@ impl Poller {
         );
         desk.load().await?;
         let task = tokio::spawn(desk.run(inbox));
-        Ok((Self { commands, board, bench: Arc::new(bench), callbacks, shards }, task))
+        Ok((Self { commands, board, bench: Arc::new(bench), callbacks, shards, cancel }, task))
+    }
+
+    /// Whether polling has stopped, or is about to.
+    pub fn is_stopping(&self) -> bool {
+        self.cancel.is_cancelled()
     }
 
     fn context(parts: &PollerConfig, claim: Claim) -> PollContext {

@@ -15,8 +15,8 @@ use super::sharing;
 use super::turns::Turns;
 use crate::clock::Clock;
 use crate::fetch::{
-    AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, PageFetch,
-    PauseRequest,
+    AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
+    PageFetch, PauseRequest, read_url,
 };
 use crate::judge::probe::ProbeScope;
 use crate::load::Load;
@@ -260,7 +260,7 @@ async fn unchanged(
         held: state.hold.as_ref().map(Hold::describe),
         look_again: state.next_decision_at.map(|at| bench.decisions.by_wall_clock(at, now)),
         until: state.tick,
-        announced: fetched.announced.clone().map(Some),
+        announced: may_announce(bench, feed, fetched.announced.clone()).map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
         hub: match hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
@@ -308,7 +308,7 @@ async fn judged(
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
-    let place = fetched.announced.clone().or_else(element);
+    let place = may_announce(bench, feed, fetched.announced.clone().or_else(element));
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = PollResult {
         document: Some(ParsedDocument {
@@ -329,6 +329,18 @@ async fn judged(
     found.apply_commit(settled, PollEnding::Unchanged);
     memory.observed(found.outcome == PollEnding::Changed, state, now);
     Ok(found)
+}
+
+/// Where a feed says that its changes are announced, unless it may not lead there.
+fn may_announce(
+    bench: &PollContext,
+    feed: &FeedRecord,
+    place: Option<SupAnnouncement>,
+) -> Option<SupAnnouncement> {
+    place.filter(|place| {
+        let leads = LeadScope::of_feed(feed);
+        read_url(&place.document).is_ok_and(|to| leads.admits(&to, &bench.allow_private))
+    })
 }
 
 /// Whether the operator says that the address of a feed is secret, whatever address it gives itself.

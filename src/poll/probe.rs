@@ -7,7 +7,7 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::memory::UnchangedCount;
 use super::polling::PollContext;
-use crate::fetch::{AskRequest, PageFetch, PauseRequest};
+use crate::fetch::{AskRequest, LeadScope, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Probing, ProxyRoute, Revision, Time};
 use crate::store::in_words;
@@ -83,8 +83,7 @@ pub(super) async fn run(
     cancel: CancellationToken,
 ) -> Result<ProbeResult, RoundError> {
     let begun = bench.clock.now();
-    let route = feed.access.as_ref().and_then(|access| access.route.clone());
-    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun).by(route);
+    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun).of_feed(&feed);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -133,6 +132,8 @@ struct Asking<'a> {
     begun: Time,
     /// The way there, where it is not the gateway's.
     route: Option<ProxyRoute>,
+    /// On whose word.
+    leads: LeadScope,
 }
 
 impl<'a> Asking<'a> {
@@ -140,13 +141,27 @@ impl<'a> Asking<'a> {
         let now = Instant::now();
         let deadline = now + PROBE_TIME;
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        let (next, route) = (now, None);
-        Self { ask, plan, pause, next, deadline, get, requests, refused, asked_for, begun, route }
+        let (next, route, leads) = (now, None, LeadScope::default());
+        Self {
+            ask,
+            plan,
+            pause,
+            next,
+            deadline,
+            get,
+            requests,
+            refused,
+            asked_for,
+            begun,
+            route,
+            leads,
+        }
     }
 
-    /// The same by another way.
-    fn by(self, route: Option<ProxyRoute>) -> Self {
-        Self { route, ..self }
+    /// The same by the way of a feed, whose documents name the pages.
+    fn of_feed(self, feed: &FeedRecord) -> Self {
+        let route = feed.access.as_ref().and_then(|access| access.route.clone());
+        Self { route, leads: LeadScope::of_feed(feed), ..self }
     }
 
     /// What is listed first, then a made-up address, then the items.
@@ -216,8 +231,9 @@ impl<'a> Asking<'a> {
         let mut url = page.clone();
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
-            let route = self.route.clone();
-            let request = AskRequest { url: url.clone(), get, route, now: self.begun };
+            let (asked, now) = (url.clone(), self.begun);
+            let (route, leads) = (self.route.clone(), self.leads.clone());
+            let request = AskRequest { url: asked, get, route, leads, now };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),

@@ -1,6 +1,8 @@
 //! Asking the hub of an upstream: one POST, and redirects to another hub.
 
-use crate::fetch::{Call, CallBody, CallRequest, Called, FetchError, PauseRequest, read_url};
+use crate::fetch::{
+    Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
+};
 use crate::model::{HubSubscription, SubscriptionKeys, Time};
 use crate::websub::subscriber::LEASE_ASKED;
 use crate::websub::{FORM_TYPE, HubRequest, Secret};
@@ -60,20 +62,27 @@ pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest
 
 /// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
 /// old answer 204). A redirect that keeps the method leads to another hub, which passes the same
-/// guard.
-pub async fn ask(call: Call, hub: String, request: HubRequest, now: Time) -> Result<(), Failed> {
+/// guard. `leads`: on whose word this one is asked.
+pub async fn ask(
+    call: Call,
+    (hub, mut leads): (String, LeadScope),
+    request: HubRequest,
+    now: Time,
+) -> Result<(), Failed> {
     let mut url = read_url(&hub).map_err(|refusal| FetchError::Refused { hop: 0, refusal })?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
     let sent = CallBody { headers, body: Bytes::from(request.write()) };
     for _ in 0..=MAX_HUB_REDIRECTS {
         let send = Some(sent.clone());
-        let asked = CallRequest { url: url.clone(), send, answer: ANSWER_LIMIT, now };
+        let (there, by) = (url.clone(), leads.clone());
+        let asked = CallRequest { url: there, send, answer: ANSWER_LIMIT, leads: by, now };
         let called = call.clone().oneshot(asked).await?;
         match (called.status, called.location) {
             (200..=299, _) => return Ok(()),
             // A secret that was sent under encryption is not sent on without it.
             (307 | 308, Some(next)) if url.scheme() == "http" || next.scheme() == "https" => {
+                leads = leads.by_answer(url.as_str());
                 url = next;
             }
             (status, location) => {
@@ -135,7 +144,8 @@ mod tests {
             assert_eq!(&sent.body[..], b"hub.mode=publish");
             async move { Ok(called) }
         }));
-        let result = ask(call, "https://hub.example/a".to_owned(), HubRequest::Publish, NOW).await;
+        let hub = ("https://hub.example/a".to_owned(), LeadScope::default());
+        let result = ask(call, hub, HubRequest::Publish, NOW).await;
         let calls = calls.lock().unwrap().clone();
         (result, calls)
     }

@@ -1,6 +1,6 @@
 //! Reading the SUP documents of publishers: one request that asks for all their feeds.
 
-use crate::fetch::{Fetch, FetchAnswer, FetchError, FetchRequest, Validators};
+use crate::fetch::{Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Validators};
 use crate::model::{SupId, Time};
 use crate::sup::{ReadError, SupDocument, read_of};
 use std::collections::BTreeSet;
@@ -16,6 +16,8 @@ pub struct Question {
     wire: Option<u128>,
     /// The ids whose updates matter; `None`: all.
     only: Option<Arc<BTreeSet<SupId>>>,
+    /// On whose word it is asked for.
+    leads: LeadScope,
 }
 
 /// Why a SUP document could not be read.
@@ -44,14 +46,19 @@ impl Question {
         if self.only.as_ref() != Some(ids) {
             *self = Self {
                 only: Some(Arc::clone(ids)),
+                leads: std::mem::take(&mut self.leads),
                 ..Self::new(std::mem::take(&mut self.address))
             };
         }
     }
 
-    /// The first request for another document, of which the same matters.
+    /// The first request for another document that this one names, of which the same matters.
     pub fn of_another(&self, address: impl Into<String>) -> Self {
-        Self { only: self.only.clone(), ..Self::new(address) }
+        let leads = match &self.leads.named_by {
+            Some(_) => self.leads.clone(),
+            None => LeadScope::default().by_answer(&self.address),
+        };
+        Self { only: self.only.clone(), leads, ..Self::new(address) }
     }
 
     /// Asks; `None` where nothing has changed since the last answer.
@@ -65,6 +72,7 @@ impl Question {
             soon: true,
             access: None,
             for_everybody: false,
+            leads: self.leads.clone(),
             now,
         };
         let fetched = fetch.clone().oneshot(request).await?;

@@ -4,7 +4,7 @@ use super::{
     FinishedSpan, QUEUE_LIMIT, SampleRates, Sampler, SpanCounts, SpanRecorder, Traces, otlp,
 };
 use crate::clock::{Clock, SystemClock};
-use crate::fetch::{Call, CallBody, CallRequest};
+use crate::fetch::{Call, CallBody, CallRequest, LeadScope};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::sync::Arc;
@@ -137,7 +137,8 @@ impl SpanExporter {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let url = self.config.url.clone();
         let send = Some(CallBody { headers, body });
-        let request = CallRequest { url, send, answer: ANSWER, now: SystemClock.now() };
+        let (leads, now) = (LeadScope::default(), SystemClock.now());
+        let request = CallRequest { url, send, answer: ANSWER, leads, now };
         let called = self.config.call.clone().oneshot(request).await;
         match called.map_err(|error| error.to_string())?.status {
             200..=299 => Ok(()),

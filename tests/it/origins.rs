@@ -87,6 +87,16 @@ fn answer(base: &str, request: &Request) -> Response {
             let to = target.replace("moved-", "").replace("moved", "atom");
             (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
         }
+        // A feed for who looks whether there is one, and a redirect for polls.
+        _ if path.starts_with("/trap/") => {
+            let polls = request.headers()[header::ACCEPT_ENCODING] != "identity";
+            let to = path.trim_start_matches("/trap/");
+            match polls {
+                true => (StatusCode::FOUND, [(header::LOCATION, format!("http://{to}"))])
+                    .into_response(),
+                false => typed(ATOM, atom(base)),
+            }
+        }
         "/today.xml" => (StatusCode::FOUND, [(header::LOCATION, "/atom.xml")]).into_response(),
         "/endless" => {
             let link = "<link rel=alternate type=application/atom+xml href=/atom.xml>";

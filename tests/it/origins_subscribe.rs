@@ -1,6 +1,6 @@
 //! `/subscribe`: the feeds of a site that is admitted, by whatever address leads to them.
 
-use crate::origins::{Front, Site};
+use crate::origins::{Front, Site, TOKEN};
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
@@ -89,5 +89,31 @@ async fn whatever_address_leads_to_a_feed_it_is_one() {
     // What moved for good is polled where it is now.
     feed_of(subscribe(&there("moved-slow.xml"))).await;
     assert!(front.feeds().await.contains_key(&there("slow.xml")));
+    front.gateway.stop().await.unwrap();
+}
+
+/// The operator admits a site, and not what else the gateway can reach.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_of_an_admitted_site_leads_to_no_other_host_of_the_operator() {
+    let (site, other) = (Site::start().await, Site::start().await);
+    let front =
+        Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 5\n", site.url), None).await;
+    let trap = format!("{}trap/{}atom.xml", site.url, other.url.replace("http://", ""));
+    let at = format!("http://{}/subscribe", front.gateway.address());
+    let form =
+        url::form_urlencoded::Serializer::new(String::new()).append_pair("url", &trap).finish();
+    let kind = "application/x-www-form-urlencoded";
+    let asked =
+        front.client.post(&at).header("content-type", kind).body(form).send().await.unwrap();
+    // What the look found is the site's own, and may be published; what polls are led to is not.
+    assert_ne!(asked.status(), StatusCode::FORBIDDEN);
+    let name = front.feeds().await[&trap].clone();
+    let api = format!("http://{}/api/v1/feeds/{name}", front.gateway.address());
+    let poll = front.client.post(format!("{api}/poll")).bearer_auth(TOKEN);
+    let said = poll.send().await.unwrap().text().await.unwrap();
+    for part in ["a redirect was not followed", trap.as_str(), "leads to its site"] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    assert!(other.asked.lock().unwrap().is_empty(), "the other host was asked");
     front.gateway.stop().await.unwrap();
 }

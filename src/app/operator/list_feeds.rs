@@ -3,6 +3,7 @@
 use super::{AdminService, stopped};
 use crate::app::import::{ExistingFeeds, ImportPlan, ListRules, plan, read_list};
 use crate::app::translate;
+use crate::fetch::LeadScope;
 use crate::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use crate::parse::opml::OpmlLimits;
 use crate::render;
@@ -68,7 +69,8 @@ impl AdminService {
             let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
             translate::allow_private(&config)
         };
-        let rules = ListRules { list: list.name.clone(), private: list.private, allow };
+        let (name, leads) = (list.name.clone(), LeadScope::of_feed(&list));
+        let rules = ListRules { list: name, private: list.private, allow, leads };
         let now = SeenList { revision, rules, feeds };
         if seen == Some(&now) {
             return Ok(None);

@@ -309,6 +309,10 @@ impl AdminService {
             return Err(NotMade::Full { limit });
         }
         self.store.condition().check_intake().map_err(|error| not_made(&error))?;
+        // Who is told to come again finds no feed then that nobody has polled.
+        if self.poller.is_stopping() {
+            return Err(not_made(&"the gateway is stopping"));
+        }
         let named_after = site.naming_address(url);
         let name = config::feed_name(&named_after, |name| feeds.contains_key(name));
         let taken = "the names that a feed of this address may have are taken";

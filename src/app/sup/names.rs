@@ -1,7 +1,7 @@
 //! Which feeds SUP ids mean, as the gateway's list of subscriptions says.
 
 use crate::clock::{Clock, SystemClock};
-use crate::fetch::{Fetch, FetchAnswer, FetchRequest, Validators};
+use crate::fetch::{Fetch, FetchAnswer, FetchRequest, LeadScope, Validators};
 use crate::model::{OUTLINE_SUP, SupId};
 use crate::parse::opml::{OpmlLimits, OutlineKind, read};
 use crate::parse::{self, Limits};
@@ -66,6 +66,7 @@ impl FeedNames {
             soon: false,
             access: None,
             for_everybody: false,
+            leads: LeadScope::default(),
             now: SystemClock.now(),
         };
         let fetched = fetch.clone().oneshot(request).await;

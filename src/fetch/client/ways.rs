@@ -3,9 +3,11 @@
 use super::Core;
 use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
+use crate::fetch::address::kind;
 use crate::fetch::clients::{Clients, HttpVersions};
 use crate::fetch::error::FetchError;
-use crate::fetch::guard::{self, Openness};
+use crate::fetch::guard::{self, AllowPrivate, Openness};
+use crate::fetch::lead::LeadTrail;
 use crate::fetch::passers::Passers;
 use crate::fetch::resolver::{LookupError, Unresolved};
 use crate::fetch::unreached::unreached;
@@ -16,8 +18,16 @@ use tokio::time::Instant;
 use url::{Host, Position, Url};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How a request goes out: its route, where it is not that of every request, and the versions that it may have.
-pub(in crate::fetch) type RequestWay<'r> = (Option<&'r ProxyRoute>, HttpVersions);
+/// How a request goes out.
+#[derive(Clone, Copy)]
+pub(in crate::fetch) struct RequestWay<'r> {
+    /// Its route, where it is not that of every request.
+    pub(in crate::fetch) route: Option<&'r ProxyRoute>,
+    /// The versions that it may have.
+    pub(in crate::fetch) versions: HttpVersions,
+    /// Whether it goes to public addresses alone.
+    pub(in crate::fetch) is_public: bool,
+}
 
 /// A client for one request, and the proxy that it goes by.
 pub(in crate::fetch) struct ClientForRequest {
@@ -33,7 +43,7 @@ impl Core {
         url: &Url,
         versions: HttpVersions,
     ) -> Result<Option<&Passers>, FetchError> {
-        let openness = self.admit(url, 0)?;
+        let openness = self.admit(url, 0, false)?;
         if self.proxy.is_some() && !self.allow.is_own_host(url) {
             return Ok(None);
         }
@@ -64,10 +74,11 @@ impl Core {
         Ok(place.get_or_init(|| made).clone())
     }
 
-    /// Passes the guard.
-    fn admit(&self, url: &Url, hop: usize) -> Result<Openness, FetchError> {
-        let openness = guard::check(url, &self.allow)
-            .map_err(|refusal| FetchError::Refused { hop, refusal })?;
+    /// Passes the guard. `is_public`: at public addresses alone.
+    fn admit(&self, url: &Url, hop: usize, is_public: bool) -> Result<Openness, FetchError> {
+        let allow = if is_public { &AllowPrivate::No } else { &self.allow };
+        let openness =
+            guard::check(url, allow).map_err(|refusal| FetchError::Refused { hop, refusal })?;
         if url.scheme() == "https" && !self.has_roots {
             return Err(FetchError::NoRoots);
         }
@@ -81,9 +92,10 @@ impl Core {
         url: &Url,
         hop: usize,
         soon: bool,
-        (route, versions): RequestWay<'_>,
+        way: RequestWay<'_>,
     ) -> Result<ClientForRequest, FetchError> {
-        let openness = self.admit(url, hop)?;
+        let RequestWay { route, versions, is_public } = way;
+        let openness = self.admit(url, hop, is_public)?;
         let proxy = match route {
             Some(ProxyRoute::Direct) => None,
             Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),
@@ -102,6 +114,28 @@ impl Core {
         let keeps = kept.admit(host, soon, Instant::now());
         let client = if keeps { clients.keeping } else { clients.closing };
         Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
+    }
+
+    /// Goes where an answer leads.
+    pub(in crate::fetch) async fn lead(&self, trail: &mut LeadTrail, to: &Url) {
+        let is_free = trail.stays(to) || trail.may_leave() && self.is_own(trail.at()).await;
+        trail.go(to, is_free);
+    }
+
+    /// Whether an address is at a host of the operator's own. Where all private addresses are allowed, a name says
+    /// that by what it leads to.
+    async fn is_own(&self, url: &Url) -> bool {
+        if self.allow.is_own_host(url) {
+            return true;
+        }
+        let (AllowPrivate::All, Some(Host::Domain(name))) = (&self.allow, url.host()) else {
+            return false;
+        };
+        let [_, private, _] = &self.names;
+        let found = private.look_up(name).await;
+        found.is_ok_and(|found| {
+            !found.is_empty() && found.iter().all(|address| kind(address.ip()).is_some())
+        })
     }
 
     /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no

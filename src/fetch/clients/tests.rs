@@ -3,7 +3,8 @@
 use super::super::access::RequestAccess;
 use super::super::publisher::{Publisher, our_ca, response, tls};
 use super::super::{
-    AllowPrivate, AskRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, Refusal, services,
+    AllowPrivate, AskRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
+    services,
 };
 use super::*;
 use crate::model::{
@@ -202,6 +203,7 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
         url: Url::parse(&own).unwrap(),
         get: true,
         route,
+        leads: LeadScope::default(),
         now: Time::from_unix(0),
     };
     services.ask.clone().oneshot(page(by)).await.unwrap();

@@ -38,6 +38,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         bench: Arc::new(Poller::context(&parts, NO_CLAIM)),
         callbacks: Arc::clone(&callbacks),
         shards: None,
+        cancel: CancellationToken::new(),
     };
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |token: &str| {

@@ -4,7 +4,7 @@
 use super::errands::{ErrandState, FinishedErrand};
 use super::share::PolledShare;
 use super::{PollScheduler, ScheduledFeed};
-use crate::fetch::{Call, read_url};
+use crate::fetch::{Call, LeadScope, read_url};
 use crate::model::{FeedName, HubSubscription, ShownAddress, Time};
 use crate::poll::PollSettings;
 use crate::poll::announced::AnnouncedFeed;
@@ -219,6 +219,7 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.subscribing.leave_line() else { return };
+        let leads = LeadScope::of_feed(&feed.record);
         let request = feed.subscription.as_mut().and_then(|it| {
             subscriber::sent(it, now);
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
@@ -232,7 +233,8 @@ impl PollScheduler {
             return self.plan_hub(name);
         };
         let cancel = self.round_token();
-        let task = ask(self.bench.call.clone(), (hub, request), now, cancel.clone());
+        let call = self.bench.call.clone();
+        let task = ask(call, ((hub, leads), request), now, cancel.clone());
         self.run_errand(Errand::Hub(name.clone()), host, task, cancel);
     }
 
@@ -373,6 +375,7 @@ impl PollScheduler {
         let asks = self.may_begin() && self.leaves_hub(name).is_none();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(left) = feed.subscription.take() else { return };
+        let leads = LeadScope::of_feed(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
         self.callbacks.shut(&left.keys.token);
         feed.hearing.expects = false;
@@ -399,14 +402,14 @@ impl PollScheduler {
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
         let (call, at) = (self.bench.call.clone(), self.clock.now());
-        self.running.spawn(ask(call, (hub, request), at, self.round_token()));
+        self.running.spawn(ask(call, ((hub, leads), request), at, self.round_token()));
     }
 }
 
 /// Asks a hub, unless that is given up.
 async fn ask(
     call: Call,
-    (hub, request): (String, HubRequest),
+    (hub, request): ((String, LeadScope), HubRequest),
     now: Time,
     cancel: CancellationToken,
 ) -> FinishedErrand {

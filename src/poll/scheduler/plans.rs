@@ -136,13 +136,16 @@ impl PollScheduler {
         let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
         let bounds = self.settings.bounds(&record.options);
         let next = memory.resume(&record.name, bounds, pending, (alive, now));
+        // Somebody waits for it, whose request made it when the gateway stopped.
+        let is_awaited = next.is_none() && record.on_demand.is_some();
         let mut next = next.unwrap_or_else(|| {
             // The pause that was asked for, of a store of an earlier version.
             let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
         let mut offset = Duration::ZERO;
-        let later = Duration::from_millis(phase(&record.name) % spread);
+        let later = if is_awaited { 0 } else { phase(&record.name) % spread };
+        let later = Duration::from_millis(later);
         let seconds = Duration::from_secs(later.as_secs());
         if next.at <= now {
             (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));

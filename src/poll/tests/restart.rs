@@ -1,7 +1,7 @@
 //! What polling remembers over a restart, and what it must not.
 
 use super::*;
-use crate::model::Attempt;
+use crate::model::{Attempt, FeedRecord};
 use crate::poll::attempts::Attempts;
 
 #[tokio::test]
@@ -238,6 +238,24 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     assert_eq!(store.shelf.lock().unwrap().attempts.len(), 1);
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     assert!(gateway.status().next.is_none() && gateway.status().failure.is_some());
+}
+
+/// Whose request made a feed has got nothing where the gateway stopped then.
+#[tokio::test(start_paused = true)]
+async fn feeds_that_requests_made_and_nobody_polled_are_first_after_a_start() {
+    let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();
+    let store = StoreDouble::new(&feeds.iter().map(String::as_str).collect::<Vec<_>>());
+    let asked: Vec<_> = (0..20).map(|n| name(&format!("asked{n}"))).collect();
+    for name in &asked {
+        let url = record(name.as_str()).url;
+        let made = FeedRecord::on_demand(name.clone(), &url, "http://site.example/", NOW);
+        store.shelf.lock().unwrap().feeds.push(made);
+    }
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    let polls = |name| gateway.poller.status(name).map_or(0, |status| status.totals.polls());
+    eventually(|| asked.iter().all(|name| polls(name) == 1)).await;
+    let others = gateway.poller.totals().polls() - 20;
+    assert!(others < 60, "{others} others in the second of the start");
 }
 
 /// What goes on through older documents is spread like polls.

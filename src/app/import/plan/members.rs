@@ -1,7 +1,7 @@
 //! What a list decides whose feeds follow it (`add_feeds`): about the feeds that it added, and no others.
 
 use super::{FeedDraft, Planner};
-use crate::fetch::{self, AllowPrivate};
+use crate::fetch::{self, AllowPrivate, LeadScope};
 use crate::model::{FeedName, FeedRecord, FeedStanding, ListMember, ListPlace, MemberStanding};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub(in crate::app) struct ListRules {
     pub(in crate::app) private: bool,
     /// Which private addresses may be polled.
     pub(in crate::app) allow: AllowPrivate,
+    /// On whose word.
+    pub(in crate::app) leads: LeadScope,
 }
 
 impl ListRules {
@@ -38,6 +40,11 @@ impl ListRules {
     /// Checks a feed that the gateway does not have; `room` is how many may be added.
     pub(super) fn check_new(&self, url: &Url, room: &mut usize) -> Result<(), String> {
         fetch::check(url, &self.allow).map_err(|refusal| refusal.to_string())?;
+        if !self.leads.admits(url, &self.allow) {
+            let why = "the list is at a public address, and adds no feed of a host that \
+                       polling.allow_private lists; add the feed yourself if it is meant";
+            return Err(why.to_owned());
+        }
         let full = || format!("{LIST_FEEDS} feeds follow the list, which is the limit");
         *room = room.checked_sub(1).ok_or_else(full)?;
         Ok(())

@@ -1,6 +1,8 @@
 use crate::config::OriginPlace;
 use crate::fetch::publisher::{Publisher, our_ca, response, tls};
-use crate::fetch::{AllowPrivate, AskRequest, FetchRequest, FetchSettings, Services, services};
+use crate::fetch::{
+    AllowPrivate, AskRequest, FetchRequest, FetchSettings, LeadScope, Services, services,
+};
 use crate::model::Time;
 use crate::origin::{OriginSite, PassRequest, site_of_config};
 use http::{HeaderMap, Method};
@@ -29,7 +31,8 @@ fn poll(url: &str) -> FetchRequest {
 
 fn page(url: &str) -> AskRequest {
     let url = Url::parse(url).unwrap();
-    AskRequest { url, get: true, route: None, now: Time::from_unix(0) }
+    let (leads, now) = (LeadScope::default(), Time::from_unix(0));
+    AskRequest { url, get: true, route: None, leads, now }
 }
 
 /// A request that the gateway sends of its own to find a feed.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::app::import::plan::{ExistingFeeds, ImportPlan, plan};
 use crate::config::Config;
-use crate::model::{EndpointId, Time};
+use crate::model::{EndpointId, FeedSource, Time};
 use crate::parse::opml::{OpmlLimits, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,9 @@ impl Feeds {
     /// Takes over what a list says; answers what was done.
     fn follow(&mut self, list: &str, outlines: &str) -> ImportPlan {
         self.now += 60;
-        let rules = ListRules { list: name(list), private: self.private, allow: AllowPrivate::No };
+        let (list, private) = (name(list), self.private);
+        let (allow, leads) = (AllowPrivate::No, LeadScope::default());
+        let rules = ListRules { list, private, allow, leads };
         self.carry_out(outlines, false, Some(rules))
     }
 
@@ -256,7 +258,8 @@ fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
 
 #[test]
 fn a_list_adds_no_more_than_the_limit() {
-    let rules = ListRules { list: name("ours"), private: false, allow: AllowPrivate::No };
+    let (allow, leads) = (AllowPrivate::No, LeadScope::default());
+    let rules = ListRules { list: name("ours"), private: false, allow, leads };
     let url = Url::parse("https://a.example/").unwrap();
     let mut room = rules.room(&[]);
     assert_eq!(room, LIST_FEEDS);
@@ -270,6 +273,23 @@ fn a_list_adds_no_more_than_the_limit() {
         rules.room(&feeds.stored.iter().cloned().map(Arc::new).collect::<Vec<_>>()),
         LIST_FEEDS - 2
     );
+}
+
+#[test]
+fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
+    let private = Url::parse("http://intranet.example/feed").unwrap();
+    let public = Url::parse("https://a.example/").unwrap();
+    for (at, adds) in [("https://b.example/", false), ("http://127.0.0.1:8000/list", true)] {
+        let list = FeedRecord::new(name("ours"), at, FeedSource::Api);
+        let rules = ListRules {
+            list: name("ours"),
+            private: false,
+            allow: AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap(),
+            leads: LeadScope::of_feed(&list),
+        };
+        assert_eq!(rules.check_new(&private, &mut 9).is_ok(), adds, "{at}");
+        rules.check_new(&public, &mut 9).unwrap();
+    }
 }
 
 #[test]

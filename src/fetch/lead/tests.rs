@@ -1,0 +1,159 @@
+use super::super::publisher::{Publisher, response};
+use super::super::{
+    AllowPrivate, FetchBlame, FetchError, FetchRequest, FetchSettings, Fetched, services,
+};
+use super::*;
+use crate::model::{FeedName, FeedSource, Time};
+use tower::ServiceExt as _;
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+fn feed(url: &str) -> FeedRecord {
+    FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api)
+}
+
+fn made_by_request(url: &str, site: &str) -> FeedRecord {
+    FeedRecord::on_demand(FeedName::new("a").unwrap(), url, site, Time::from_unix(0))
+}
+
+const INTRANET: [&str; 3] = ["intranet.example:80", "wiki.intranet.example:80", "127.0.0.1:9000"];
+
+#[test]
+fn a_private_host_leads_to_another_one_and_a_public_host_to_none() {
+    let only = AllowPrivate::only(INTRANET).unwrap();
+    let (own, public) = (feed("http://intranet.example/feed"), feed("http://news.example/feed"));
+    let made = made_by_request("http://127.0.0.1:9000/blog/feed", "http://127.0.0.1:9000/blog/");
+    for (to, allow, by_own, by_public, by_made) in [
+        ("http://wiki.intranet.example/2", &only, true, false, false),
+        ("http://127.0.0.1:9000/2", &only, true, false, false),
+        ("http://127.0.0.1:9000/blog/2", &only, true, false, true),
+        ("https://elsewhere.example/2", &only, true, true, true),
+        ("http://news.example/2", &only, true, true, true),
+        // Of a name alone it is not known here what it leads to.
+        ("http://10.0.0.1/2", &AllowPrivate::All, false, false, false),
+        ("http://127.0.0.1:9000/blog/2", &AllowPrivate::All, false, false, true),
+    ] {
+        let admits = |feed: &FeedRecord| LeadScope::of_feed(feed).admits(&url(to), allow);
+        assert_eq!(
+            [admits(&own), admits(&public), admits(&made)],
+            [by_own, by_public, by_made],
+            "{to}"
+        );
+    }
+    let plain = feed("http://127.0.0.1:8000/feed");
+    assert!(LeadScope::of_feed(&plain).admits(&url("http://10.0.0.1/2"), &AllowPrivate::All));
+    // Who asks for an address of his own needs nobody's leave.
+    assert!(LeadScope::default().admits(&url("http://wiki.intranet.example/"), &only));
+}
+
+#[test]
+fn no_way_leads_from_a_public_host_back_to_a_private_one() {
+    let scope = LeadScope::of_feed(&feed("http://intranet.example/feed"));
+    let mut trail = LeadTrail::begin(&scope, "http://intranet.example/feed").unwrap();
+    assert!(trail.stays(&url("http://intranet.example/new")));
+    assert!(!trail.stays(&url("https://intranet.example/new")) && trail.may_leave());
+    trail.go(&url("https://news.example/"), true);
+    trail.go(&url("http://intranet.example/secret"), false);
+    assert!(trail.is_confined() && !trail.may_leave());
+    trail.go(&url("http://intranet.example/more"), true);
+    assert!(trail.is_confined());
+}
+
+/// Fetches what a feed is asked for.
+async fn asked(
+    feed: &FeedRecord,
+    url: &str,
+    allow_private: AllowPrivate,
+) -> Result<Fetched, FetchError> {
+    let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+    let request = FetchRequest::whole(url.to_owned(), Time::from_unix(0)).for_feed(feed);
+    services(settings).unwrap().fetch.oneshot(request).await
+}
+
+/// A publisher that redirects each path but `/feed` and those in it to the address that stands behind `/to/`.
+async fn redirecting() -> Publisher {
+    Publisher::start(|head| match head.split(' ').nth(1) {
+        Some(path) if path.contains("/to/") => {
+            let (_, to) = path.split_once("/to/").unwrap();
+            response("302 Found", &format!("location: http://{to}\r\n"), b"")
+        }
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_feed_that_a_request_made_leads_to_its_site_and_not_behind_the_walls() {
+    let (site, other) = (redirecting().await, redirecting().await);
+    let (site_at, other_at) =
+        (format!("127.0.0.1:{}", site.port), format!("127.0.0.1:{}", other.port));
+    let lists = || AllowPrivate::only([site_at.as_str(), other_at.as_str()]).unwrap();
+    let base = site.url("/sub/");
+    for allow in [lists(), AllowPrivate::All] {
+        let within = format!("{base}to/{site_at}/sub/feed");
+        asked(&made_by_request(&within, &base), &within, allow.clone()).await.unwrap();
+        for there in [format!("{other_at}/secret"), format!("{site_at}/admin")] {
+            let trap = format!("{base}to/{there}");
+            let refused = asked(&made_by_request(&trap, &base), &trap, allow.clone()).await;
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.blame(), FetchBlame::Upstream);
+            assert_eq!(
+                refused.to_string(),
+                format!(
+                    "a redirect was not followed: {trap} leads to http://{there}, which has a loopback \
+                     address; a feed that a request made leads to its site, {base}, and to public \
+                     addresses alone; if that is meant, put a feed with this address into the \
+                     configuration"
+                )
+            );
+            // The same of the operator's own making.
+            asked(&feed(&trap), &trap, allow.clone()).await.unwrap();
+        }
+        // An older document that the feed names.
+        let made = made_by_request(&format!("{base}feed"), &base);
+        asked(&made, &format!("{base}2"), allow.clone()).await.unwrap();
+        let refused = asked(&made, &other.url("/2"), allow).await.unwrap_err();
+        assert_eq!(refused.blame(), FetchBlame::Upstream);
+        assert!(refused.to_string().starts_with(&format!("{base}feed leads to ")), "{refused}");
+    }
+    assert!(
+        other.heads().iter().all(|head| head.starts_with("get /secret ")),
+        "{:?}",
+        other.heads()
+    );
+    assert_eq!(other.heads().len(), 2);
+}
+
+#[tokio::test]
+async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
+    let private = redirecting().await;
+    let there = format!("127.0.0.1:{}", private.port);
+    for allow in [AllowPrivate::only([there.as_str()]).unwrap(), AllowPrivate::All] {
+        for public in ["http://198.51.101.1/feed", "http://name.invalid/feed"] {
+            let public = feed(public);
+            let refused = asked(&public, &private.url("/2"), allow.clone()).await.unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                format!(
+                    "{} leads to {}, which has a loopback address; what is published at a public \
+                     address leads to public addresses alone; if that is meant, give the feed an \
+                     address at a host that polling.allow_private lists",
+                    public.url,
+                    private.url("/2")
+                )
+            );
+            // Where a lasting redirect of it led before.
+            let moved = FetchRequest {
+                start: Some(private.url("/3")),
+                ..FetchRequest::whole(public.url.clone(), Time::from_unix(0))
+            };
+            let allow_private = allow.clone();
+            let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+            let refused = services(settings).unwrap().fetch.oneshot(moved.for_feed(&public)).await;
+            assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+        }
+    }
+    assert!(private.heads().is_empty());
+}
