@@ -78,7 +78,8 @@ pub(super) async fn answer(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    match read(room, asked, Recipient::of(&again).client, answer).await {
+    let client = Recipient::of(&again).client;
+    match read(room, asked, client, answer).await {
         Err(problem) => failed(problem),
         Ok(ReadAnswer::Part(answer)) => no_feed(room, asked, (again.method(), answer), None),
         Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) if !traits.keeps_ids => {

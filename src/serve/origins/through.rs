@@ -289,7 +289,8 @@ async fn document(
     again: Request,
     next: &ListenerSite,
 ) -> (Response, PassOutcome) {
-    let whole = match read(room, asked, Recipient::of(&again).client, answer).await {
+    let client = Recipient::of(&again).client;
+    let whole = match read(room, asked, client, answer).await {
         Ok(ReadAnswer::Whole(whole, Inspected::Feed(traits), turn)) => {
             return make_feed(room, asked, (look, whole, traits, turn), again, next).await;
         }
