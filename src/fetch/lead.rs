@@ -6,7 +6,7 @@
 use super::error::FetchError;
 use super::guard::{AllowPrivate, Refusal, is_same_place, read_url, shown};
 use crate::model::FeedRecord;
-use crate::origin::is_below;
+use crate::origin::spelled_below;
 use url::Url;
 
 /// On whose word an address is asked for. By default it is that of who asks.
@@ -102,7 +102,8 @@ impl LeadTrail {
     /// site where a request made the feed.
     pub(super) fn stays(&self, to: &Url) -> bool {
         if self.is_on_demand {
-            let is_within = |url: &Url| self.site.as_ref().is_some_and(|site| is_below(url, site));
+            let is_at = |site: &Url, url: &Url| spelled_below(url.clone(), site).is_some();
+            let is_within = |url: &Url| self.site.as_ref().is_some_and(|site| is_at(site, url));
             return self.at == *to || is_within(&self.at) && is_within(to);
         }
         is_same_place(&self.at, to)

@@ -35,6 +35,7 @@ mod moved_kill;
 mod operation;
 mod opml_corpus;
 mod origins;
+mod origins_abuses;
 mod origins_admission;
 mod origins_first;
 mod origins_names;
