@@ -187,10 +187,15 @@ impl SqlError {
             Self::Fenced => "another gateway has taken it over".to_owned(),
             Self::Lost => "writes that it had taken are gone; it was started anew".to_owned(),
         };
-        let source = io::Error::other(format!("{shown}: {said}"));
-        match is_passing {
-            true => StoreError::Away { doing, why: known.unwrap_or(AWAY), source },
-            false => StoreError::Io { doing, source },
+        let source = |said: String| io::Error::other(format!("{shown}: {said}"));
+        match (is_passing, known) {
+            (true, why) => {
+                StoreError::Away { doing, why: why.unwrap_or(AWAY), source: source(said) }
+            }
+            (false, Some(why)) => {
+                StoreError::Io { doing, source: source(format!("{why}: {said}")) }
+            }
+            (false, None) => StoreError::Io { doing, source: source(said) },
         }
     }
 }
@@ -199,6 +204,8 @@ impl SqlError {
 fn known_cause(code: Option<&str>, said: &str) -> Option<&'static str> {
     match code {
         Some("25006") => Some(NO_WRITES),
+        // A prepared statement is not there, or there already: each is on one connection, and stays there.
+        Some("26000" | "42P05") => Some(POOLER),
         // What the client itself found.
         None if said.contains("server does not support TLS") => Some(NO_TLS),
         None if said.contains("database does not allow writes") => Some(NO_WRITES),
@@ -207,6 +214,8 @@ fn known_cause(code: Option<&str>, said: &str) -> Option<&'static str> {
 }
 
 const NO_TLS: &str = "does not speak TLS, which the address in store.url asks for";
+const POOLER: &str = "it is reached through a pooler in transaction mode, which cannot be used: have that one pool \
+    sessions (pool_mode = session), or write the address of the server itself to store.url";
 const NO_WRITES: &str = "takes no writes: it is read-only, or a standby";
 
 #[cfg(test)]
@@ -258,6 +267,12 @@ mod tests {
             let said = in_words(&error);
             let first = format!("the store could not connect: its database {known}: the database");
             assert!(said.starts_with(&first), "{said}");
+        }
+        for code in ["26000", "42P05"] {
+            let error = of_store(answered("disable", &refusal(code)).await);
+            let said = in_words(&error);
+            let first = format!("the store could not connect: the database feeds: {POOLER}: ");
+            assert!(said.starts_with(&first) && said.ends_with("it is refused"), "{said}");
         }
         let said = "error connecting to server: database does not allow writes";
         assert_eq!(known_cause(None, said), Some(NO_WRITES));
