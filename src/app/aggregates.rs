@@ -3,7 +3,7 @@
 use super::changes::{FeedsOfKind, wait_for_change};
 use super::operator::{AdminService, Gathered};
 use crate::model::{FeedName, FeedStanding};
-use crate::store::{CommitError, Store};
+use crate::store::{CommitError, Store, in_words};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,10 @@ pub(super) async fn gather(
         match gather_changed(store.as_ref(), &desk, &mut aggregates, &mut known).await {
             Ok(()) => {}
             Err(CommitError::Fenced) => return,
-            Err(error) => tracing::warn!(%error, "aggregates could not be brought up to date"),
+            Err(error) => tracing::warn!(
+                error = in_words(&error),
+                "aggregates could not be brought up to date"
+            ),
         }
         if !wait_for_change(&mut sealed, &cancel).await {
             return;
@@ -47,7 +50,8 @@ async fn gather_changed(
             Err(CommitError::Fenced) => return Err(CommitError::Fenced),
             // One aggregate that cannot be stored must not keep the others from it.
             Err(error) if desk.gather_failed(&record.name, &error) => {
-                tracing::warn!(feed = %record.name, %error, "an aggregate could not be stored");
+                let error = in_words(&error);
+                tracing::warn!(feed = %record.name, error, "an aggregate could not be stored");
             }
             Err(_) => {}
         }

@@ -5,7 +5,7 @@ use crate::fetch;
 use crate::hub::{AskError, Hub, HubChanges, HubDocument, NoHubDocument, Topics};
 use crate::model::{FeedName, FeedSource, Tick};
 use crate::serve::{self, HubError, HubTotals, NoTopic};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, in_words};
 use crate::websub::{HubRequest, Manner, Secret, Subscription};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -110,7 +110,9 @@ pub(super) async fn keep_webhooks(hub: &Hub, config: &Config, store: &dyn Store)
     let wanted: BTreeMap<&FeedName, &WebhookConfig> = wanted.collect();
     let feeds = match store.feed_list().await {
         Ok(feeds) => feeds,
-        Err(error) => return tracing::warn!(%error, "the webhooks could not be looked at"),
+        Err(error) => {
+            return tracing::warn!(error = in_words(&error), "the webhooks could not be looked at");
+        }
     };
     let is_ours = |feed: &FeedName| {
         let source = feeds.get(feed).map(|record| record.source);

@@ -4,7 +4,7 @@ use super::operator::AdminService;
 use super::visits::FeedVisits;
 use crate::clock::Clock;
 use crate::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Tick, Time};
-use crate::store::{CommitError, Epoch, Select, Store, StoreError};
+use crate::store::{CommitError, Epoch, Select, Store, StoreError, in_words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,7 +40,10 @@ pub(super) async fn maintain_titles(
         };
         match updated {
             Ok(newest) => seen = newest,
-            Err(error) => tracing::warn!(%error, "the titles of feeds could not be looked at"),
+            Err(error) => tracing::warn!(
+                error = in_words(&error),
+                "the titles of feeds could not be looked at"
+            ),
         }
         if all {
             all_at = now.plus(ALL_EVERY);

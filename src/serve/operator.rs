@@ -165,7 +165,7 @@ impl From<CommitError> for OperatorError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Conflict(_) => {
-                Self::Stopped("the feed changed while this was done; try again".to_owned())
+                Self::Stopped("others change this feed at the moment; try again".to_owned())
             }
             CommitError::Store(error) => error.into(),
             CommitError::Ambiguous(error) if error.is_passing() => Self::Stopped(format!(

@@ -245,7 +245,8 @@ mod tests {
     #[test]
     fn a_database_that_is_away_is_no_fault() {
         let source = || io::Error::other("db.example:5433: connection reset");
-        let away = || StoreError::Away { doing: "read", source: source() };
+        let why = "does not answer, or fails over";
+        let away = || StoreError::Away { doing: "read", why, source: source() };
         let problems = [
             Problem::from(away()),
             of_operator(away()),

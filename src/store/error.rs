@@ -4,6 +4,9 @@ use super::{SpaceShortage, StoreStop};
 use crate::model::{EndpointId, FeedName, Time};
 use std::error::Error;
 
+/// What a database does that cannot be reached.
+pub(super) const AWAY: &str = "does not answer, or fails over";
+
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -47,10 +50,12 @@ pub enum StoreError {
     )]
     Unseen { seconds: u64 },
     /// The connection to the database was lost, or the database did not answer in time, starts, stops or hands over.
-    #[error("the store could not {doing}: its database does not answer, or fails over")]
+    #[error("the store could not {doing}: its database {why}")]
     Away {
         /// What it was doing.
         doing: &'static str,
+        /// What is known of the database, for everybody; otherwise that it does not answer.
+        why: &'static str,
         /// What the database or the system said.
         #[source]
         source: std::io::Error,

@@ -25,22 +25,19 @@ pub(super) async fn open_or_follow(
     if config.store.require_standby == Some(true) {
         check_standby(config).await?;
     }
-    match open(config, Arc::clone(clock), space).await {
-        Err(error) if is_leased(&error) => {
-            if config.store.require_standby.is_none() {
-                check_standby(config).await?;
-            }
-            tracing::warn!(why = error.report(), "this gateway starts as a standby");
-            if !config.server.acme_names.is_empty() {
-                tracing::warn!(
-                    "the authority of certificates may reach any gateway of the load balancer, and only the one \
-                     that asked can prove its name: give each the certificate as files, or speak TLS before them"
-                );
-            }
-            follow(config, clock).await
-        }
-        opened => opened,
+    let opened = open(config, Arc::clone(clock), space).await;
+    let Some(said) = opened.as_ref().err().and_then(other_writer) else { return opened };
+    if config.store.require_standby.is_none() {
+        check_standby(config).await?;
     }
+    tracing::info!("{said}");
+    if !config.server.acme_names.is_empty() {
+        tracing::warn!(
+            "the authority of certificates may reach any gateway of the load balancer, and only the one \
+             that asked can prove its name: give each the certificate as files, or speak TLS before them"
+        );
+    }
+    follow(config, clock).await
 }
 
 /// An error where the database has no standby that commits wait for. As a gateway starts: one that runs goes on while
@@ -57,9 +54,14 @@ fn of_store(error: &AppError) -> Option<&StoreError> {
     source.downcast_ref()
 }
 
-/// Whether another gateway writes.
-fn is_leased(error: &AppError) -> bool {
-    matches!(of_store(error), Some(StoreError::Leased { .. }))
+/// That another gateway writes, where an error says no more than that: as it is to be, with several of them.
+fn other_writer(error: &AppError) -> Option<String> {
+    match of_store(error) {
+        Some(StoreError::Leased { owner, .. }) => {
+            Some(format!("the gateway {owner} writes; this one follows"))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a store may be opened later that could not be opened now.
@@ -195,7 +197,14 @@ impl Gateway {
         let last = self.next_try.map_or(Duration::ZERO, |(_, pause)| pause);
         let pause = last.saturating_mul(2).clamp(ROLE_PAUSES.0, ROLE_PAUSES.1);
         self.next_try = Some((Instant::now() + pause, pause));
-        tracing::warn!(why = why.report(), ?pause, "this gateway could not go on in another role");
+        match other_writer(why).filter(|_| self.is_standby) {
+            // It was sooner.
+            Some(said) => tracing::info!("{said}"),
+            None => {
+                let why = why.report();
+                tracing::warn!(why, ?pause, "this gateway could not go on in another role");
+            }
+        }
     }
 
     /// Ends once another one has begun on the same sockets: who has connected is answered, who connects from now
@@ -219,6 +228,15 @@ mod tests {
     use crate::model::{FeedStanding, SecretSource, SecretText, Time};
     use crate::store::TestSchema;
     use std::path::Path;
+
+    #[test]
+    fn that_another_gateway_writes_asks_nothing_of_the_operator() {
+        let (path, owner) = ("the database".to_owned(), "east-1".to_owned());
+        let error = AppError::run("it failed", StoreError::Leased { path, owner });
+        let said = "the gateway east-1 writes; this one follows";
+        assert_eq!(other_writer(&error).as_deref(), Some(said));
+        assert_eq!(other_writer(&AppError::run("it failed", StoreError::Closed)), None);
+    }
 
     /// A configuration over a database for tests, in which commits wait for no standby.
     fn config(schema: &TestSchema, folder: &Path) -> Config {

@@ -75,8 +75,16 @@ impl StoreHealth {
             if is_damaged {
                 stop.cause = format!("the store looks damaged: {}", what_of(error));
             }
-            let error = in_words(error);
-            tracing::warn!(%error, next = %next, "the store could not be opened again");
+            match owner {
+                // The gateway goes on as one that follows.
+                Some(DatabaseOwner { name, .. }) => {
+                    tracing::info!(writer = %name, "the store is another gateway's by now");
+                }
+                None => {
+                    let error = in_words(error);
+                    tracing::warn!(%error, next = %next, "the store could not be opened again");
+                }
+            }
         }
     }
 

@@ -158,7 +158,7 @@ pub(in crate::store) fn begin(
     let engine = records.engine();
     engine.pass().and_then(|()| engine.close_epochs(true)).map_err(|error| match error {
         StoreError::Io { source, .. } => StoreError::Io { doing, source },
-        StoreError::Away { source, .. } => StoreError::Away { doing, source },
+        StoreError::Away { why, source, .. } => StoreError::Away { doing, why, source },
         other => other,
     })?;
     let opening = Opening { fence, mark, lineage };

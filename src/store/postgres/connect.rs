@@ -2,6 +2,7 @@
 
 use super::hosts::{EachHost, shown_hosts};
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
+use crate::store::error::AWAY;
 use crate::store::{StoreError, in_words};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -172,25 +174,109 @@ impl SqlError {
     /// As an error of the store.
     pub(super) fn of_store(self, doing: &'static str, shown: &str) -> StoreError {
         let is_passing = self.is_passing();
+        let mut known = None;
         let said = match self {
             Self::Silent(silent) => return StoreError::Unseen { seconds: silent.as_secs() },
-            Self::Database(error) => in_words(&error),
+            Self::Database(error) => {
+                let said = in_words(&error);
+                known = known_cause(error.code().map(SqlState::code), &said);
+                said
+            }
             Self::Late => "it did not answer in time".to_owned(),
             Self::Refused(said) => said,
             Self::Fenced => "another gateway has taken it over".to_owned(),
             Self::Lost => "writes that it had taken are gone; it was started anew".to_owned(),
         };
-        let source = io::Error::other(format!("{shown}: {said}"));
-        match is_passing {
-            true => StoreError::Away { doing, source },
-            false => StoreError::Io { doing, source },
+        let source = |said: String| io::Error::other(format!("{shown}: {said}"));
+        match (is_passing, known) {
+            (true, why) => {
+                StoreError::Away { doing, why: why.unwrap_or(AWAY), source: source(said) }
+            }
+            (false, Some(why)) => {
+                StoreError::Io { doing, source: source(format!("{why}: {said}")) }
+            }
+            (false, None) => StoreError::Io { doing, source: source(said) },
         }
     }
 }
 
+/// What the database does, where that is more than that it cannot be reached.
+fn known_cause(code: Option<&str>, said: &str) -> Option<&'static str> {
+    match code {
+        Some("25006") => Some(NO_WRITES),
+        // A prepared statement is not there, or there already: each is on one connection, and stays there.
+        Some("26000" | "42P05") => Some(POOLER),
+        // What the client itself found.
+        None if said.contains("server does not support TLS") => Some(NO_TLS),
+        None if said.contains("database does not allow writes") => Some(NO_WRITES),
+        _ => None,
+    }
+}
+
+const NO_TLS: &str = "does not speak TLS, which the address in store.url asks for";
+const POOLER: &str = "it is reached through a pooler in transaction mode, which cannot be used: have that one pool \
+    sessions (pool_mode = session), or write the address of the server itself to store.url";
+const NO_WRITES: &str = "takes no writes: it is read-only, or a standby";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustls::RootCertStore;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    /// What comes of a server that says this to the first request of a connection.
+    async fn answered(mode: &str, answer: &[u8]) -> SqlError {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = server.local_addr().unwrap().port();
+        let address = format!("postgresql://gate@127.0.0.1:{port}/feeds?sslmode={mode}");
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let answering = async {
+            let (mut stream, _) = server.accept().await.unwrap();
+            stream.read_exact(&mut [0; 8]).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            stream
+        };
+        let config = Config::from_str(&address).unwrap();
+        let connecting = config.connect(MakeRustlsConnect::new(tls));
+        let (_stream, connected) = tokio::join!(answering, connecting);
+        SqlError::Database(connected.err().unwrap())
+    }
+
+    /// An error with this code as a server sends it.
+    fn refusal(code: &str) -> Vec<u8> {
+        let fields = format!("SERROR\0C{code}\0Mit is refused\0\0");
+        let length = u32::try_from(fields.len() + 4).unwrap();
+        [b"E".as_slice(), length.to_be_bytes().as_slice(), fields.as_bytes()].concat()
+    }
+
+    #[tokio::test]
+    async fn what_is_known_of_a_database_is_said_first() {
+        let of_store = |error: SqlError| error.of_store("connect", "the database feeds");
+        for (answered, known) in [
+            (answered("require", b"N").await, NO_TLS),
+            (answered("disable", &refusal("25006")).await, NO_WRITES),
+            (answered("disable", &refusal("57P01")).await, AWAY),
+        ] {
+            let error = of_store(answered);
+            assert!(matches!(error, StoreError::Away { .. }), "{error:?}");
+            let said = in_words(&error);
+            let first = format!("the store could not connect: its database {known}: the database");
+            assert!(said.starts_with(&first), "{said}");
+        }
+        for code in ["26000", "42P05"] {
+            let error = of_store(answered("disable", &refusal(code)).await);
+            let said = in_words(&error);
+            let first = format!("the store could not connect: the database feeds: {POOLER}: ");
+            assert!(said.starts_with(&first) && said.ends_with("it is refused"), "{said}");
+        }
+        let said = "error connecting to server: database does not allow writes";
+        assert_eq!(known_cause(None, said), Some(NO_WRITES));
+    }
 
     #[test]
     fn an_address_is_shown_without_its_password() {

@@ -2,6 +2,7 @@
 //! hangs, must not keep the others from being tried.
 
 use super::connect::CONNECT_TIME;
+use crate::store::in_words;
 use deadpool_postgres::Connect;
 use std::future::Future;
 use std::pin::Pin;
@@ -49,14 +50,19 @@ impl Connect for EachHost {
                         self.first.store(place, Ordering::Relaxed);
                         let task = tokio::spawn(async move {
                             if let Err(error) = connection.await {
-                                tracing::debug!(%error, "a connection to the database ended");
+                                let error = in_words(&error);
+                                tracing::debug!(error, "a connection to the database ended");
                             }
                         });
                         return Ok((client, task));
                     }
                     Ok(Err(error)) => {
-                        let host = shown_hosts(host);
-                        tracing::debug!(%host, %error, "a host of the database was not connected to");
+                        let (host, error_in_words) = (shown_hosts(host), in_words(&error));
+                        tracing::debug!(
+                            host,
+                            error = error_in_words,
+                            "a host of the database was not connected to"
+                        );
                         refused = Some(error);
                     }
                     Err(_) => {}

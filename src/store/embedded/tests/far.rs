@@ -318,7 +318,7 @@ async fn an_epoch_that_could_not_be_closed_is_not_told() {
     let far = FarStore::with_items().await;
     *far.closing.lock().unwrap() = Some(Box::new(|| {
         let source = std::io::Error::other("it is gone");
-        Err(StoreError::Away { doing: "close an epoch", source })
+        Err(StoreError::Away { doing: "close an epoch", why: "is gone", source })
     }));
     let change = far.draft(9).await.item("item-8", "one").done();
     let error = far.store.commit(&far.claim, change).await.unwrap_err();
