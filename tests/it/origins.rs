@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate::config;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
@@ -156,7 +154,7 @@ impl Site {
         Self { url, asked }
     }
 
-    fn count(&self, target: &str) -> usize {
+    pub fn count(&self, target: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|asked| *asked == target).count()
     }
 }
@@ -188,7 +186,7 @@ impl Front {
     }
 
     /// With an origin at a host of its own, through which everything is passed.
-    async fn through(site: &Site) -> Self {
+    pub async fn through(site: &Site) -> Self {
         let origin = format!(
             "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = true\n",
             site.url
