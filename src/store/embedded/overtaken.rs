@@ -2,6 +2,8 @@
 
 use super::follow::{LOOK_PAUSE, UNSEEN_LIMIT};
 use super::lease_sign::LeaseSign;
+use super::pins::Pin;
+use super::read_turns::ReadTurn;
 use super::request::Touches;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, Writer, keys, open};
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How often a read is made anew that was overtaken, and the first pause before it is; each is twice the last.
@@ -24,6 +26,11 @@ impl StoreInner {
     /// An error where another gateway writes.
     pub(super) fn check_writes(&self) -> Result<(), StoreError> {
         self.following.as_ref().map_or(Ok(()), |following| Err(following.refusal()))
+    }
+
+    /// An error where nothing may be answered, because another gateway writes and was not seen for too long.
+    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
+        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())
     }
 
     /// The gateway that has the database, where that is not this one.
@@ -46,14 +53,23 @@ impl StoreInner {
         self.following.as_ref().map_or_else(lease, |following| following.unseen())
     }
 
-    /// Leave to read, as one of those that read at a time. An error where that takes long while the database is silent.
-    pub(super) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {
-        let free = Arc::clone(&self.reads).acquire_owned();
-        let free = async { free.await.map_err(|_| StoreError::Closed) };
-        let Some(lease) = &self.lease else { return free.await };
+    /// A turn to read. An error where those that read stand still, or that takes long while the database is silent.
+    pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
+        self.unless_silent(self.reads.next()).await?
+    }
+
+    /// A feed as it is published, to be read so ([`StoreShared::pin`]). An error where that takes long while the database
+    /// is silent.
+    pub(super) async fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
+        self.unless_silent(self.shared.pin(feed)).await?
+    }
+
+    /// Does `work`; an error where that takes long while the database is silent.
+    async fn unless_silent<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        let Some(lease) = &self.lease else { return Ok(work.await) };
         tokio::select! {
             biased;
-            permit = free => permit,
+            done = work => Ok(done),
             silent = lease.silence() => Err(StoreError::Unseen { seconds: silent.as_secs() }),
         }
     }

@@ -9,13 +9,15 @@ use super::committer::Committer;
 use super::open::{Found, Opened};
 use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
-use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
+use super::{
+    OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer, read,
+};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, Revision, counted};
 use crate::store::engine::Engine;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::IdentityRecord;
-use crate::store::{Epoch, StoreError};
+use crate::store::{Epoch, StoreError, as_list};
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -299,6 +301,8 @@ fn install(
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
     let Opened { opening, committed, floors, list_writes, sealed, cleaning, .. } = opened;
+    // In memory from here on, so that nobody waits for it behind those who read.
+    let feeds = read::feeds(&records).ok().map(as_list);
     let (sender, requests) = mpsc::channel(REQUESTS);
     let committer = Committer {
         records: records.clone(),
@@ -317,7 +321,7 @@ fn install(
         return None;
     }
     inner.shared.list_writes.store(list_writes, Ordering::Release);
-    inner.shared.replace(committed, None, opening, sealed.0);
+    inner.shared.replace(committed, feeds, opening, sealed.0);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))

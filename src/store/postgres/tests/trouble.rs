@@ -218,6 +218,26 @@ async fn readers_do_not_wait_for_a_database_that_is_silent() {
     store.close().await.unwrap();
 }
 
+/// It blocks whoever asks, on a thread that answers others as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_says_how_it_is_while_its_database_is_asked_what_it_polls() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(open(&schema).unwrap());
+    let url = schema.url.clone();
+    let locking = "BEGIN; LOCK TABLE tidegate_shard; SELECT pg_sleep(2); COMMIT";
+    let locking = std::thread::spawn(move || sql(&url, locking));
+    sleep(Duration::from_millis(700)).await;
+    let sharing = Arc::clone(&store);
+    let sharing = tokio::spawn(async move { sharing.poll_shards().await.map(drop) });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!sharing.is_finished(), "the table was not locked");
+    let begun = Instant::now();
+    assert!(store.condition().stop.is_none() && begun.elapsed() < Duration::from_millis(500));
+    sharing.await.unwrap().unwrap();
+    locking.join().unwrap();
+    store.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
     let Some(schema) = TestSchema::new() else { return };
