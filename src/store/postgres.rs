@@ -214,6 +214,10 @@ impl Reopen for DatabaseOpener {
     fn pauses(&self) -> ReopenPauses {
         ReopenPauses::default()
     }
+
+    fn has_answered(&self, since: Duration) -> bool {
+        self.session.shared().sign.last_answer() > since
+    }
 }
 
 /// The database of a store that is open. The lease is given back when nobody has it any more.
