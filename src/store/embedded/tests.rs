@@ -53,6 +53,18 @@ async fn who_is_refused_is_told_how_long_the_database_has_been_silent() {
     assert!(store.catch_up().await.is_ok());
 }
 
+/// Who only reads is told what to do, and not that nothing is changed here.
+#[tokio::test(start_paused = true)]
+async fn who_reads_from_a_gateway_that_lost_its_database_is_to_ask_again() {
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let (store, lease) = EmbeddedStore::in_memory_with_lease(clock);
+    lease.lose();
+    let error = store.catch_up().await.unwrap_err();
+    assert!(matches!(error, StoreError::Overtaken { .. }) && error.is_passing(), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("process 7 elsewhere") && said.contains("ask again"), "{said}");
+}
+
 /// Once a change was acknowledged, nobody takes the state before it for the feed's state.
 #[tokio::test]
 async fn a_state_that_is_watched_is_outdated_by_whatever_comes_after_it() {
