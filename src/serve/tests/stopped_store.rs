@@ -55,7 +55,10 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
     let before = site.get("/feeds/news").await;
     let tag = header(&before, "etag").to_owned();
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
-    site.store.edit("news", |_| {});
+    site.store.edit("news", |feed| {
+        feed.state.render_revision += 1;
+        feed.order.reverse();
+    });
     site.set_condition(stopped());
     let conditional = [("if-none-match", &*tag)];
     for headers in [&conditional[..], &conditional[..0]] {
