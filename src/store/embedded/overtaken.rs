@@ -53,24 +53,22 @@ impl StoreInner {
         self.following.as_ref().map_or_else(lease, |following| following.unseen())
     }
 
-    /// A turn to read. An error where those that read stand still, or that takes long while the database is silent.
+    /// A turn to read. An error where those that read stand still, or as of [`LeaseSign::reads_end`].
     pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
-        self.unless_silent(self.reads.next()).await?
+        self.until_reads_end(self.reads.next()).await?
     }
 
-    /// A feed as it is published, to be read so ([`StoreShared::pin`]). An error where that takes long while the database
-    /// is silent.
+    /// A feed as it is published, to be read so ([`StoreShared::pin`]). An error as of [`LeaseSign::reads_end`].
     pub(super) async fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
-        self.unless_silent(self.shared.pin(feed)).await?
+        self.until_reads_end(self.shared.pin(feed)).await?
     }
 
-    /// Does `work`; an error where that takes long while the database is silent.
-    async fn unless_silent<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
+    async fn until_reads_end<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
         let Some(lease) = &self.lease else { return Ok(work.await) };
         tokio::select! {
             biased;
             done = work => Ok(done),
-            silent = lease.silence() => Err(StoreError::Unseen { seconds: silent.as_secs() }),
+            why = lease.reads_end() => Err(why),
         }
     }
 

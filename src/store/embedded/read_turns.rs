@@ -94,7 +94,7 @@ mod tests {
         let mut hanging = taken(&turns).await;
         let begun = Instant::now();
         let waiting = futures_util::future::join_all((0..100).map(|_| turns.next())).await;
-        assert!(begun.elapsed() <= STANDSTILL, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < 2 * STANDSTILL, "{:?}", begun.elapsed());
         for waited in waiting {
             assert!(matches!(waited, Err(StoreError::Away { .. })));
         }

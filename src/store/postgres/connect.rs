@@ -135,8 +135,8 @@ pub(super) enum SqlError {
     Database(tokio_postgres::Error),
     /// Nothing was answered in time.
     Late,
-    /// The database has not known for so long that this node lives, and a read is not waited for any more.
-    Silent(Duration),
+    /// A read is not waited for any more: the database is silent, or another node has it.
+    Vain(StoreError),
     /// The database is not to be used, or an answer is none that there can be.
     Refused(String),
     /// Another node has the shard, or has had it.
@@ -155,7 +155,7 @@ impl SqlError {
     /// Whether it may be over soon: the connection was cut, or the database starts, stops or hands over.
     pub(super) fn is_passing(&self) -> bool {
         match self {
-            Self::Late | Self::Silent(_) => true,
+            Self::Late | Self::Vain(_) => true,
             Self::Refused(_) | Self::Fenced | Self::Lost => false,
             Self::Database(error) => match error.code() {
                 None => true,
@@ -173,7 +173,7 @@ impl SqlError {
     pub(super) fn of_store(self, doing: &'static str, shown: &str) -> StoreError {
         let is_passing = self.is_passing();
         let said = match self {
-            Self::Silent(silent) => return StoreError::Unseen { seconds: silent.as_secs() },
+            Self::Vain(why) => return why,
             Self::Database(error) => in_words(&error),
             Self::Late => "it did not answer in time".to_owned(),
             Self::Refused(said) => said,
@@ -207,7 +207,7 @@ mod tests {
         let late = of_store(SqlError::Late);
         assert!(matches!(late, StoreError::Away { doing: "read", .. }), "{late}");
         assert!(in_words(&late).contains("the database feeds: it did not answer in time"));
-        let silent = of_store(SqlError::Silent(Duration::from_millis(17_400)));
+        let silent = of_store(SqlError::Vain(StoreError::Unseen { seconds: 17 }));
         assert!(matches!(silent, StoreError::Unseen { seconds: 17 }), "{silent}");
         for fault in [SqlError::Refused("no row".to_owned()), SqlError::Fenced, SqlError::Lost] {
             let fault = of_store(fault);
