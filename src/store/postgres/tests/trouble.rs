@@ -199,13 +199,22 @@ async fn readers_do_not_wait_for_a_database_that_is_silent() {
     let Some(schema) = TestSchema::new() else { return };
     let store = open(&schema).unwrap();
     commit(&store, "one").await.unwrap();
+    store.feed_list().await.unwrap();
     schema.sql("ALTER TABLE tidegate_node RENAME TO away");
     let url = schema.url.clone();
     let locking = "BEGIN; LOCK TABLE tidegate_entry; SELECT pg_sleep(14); COMMIT";
     let locking = std::thread::spawn(move || sql(&url, locking));
     until_silent(&store, true).await;
     let (began, feed, id) = (Instant::now(), news(), SyncId::new("a").unwrap());
-    let asked = futures_util::future::join_all((0..40).map(|_| store.item(&feed, &id))).await;
+    let asked = futures_util::future::join_all((0..40).map(|_| store.item(&feed, &id)));
+    let listed = async {
+        sleep(Duration::from_millis(300)).await;
+        let begun = Instant::now();
+        store.feed_list().await.unwrap();
+        begun.elapsed()
+    };
+    let (asked, listed) = tokio::join!(asked, listed);
+    assert!(listed < Duration::from_secs(1), "what is in memory waits: {listed:?}");
     assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
     for error in asked.into_iter().map(Result::unwrap_err) {
         assert!(matches!(error, StoreError::Unseen { .. }), "{error}");
