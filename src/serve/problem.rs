@@ -90,7 +90,7 @@ impl Problem {
     /// The store is closed and opened again.
     pub(super) fn stopped() -> Self {
         let said = "the gateway's store stopped after a failure and is opened again; what was made \
-                    before is served meanwhile";
+                    before and did not change since is served meanwhile";
         Self::later(said, RETRY_SOON)
     }
 

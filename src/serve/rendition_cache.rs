@@ -171,8 +171,8 @@ impl RenditionCache {
     }
 
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but
-    /// the state that it has in memory. Where the store fails, the last good one is served; and whether it is
-    /// no such stand-in.
+    /// the state that it has in memory. Where the store fails, one that was made of the same revision is served; and
+    /// whether it is no such stand-in.
     pub(super) async fn rendition(
         self: &Arc<Self>,
         record: &ServedFeed,
@@ -264,6 +264,8 @@ impl RenditionCache {
         // An answer to `?since=` must not be older than what was asked for, so it has no stand-in. Neither must one
         // of a standby be older than what the other gateway answers.
         let has_stand_in = wish.seen.is_none() && self.store.answers_from_memory();
+        // Of what is published others were told, or another gateway has shown it: nothing older stands in for it.
+        let published = self.store.watch_state(&record.name).map(|watch| watch.revision());
         if has_stand_in && !matches!(missing, NoDocument::Told(_)) {
             // The state is kept in memory, and is there where documents cannot be read.
             let state = self.store.state(&record.name).await.ok().flatten();
@@ -273,6 +275,7 @@ impl RenditionCache {
                 });
             let place = (record.site.key(), record.name.clone(), wish.kind, form);
             if let Some(key) = self.last.get(&place).await
+                && published.is_some_and(|published| key.revision >= published)
                 && let Some(rendition) = self.renditions.kept(&key).await
             {
                 return Ok(rendition);

@@ -33,6 +33,7 @@ mod published;
 mod purge;
 mod ranges_ahead;
 mod read;
+mod read_turns;
 mod reader;
 mod records;
 mod redact;
@@ -63,6 +64,7 @@ use self::forward::ForwardedWrites;
 use self::overtaken::{verified, verified_lists};
 use self::place::Nowhere;
 use self::published::Published;
+use self::read_turns::ReadTurns;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{StoreShared, broken};
 use self::transfer::ExportAbandoned;
@@ -74,10 +76,8 @@ use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
-/// The most reads at a time.
-const READS: u32 = 16;
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
 
@@ -94,7 +94,7 @@ pub struct EmbeddedStore {
 /// What a request takes with it, which may go on when nobody waits for it any more.
 struct StoreInner {
     shared: Arc<StoreShared>,
-    reads: Arc<Semaphore>,
+    reads: ReadTurns,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
     open: RwLock<OpenState>,
@@ -237,14 +237,13 @@ impl EmbeddedStore {
             importing: None,
         };
         let blocks = place.blocks();
-        let reads = Arc::new(Semaphore::new(READS as usize));
         let lease = place.lease();
         let inner = |writer| {
             let open = RwLock::new(OpenState::Open(OpenStore { records, writer, place }));
             let (is_closing, committer) = (AtomicBool::new(false), Mutex::default());
             Arc::new(StoreInner {
                 shared,
-                reads,
+                reads: ReadTurns::new(),
                 blocks,
                 open,
                 is_closing,
@@ -291,6 +290,12 @@ impl StoreInner {
         }
     }
 
+    /// The records, where the store works.
+    fn records(&self) -> Result<Records, StoreError> {
+        let records = self.opened()?.records;
+        self.shared.health().map(|()| records)
+    }
+
     /// An error where the store is closed; not where it is opened again.
     fn check_open(&self) -> Result<(), StoreError> {
         match &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
@@ -315,19 +320,18 @@ impl StoreInner {
     ) -> Result<T, E> {
         self.check_seen()?;
         if !self.blocks {
-            let records = self.opened()?.records;
-            self.shared.health()?;
-            return read(&records, &self.shared);
+            return read(&self.records()?, &self.shared);
         }
-        let permit = self.read_permit().await?;
-        let records = self.opened()?.records;
-        self.shared.health()?;
+        // Where the store has stopped, that is said before others have read.
+        drop(self.records()?);
+        let turn = self.read_turn().await?;
+        let records = self.records()?;
         let shared = Arc::clone(&self.shared);
         let reading = tokio::task::spawn_blocking(move || {
             let answer = read(&records, &shared);
-            // The records go before the permit does: whoever closes waits for all permits.
+            // The records go before the turn does: whoever closes waits for all turns.
             drop(records);
-            drop(permit);
+            drop(turn);
             answer
         });
         reading.await.unwrap_or_else(|error| {
@@ -347,7 +351,7 @@ impl StoreInner {
         self.retried(|| {
             let read = Arc::clone(&read);
             async move {
-                let Some(pin) = this.shared.pin(feed).await? else { return Ok(T::default()) };
+                let Some(pin) = this.pin(feed).await? else { return Ok(T::default()) };
                 let feed = feed.clone();
                 this.read(move |records, _| {
                     pin.check()?;
@@ -385,11 +389,6 @@ impl StoreInner {
             return self.of_all(read).await;
         }
         self.read(move |records, _| read(records)).await
-    }
-
-    /// An error where nothing may be answered, because another gateway writes and was not seen for too long.
-    fn check_seen(&self) -> Result<(), StoreError> {
-        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())
     }
 
     /// Asks the committer to do `work`, and waits until that is durable.

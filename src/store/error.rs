@@ -44,6 +44,14 @@ pub enum StoreError {
         /// The gateway that writes, as it calls itself.
         owner: String,
     },
+    /// Another gateway has taken the database, and this one has noticed and does not follow it yet.
+    #[error(
+        "the gateway {owner} writes since a moment ago, and this one is about to follow it; ask again, or ask another gateway"
+    )]
+    Overtaken {
+        /// The gateway that writes, as it calls itself.
+        owner: String,
+    },
     /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
     #[error(
         "this gateway has not seen its database for {seconds} seconds, and what it has may be old; ask another gateway, if there is one"
@@ -189,6 +197,7 @@ impl StoreError {
         matches!(
             self,
             Self::Standby { .. }
+                | Self::Overtaken { .. }
                 | Self::Unseen { .. }
                 | Self::Away { .. }
                 | Self::Outdated

@@ -81,7 +81,7 @@ use super::{Epoch, KnownGateway, PollShards, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 /// A store in PostgreSQL that is to be opened, or made.
@@ -214,6 +214,10 @@ impl Reopen for DatabaseOpener {
     fn pauses(&self) -> ReopenPauses {
         ReopenPauses::default()
     }
+
+    fn has_answered(&self, since: Duration) -> bool {
+        self.session.shared().sign.last_answer() > since
+    }
 }
 
 /// The database of a store that is open. The lease is given back when nobody has it any more.
@@ -236,7 +240,12 @@ impl StorePlace for InDatabase {
     }
 
     fn gateways(&self) -> Arc<[KnownGateway]> {
-        let shards = self.session.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        let shards = match self.session.shards.try_lock() {
+            Ok(shards) => shards,
+            Err(TryLockError::Poisoned(shards)) => shards.into_inner(),
+            // The database is asked for the first time which there are, and whoever calls does not wait for that.
+            Err(TryLockError::WouldBlock) => return Arc::default(),
+        };
         shards.as_ref().map(|shards| shards.known_gateways()).unwrap_or_default()
     }
 

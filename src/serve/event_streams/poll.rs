@@ -19,6 +19,9 @@ use tokio::time::Instant;
 const WAIT: Duration = Duration::from_secs(20);
 /// The longest wait: within the time that an answer may take.
 const WAIT_LIMIT: Duration = Duration::from_secs(25);
+/// How soon a request is answered, however little the store answers: that much after its wait, and not before the second.
+const LATE: Duration = Duration::from_secs(5);
+const LATEST: Duration = Duration::from_secs(18);
 /// The most changes of one answer; the epoch that passes it is still whole.
 const CHANGES_LIMIT: usize = 4096;
 /// Where the next request goes on.
@@ -34,7 +37,21 @@ pub(in crate::serve) async fn changes(
     (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
+    let begun = Instant::now();
     let asked = StreamQuery::read(&room, audience, query.as_deref()).await?;
+    let wait = asked.wait.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
+    let latest = begun + wait.saturating_add(LATE).max(LATEST);
+    let answered = tokio::time::timeout_at(latest, changes_after(&room, client, &asked, wait));
+    let late = |_| Err(Problem::later("the changes could not be read in time", RETRY_SOON));
+    answered.await.unwrap_or_else(late)
+}
+
+async fn changes_after(
+    room: &AppState,
+    client: Client,
+    asked: &StreamQuery,
+    wait: Duration,
+) -> Result<Response, Problem> {
     let Some(after) = asked.after else {
         let newest = Position::behind(&room.log, room.log.newest());
         let mut body = String::new();
@@ -43,11 +60,10 @@ pub(in crate::serve) async fn changes(
     };
     room.log.until_reached(after.begun()).await;
     if !after.is_of(&room.log) {
-        return Err(never_had(&room, after));
+        return Err(never_had(room, after));
     }
     let begin = after;
     let mut after = after.whole();
-    let wait = asked.wait.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
     let until = Instant::now() + wait;
     let mut sealed = room.log.watch();
     let mut waiting = None;
@@ -55,7 +71,7 @@ pub(in crate::serve) async fn changes(
     loop {
         // What comes from here on wakes this request up again.
         sealed.mark_unchanged();
-        let (found, body) = read(&room, &asked, after).await?;
+        let (found, body) = read(room, asked, after).await?;
         // An epoch of other feeds only moves the place; it is no reason to answer.
         if !body.is_empty() {
             return Ok(answer(Position::behind(&room.log, found), body));

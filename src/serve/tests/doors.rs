@@ -92,6 +92,24 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
     assert_eq!(begun.elapsed().as_secs(), 0, "a gateway that ends keeps nobody waiting");
 }
 
+/// It learns of a change that it cannot read any more.
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_answered_where_the_database_falls_silent() {
+    for (wait, latest) in [("5", 18), ("20", 25)] {
+        let (site, begun) = (site(), tokio::time::Instant::now());
+        let address = format!("/changes?after=3&wait={wait}");
+        let falling_silent = async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            site.store.log.is_silent.store(true, Ordering::SeqCst);
+            site.store.log.close(0, &["news"]);
+        };
+        let (answer, ()) = tokio::join!(site.get(&address), falling_silent);
+        assert_eq!(header(&answer, "retry-after"), "30");
+        problem(answer, 503).await;
+        assert_eq!(begun.elapsed().as_secs(), latest);
+    }
+}
+
 #[tokio::test]
 async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
     let site = site();

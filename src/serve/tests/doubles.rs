@@ -441,6 +441,9 @@ impl Store for TestStore {
         limit: usize,
     ) -> Result<Vec<ClosedEpoch>, StoreError> {
         self.stopped()?;
+        if self.log.is_silent.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         Ok(self.log.epochs_after(after, limit))
     }
     fn watch_epochs(&self) -> watch::Receiver<Epoch> {

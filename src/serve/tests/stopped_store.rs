@@ -48,6 +48,30 @@ async fn what_was_made_before_is_served_while_the_store_is_closed() {
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
 }
 
+/// Who was told of the change, or got it from another gateway, would take the older document for the newest.
+#[tokio::test]
+async fn nothing_older_than_what_is_published_is_served_while_the_store_is_closed() {
+    let site = Site::new();
+    let before = site.get("/feeds/news").await;
+    let tag = header(&before, "etag").to_owned();
+    assert_eq!(site.get("/feeds/radio").await.status(), 200);
+    site.store.edit("news", |feed| {
+        feed.state.render_revision += 1;
+        feed.order.reverse();
+    });
+    site.set_condition(stopped());
+    let conditional = [("if-none-match", &*tag)];
+    for headers in [&conditional[..], &conditional[..0]] {
+        let answer = site.get_with("/feeds/news", headers).await;
+        assert_eq!(header(&answer, "retry-after"), "30");
+        problem(answer, 503).await;
+    }
+    // What did not change since it was made is served.
+    assert_eq!(site.get("/feeds/radio").await.status(), 200);
+    site.set_condition(StoreCondition::default());
+    assert_ne!(header(&site.get("/feeds/news").await, "etag"), tag);
+}
+
 #[tokio::test(start_paused = true)]
 async fn sup_goes_on_from_what_is_in_memory() {
     let site = Site::announcing();

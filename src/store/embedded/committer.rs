@@ -55,6 +55,8 @@ pub(super) struct CommitGroup {
     at: Time,
     /// Feeds to publish, each with its new head; `None` where it was purged.
     feeds: BTreeMap<FeedName, Option<StateRecord>>,
+    /// Records of feeds to show; `None` where the feed was purged.
+    listed: Vec<(FeedName, Option<Arc<FeedRecord>>)>,
     /// Feeds that nobody may read until then.
     shut: Vec<Arc<Pins>>,
     wrote: bool,
@@ -99,6 +101,7 @@ impl Committer {
             changes: 0,
             at: self.clock.now().max(self.sealed.1),
             feeds: BTreeMap::new(),
+            listed: Vec::new(),
             shut: Vec::new(),
             wrote: false,
             reached: false,
@@ -348,9 +351,8 @@ impl Committer {
         for record in records {
             self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;
         }
-        self.shared.change_list(|list| {
-            list.extend(records.iter().map(|it| (it.name.clone(), Arc::new(it.clone()))));
-        });
+        let listed = records.iter().map(|it| (it.name.clone(), Some(Arc::new(it.clone()))));
+        group.listed.extend(listed);
         self.write(writes, group);
         Ok(())
     }
@@ -406,7 +408,7 @@ impl Committer {
             PurgeMark::under(&head.state, updates, self.floors.get(feed))
         });
         let forgotten = purge::forget(&self.records, feed, floor.as_ref())?;
-        self.shared.change_list(|list| drop(list.remove(feed)));
+        group.listed.push((feed.clone(), None));
         self.write(forgotten, group);
         if let Some(floor) = floor {
             self.floors.insert(feed.clone(), floor);
@@ -458,6 +460,7 @@ impl Committer {
     /// this store, so that nobody is told of a change before all show it.
     fn publish(&mut self, group: &mut CommitGroup) {
         self.shared.list_writes.store(self.list_writes, Ordering::Release);
+        self.shared.change_list(std::mem::take(&mut group.listed));
         for (feed, head) in std::mem::take(&mut group.feeds) {
             self.shared.publish(&feed, head);
         }

@@ -19,11 +19,12 @@ use self::memory_change::{MemoryChange, opening};
 use self::written_since::WrittenSince;
 use super::forward::AskWriter;
 use super::open::Found;
+use super::read_turns::ReadTurns;
 use super::reopen::Acknowledged;
 use super::shared::StoreShared;
 use super::{
-    EmbeddedStore, OpenState, OpenStore, READS, Records, StoreInner, StorePlace, Writer, inspect,
-    open, read,
+    EmbeddedStore, OpenState, OpenStore, Records, StoreInner, StorePlace, Writer, inspect, open,
+    read,
 };
 use crate::clock::Clock;
 use crate::model::EndpointId;
@@ -37,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How often the database is looked at while nobody asks.
@@ -433,7 +434,7 @@ impl EmbeddedStore {
         let writer = Writer::Elsewhere(sender);
         let inner = Arc::new(StoreInner {
             shared: Arc::new(shared),
-            reads: Arc::new(Semaphore::new(READS as usize)),
+            reads: ReadTurns::new(),
             blocks: true,
             open: RwLock::new(OpenState::Open(OpenStore {
                 records: records.clone(),

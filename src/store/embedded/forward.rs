@@ -210,8 +210,13 @@ impl StoreInner {
         }
     }
 
-    /// The records of all feeds, shared by all who ask while none changes.
+    /// The records of all feeds, shared by all who ask while none changes: from memory, whatever others read.
     pub(super) async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
+        self.check_seen()?;
+        drop(self.opened()?);
+        if let Some(listed) = self.shared.listed() {
+            return Ok(listed);
+        }
         self.read(|records, shared| shared.list_feeds(|| Ok(as_list(read::feeds(records)?)))).await
     }
 

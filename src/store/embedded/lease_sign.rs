@@ -3,14 +3,14 @@
 //! A process that was paused for longer than its lease (a stopped machine) cannot know whether another gateway
 //! has written since. It finds out with its next sign of life; until then nothing is answered.
 
-use crate::store::DatabaseOwner;
+use crate::store::{DatabaseOwner, StoreError};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long a read goes on where the database is known to be silent.
+/// How long a read goes on where the database is known to be silent, or another gateway's.
 const SILENT_READ_TIME: Duration = Duration::from_secs(2);
 
 /// How long another gateway counts that is not seen any more.
@@ -121,15 +121,22 @@ impl LeaseSign {
         (since > self.limit).then_some(since)
     }
 
-    /// Ends once the database was known to be silent for [`SILENT_READ_TIME`], with how long it has not answered. Whoever
-    /// reads waits no longer than this.
-    pub(in crate::store) async fn silence(&self) -> Duration {
-        let mut was_silent = self.unanswered().is_some();
+    /// Why what is read is not waited for: another gateway has the database, or it is silent.
+    fn vain_read(&self) -> Option<StoreError> {
+        let overtaken = self.owner().map(|owner| StoreError::Overtaken { owner: owner.name });
+        let unseen = |silent: Duration| StoreError::Unseen { seconds: silent.as_secs() };
+        overtaken.or_else(|| self.unanswered().map(unseen))
+    }
+
+    /// Ends once the database was known for [`SILENT_READ_TIME`] to be silent or another gateway's, with what whoever
+    /// reads is told. Nobody who reads waits longer than this.
+    pub(in crate::store) async fn reads_end(&self) -> StoreError {
+        let mut was_vain = self.vain_read().is_some();
         loop {
             sleep(SILENT_READ_TIME).await;
-            match self.unanswered() {
-                Some(silent) if was_silent => return silent,
-                unanswered => was_silent = unanswered.is_some(),
+            match self.vain_read() {
+                Some(why) if was_vain => return why,
+                why => was_vain = why.is_some(),
             }
         }
     }
@@ -209,10 +216,12 @@ mod tests {
     async fn a_read_is_not_waited_for_once_the_database_is_known_to_be_silent() {
         // The time since boot goes on by itself.
         let (sign, long_ago) = (LeaseSign::new(LONG / 10), || since_boot() - LONG / 5);
-        assert!(timeout(100 * SILENT_READ_TIME, sign.silence()).await.is_err());
+        assert!(timeout(100 * SILENT_READ_TIME, sign.reads_end()).await.is_err());
         sign.answered(long_ago());
         let begun = Instant::now();
-        assert!(sign.silence().await >= LONG / 5);
+        let told = sign.reads_end().await;
+        let is_long = |seconds: u64| seconds >= (LONG / 5).as_secs();
+        assert!(matches!(told, StoreError::Unseen { seconds } if is_long(seconds)), "{told}");
         assert!(begun.elapsed() < SILENT_READ_TIME * 3 / 2, "{:?}", begun.elapsed());
         // It becomes known while somebody waits.
         sign.answered(since_boot());
@@ -221,7 +230,18 @@ mod tests {
             sign.answered(long_ago());
         };
         let begun = Instant::now();
-        tokio::join!(sign.silence(), becoming);
+        tokio::join!(sign.reads_end(), becoming);
         assert!(begun.elapsed() < 5 * SILENT_READ_TIME, "{:?}", begun.elapsed());
+    }
+
+    /// It may have been asked for on a connection that nobody answers any more.
+    #[tokio::test(start_paused = true)]
+    async fn a_read_is_not_waited_for_once_another_gateway_has_the_database() {
+        let sign = LeaseSign::new(LONG);
+        sign.lost("another".to_owned());
+        let told = timeout(2 * SILENT_READ_TIME, sign.reads_end()).await.unwrap();
+        assert!(matches!(&told, StoreError::Overtaken { owner } if owner == "another"), "{told}");
+        sign.held(since_boot());
+        assert!(timeout(100 * SILENT_READ_TIME, sign.reads_end()).await.is_err());
     }
 }

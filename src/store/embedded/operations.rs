@@ -4,7 +4,7 @@ use super::reader::EmbeddedReader;
 use super::request::Touches;
 use super::shared::StoreShared;
 use super::transfer::ExportStart;
-use super::{CommitGroup, Committer, EmbeddedStore, READS, Records};
+use super::{CommitGroup, Committer, EmbeddedStore, Records};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
@@ -443,9 +443,9 @@ impl Store for EmbeddedStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         // Changes break off and are undone, and every reader that began before has let go of the records,
-        // once all permits are here.
+        // once all turns are here.
         self.inner.is_closing.store(true, Ordering::Release);
-        let all = Arc::clone(&self.inner.reads).acquire_many_owned(READS).await;
+        let all = self.inner.reads.all().await;
         let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
         if !self.inner.blocks {
             rest();

@@ -2,6 +2,8 @@
 
 use super::follow::{LOOK_PAUSE, UNSEEN_LIMIT};
 use super::lease_sign::LeaseSign;
+use super::pins::Pin;
+use super::read_turns::ReadTurn;
 use super::request::Touches;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, Writer, keys, open};
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How often a read is made anew that was overtaken, and the first pause before it is; each is twice the last.
@@ -24,6 +26,11 @@ impl StoreInner {
     /// An error where another gateway writes.
     pub(super) fn check_writes(&self) -> Result<(), StoreError> {
         self.following.as_ref().map_or(Ok(()), |following| Err(following.refusal()))
+    }
+
+    /// An error where nothing may be answered, because another gateway writes and was not seen for too long.
+    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
+        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())
     }
 
     /// The gateway that has the database, where that is not this one.
@@ -46,15 +53,22 @@ impl StoreInner {
         self.following.as_ref().map_or_else(lease, |following| following.unseen())
     }
 
-    /// Leave to read, as one of those that read at a time. An error where that takes long while the database is silent.
-    pub(super) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, StoreError> {
-        let free = Arc::clone(&self.reads).acquire_owned();
-        let free = async { free.await.map_err(|_| StoreError::Closed) };
-        let Some(lease) = &self.lease else { return free.await };
+    /// A turn to read. An error where those that read stand still, or as of [`LeaseSign::reads_end`].
+    pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
+        self.until_reads_end(self.reads.next()).await?
+    }
+
+    /// A feed as it is published, to be read so ([`StoreShared::pin`]). An error as of [`LeaseSign::reads_end`].
+    pub(super) async fn pin(&self, feed: &FeedName) -> Result<Option<Pin>, StoreError> {
+        self.until_reads_end(self.shared.pin(feed)).await?
+    }
+
+    async fn until_reads_end<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        let Some(lease) = &self.lease else { return Ok(work.await) };
         tokio::select! {
             biased;
-            permit = free => permit,
-            silent = lease.silence() => Err(StoreError::Unseen { seconds: silent.as_secs() }),
+            done = work => Ok(done),
+            why = lease.reads_end() => Err(why),
         }
     }
 
@@ -71,7 +85,7 @@ impl StoreInner {
                     let noticed = |_: &mut _, _: &mut _| Ok::<_, StoreError>(());
                     let _ = timeout(UNSEEN_LIMIT, self.ask(Touches::Feed, noticed)).await;
                 }
-                return Err(StoreError::Standby { owner: owner.name });
+                return Err(StoreError::Overtaken { owner: owner.name });
             }
             if begun.elapsed() > UNSEEN_LIMIT {
                 let unseen = self.unanswered().unwrap_or_default().max(begun.elapsed());

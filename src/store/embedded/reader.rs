@@ -22,7 +22,7 @@ impl EmbeddedReader {
         feed: &FeedName,
     ) -> Result<Option<Arc<Self>>, StoreError> {
         inner.opened()?;
-        let pin = inner.shared.pin(feed).await?;
+        let pin = inner.pin(feed).await?;
         let (inner, feed) = (Arc::clone(inner), feed.clone());
         Ok(pin.map(|pin| Arc::new(Self { inner, feed, pin })))
     }

@@ -6,16 +6,19 @@
 //! acknowledged must be found there. Meanwhile states are answered from memory.
 
 use super::committer::Committer;
+use super::lease_sign::since_boot;
 use super::open::{Found, Opened};
 use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
-use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
+use super::{
+    OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer, read,
+};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, Revision, counted};
 use crate::store::engine::Engine;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::IdentityRecord;
-use crate::store::{Epoch, StoreError};
+use crate::store::{Epoch, StoreError, as_list};
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +31,8 @@ use tokio::time::Instant;
 /// How often in a row a store may look damaged before it is said to be: a disk that fails can make it look
 /// so for a while.
 const DAMAGED_TRIES: u32 = 3;
+/// What could not be done, in errors, while somebody reads.
+const LET_GO: &str = "be let go of";
 /// How late a closing is noticed while a try is waited for.
 const SLICE: Duration = Duration::from_millis(20);
 
@@ -67,6 +72,12 @@ pub(in crate::store) trait Reopen: Send {
 
     /// The pauses between tries.
     fn pauses(&self) -> ReopenPauses;
+
+    /// Whether the database has answered something that was asked after a time since the machine was started
+    /// ([`since_boot`]); a database that is no other process does not say it.
+    fn has_answered(&self, _since: Duration) -> bool {
+        false
+    }
 }
 
 /// A store that was opened again.
@@ -213,28 +224,37 @@ pub(super) fn keep_open(
 
 /// Lets go of the database and tries to open it again, until that succeeds, it is given up, or the store
 /// is closed.
-fn try_until_open(
+pub(super) fn try_until_open(
     inner: &StoreInner,
     reopen: &dyn Reopen,
     known: &Acknowledged,
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
-    let (engine, path) = let_go(inner)?;
+    let (engine, path, is_far) = let_go(inner)?;
     let health = &inner.shared.health;
     let pauses = reopen.pauses();
     let (mut pause, mut damaged, mut failed) = (pauses.first, 0, None);
+    let mut awaited = Awaited::Pause;
     loop {
         let is_damaged = damaged >= DAMAGED_TRIES;
         health.plan_try(clock.now().plus(pause), failed.as_ref(), is_damaged);
-        if !rest(inner, pause) {
-            return None;
+        let is_due = || match awaited {
+            Awaited::Pause => false,
+            Awaited::Readers => engine.strong_count() == 0,
+            Awaited::Answer { since } => reopen.has_answered(since),
+        };
+        match rest(inner, pause, is_due) {
+            RestEnd::Closed => return None,
+            // What was waited for has come: how long that took says nothing of the next try.
+            RestEnd::Due => pause = pauses.first,
+            RestEnd::Over => {}
         }
         let tried = catch_unwind(AssertUnwindSafe(|| match engine.upgrade() {
             Some(engine) => {
                 // A reader may wait for a write that failed.
                 engine.wake();
                 let source = std::io::Error::other("somebody still reads from it");
-                Err(ReopenError::Failed(StoreError::Io { doing: "be let go of", source }))
+                Err(ReopenError::Failed(StoreError::Io { doing: LET_GO, source }))
             }
             None => reopen.reopen(known),
         }));
@@ -247,19 +267,42 @@ fn try_until_open(
             }
             Err(ReopenError::Failed(error)) => error,
         };
+        let is_read = matches!(error, StoreError::Io { doing: LET_GO, .. });
+        awaited = match &error {
+            // That of a disk writes as it goes, and may not be gone yet.
+            _ if is_read && is_far => Awaited::Readers,
+            StoreError::Away { .. } | StoreError::Unseen { .. } => {
+                Awaited::Answer { since: since_boot() }
+            }
+            _ => Awaited::Pause,
+        };
         let looks_damaged = matches!(error, StoreError::Damaged { .. });
         damaged = if looks_damaged { DAMAGED_TRIES.min(damaged + 1) } else { 0 };
         pause = match damaged {
             DAMAGED_TRIES => pause.saturating_mul(2).clamp(pauses.damaged.0, pauses.damaged.1),
+            // Readers let go by themselves, and a try that finds them costs nothing.
+            _ if is_read && is_far => pauses.longest,
+            _ if is_read => pauses.first,
             _ => pauses.after(pause.min(pauses.longest), &error),
         };
         failed = Some(error);
     }
 }
 
-/// Takes the database out of the store and lets go of it; readers may still have it. `None` where the
-/// store is closed.
-fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
+/// What another try may succeed after, sooner than after its pause.
+enum Awaited {
+    Pause,
+    /// That nobody reads from the database any more.
+    Readers,
+    /// That the database answers something that was asked after this time since the machine was started.
+    Answer {
+        since: Duration,
+    },
+}
+
+/// Takes the database out of the store and lets go of it; readers may still have it. With its name, and whether it is
+/// far away. `None` where the store is closed.
+fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String, bool)> {
     let taken = {
         let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
         match &*open {
@@ -268,26 +311,37 @@ fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
         }
     };
     let OpenState::Open(OpenStore { records, writer, place }) = taken else { return None };
-    let (engine, path) = (records.watch(), records.engine().path().to_owned());
+    let (engine, path, is_far) =
+        (records.watch(), records.engine().path().to_owned(), records.is_far());
     // The engine breaks off where it cannot make its last writes durable, which nobody relies on.
     let _ = catch_unwind(AssertUnwindSafe(|| drop((writer, records))));
     drop(place);
-    Some((engine, path))
+    Some((engine, path, is_far))
 }
 
-/// Waits; false where the store is closed meanwhile.
-fn rest(inner: &StoreInner, pause: Duration) -> bool {
+/// Why a rest ended.
+enum RestEnd {
+    Over,
+    Due,
+    Closed,
+}
+
+/// Waits until `is_due`, at most for a pause, or until the store is closed.
+fn rest(inner: &StoreInner, pause: Duration, is_due: impl Fn() -> bool) -> RestEnd {
     let until = Instant::now() + pause;
     loop {
         if matches!(&*inner.open.read().unwrap_or_else(PoisonError::into_inner), OpenState::Closed)
         {
-            return false;
+            return RestEnd::Closed;
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return true;
+            return RestEnd::Over;
         }
         std::thread::sleep(left.min(SLICE));
+        if is_due() {
+            return RestEnd::Due;
+        }
     }
 }
 
@@ -299,6 +353,8 @@ fn install(
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
     let Opened { opening, committed, floors, list_writes, sealed, cleaning, .. } = opened;
+    // In memory from here on, so that nobody waits for it behind those who read.
+    let feeds = read::feeds(&records).ok().map(as_list);
     let (sender, requests) = mpsc::channel(REQUESTS);
     let committer = Committer {
         records: records.clone(),
@@ -317,7 +373,7 @@ fn install(
         return None;
     }
     inner.shared.list_writes.store(list_writes, Ordering::Release);
-    inner.shared.replace(committed, None, opening, sealed.0);
+    inner.shared.replace(committed, feeds, opening, sealed.0);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))

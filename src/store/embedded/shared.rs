@@ -5,14 +5,14 @@ use super::open::Opening;
 use super::pins::{Pin, Pins};
 use super::published::Published;
 use crate::clock::Clock;
-use crate::model::{FeedName, FeedState, Lineage, Revision, Time};
+use crate::model::{FeedName, FeedRecord, FeedState, Lineage, Revision, Time};
 use crate::store::feed_locks::{FeedLock, FeedLocks};
 use crate::store::record::StateRecord;
 use crate::store::{AnswerQuestions, Claim, CommitError, Epoch, FeedList, StateWatch, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::sync::watch;
 
 /// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
@@ -32,7 +32,7 @@ pub(super) struct StoreShared {
     marks: RwLock<(u64, u32)>,
     /// Which opening closed which epochs.
     pub(super) lineage: RwLock<Lineage>,
-    /// The records of all feeds, while they are as they were when somebody read them; changed only while the
+    /// The records of all feeds as far as they are durable, where somebody has read them; changed only while the
     /// gate of the lists is shut.
     listed: Mutex<Option<Arc<FeedList>>>,
     /// How often records outside the content of feeds were written, as far as that was acknowledged.
@@ -117,7 +117,7 @@ impl StoreShared {
             let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *feeds, found.collect())
         };
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = feeds.map(Arc::new);
+        *self.lock_list() = feeds.map(Arc::new);
         for published in before.into_values() {
             published.watch.outdate();
             published.pins.outdated();
@@ -242,36 +242,46 @@ impl StoreShared {
         read: impl FnOnce() -> Result<FeedList, StoreError>,
     ) -> Result<Arc<FeedList>, StoreError> {
         self.listing(|| {
-            let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(listed) = &*listed {
-                return Ok(Arc::clone(listed));
+            if let Some(listed) = self.lock_list().clone() {
+                return Ok(listed);
             }
-            Ok(Arc::clone(listed.insert(Arc::new(read()?))))
+            // Who asks for what is in memory does not wait for this.
+            let read = Arc::new(read()?);
+            Ok(Arc::clone(self.lock_list().get_or_insert(read)))
         })
+    }
+
+    fn lock_list(&self) -> MutexGuard<'_, Option<Arc<FeedList>>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The records of all feeds, where they were read before.
     pub(super) fn listed(&self) -> Option<Arc<FeedList>> {
         self.health().ok()?;
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_list().clone()
     }
 
-    /// Records of feeds change: those of the others go on being shared.
-    pub(super) fn change_list(&self, change: impl FnOnce(&mut FeedList)) {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(listed) = &mut *listed {
-            change(Arc::make_mut(listed));
+    /// Shows records of feeds that changed, `None` where one was removed; those of the others go on being shared.
+    pub(super) fn change_list(&self, changes: Vec<(FeedName, Option<Arc<FeedRecord>>)>) {
+        let mut listed = self.lock_list();
+        let Some(list) = listed.as_mut().filter(|_| !changes.is_empty()) else { return };
+        let list = Arc::make_mut(list);
+        for (feed, record) in changes {
+            match record {
+                Some(record) => drop(list.insert(feed, record)),
+                None => drop(list.remove(&feed)),
+            }
         }
     }
 
     /// These are the records of all feeds.
     pub(super) fn set_list(&self, feeds: FeedList) {
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(feeds));
+        *self.lock_list() = Some(Arc::new(feeds));
     }
 
     /// Any record may have changed.
     pub(super) fn forget_list(&self) {
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock_list() = None;
     }
 
     /// Stops the store, until it was opened again.

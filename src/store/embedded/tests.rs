@@ -1,5 +1,6 @@
 mod far;
 
+use super::read_turns::READS;
 use super::*;
 use crate::clock::ManualClock;
 use crate::model::{Context, Time};
@@ -50,6 +51,18 @@ async fn who_is_refused_is_told_how_long_the_database_has_been_silent() {
     assert!(seconds > 5 && seconds + 5 >= unanswered, "{seconds}, {unanswered}");
     lease.hold();
     assert!(store.catch_up().await.is_ok());
+}
+
+/// Who only reads is told what to do, and not that nothing is changed here.
+#[tokio::test(start_paused = true)]
+async fn who_reads_from_a_gateway_that_lost_its_database_is_to_ask_again() {
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let (store, lease) = EmbeddedStore::in_memory_with_lease(clock);
+    lease.lose();
+    let error = store.catch_up().await.unwrap_err();
+    assert!(matches!(error, StoreError::Overtaken { .. }) && error.is_passing(), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("process 7 elsewhere") && said.contains("ask again"), "{said}");
 }
 
 /// Once a change was acknowledged, nobody takes the state before it for the feed's state.
@@ -154,6 +167,37 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     for task in waiting {
         assert_eq!(task.await.unwrap().items.len(), 1);
     }
+}
+
+/// Those that read may hang: what is in memory is answered all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    store.put_feed(&make::record("news")).await.unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    let reading = store.inner.reads.all().await.unwrap();
+    store.put_feed(&make::record("other")).await.unwrap();
+    let listed = tokio::time::timeout(Duration::from_secs(5), store.feed_list()).await;
+    assert_eq!(listed.expect("it waits for those that read").unwrap().len(), 2);
+    drop(reading);
+    store.close().await.unwrap();
+}
+
+/// The change may hang in the database.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_feed_that_is_changed_gives_up_once_the_database_is_silent() {
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let (store, lease) = EmbeddedStore::in_memory_with_lease(clock);
+    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    store.commit(&claim, change).await.unwrap();
+    let feed = make::feed("news");
+    let pins = store.inner.shared.published(&feed).unwrap().pins;
+    assert!(pins.try_shut());
+    lease.fall_silent();
+    let view = tokio::time::timeout(Duration::from_secs(60), store.view(&feed, Select::All)).await;
+    assert!(matches!(view, Ok(Err(StoreError::Unseen { .. }))));
 }
 
 /// A large change that began while there was space breaks off before it takes what must stay free.

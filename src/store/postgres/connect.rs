@@ -137,8 +137,8 @@ pub(super) enum SqlError {
     Database(tokio_postgres::Error),
     /// Nothing was answered in time.
     Late,
-    /// The database has not known for so long that this node lives, and a read is not waited for any more.
-    Silent(Duration),
+    /// A read is not waited for any more: the database is silent, or another node has it.
+    Vain(StoreError),
     /// The database is not to be used, or an answer is none that there can be.
     Refused(String),
     /// Another node has the shard, or has had it.
@@ -157,7 +157,7 @@ impl SqlError {
     /// Whether it may be over soon: the connection was cut, or the database starts, stops or hands over.
     pub(super) fn is_passing(&self) -> bool {
         match self {
-            Self::Late | Self::Silent(_) => true,
+            Self::Late | Self::Vain(_) => true,
             Self::Refused(_) | Self::Fenced | Self::Lost => false,
             Self::Database(error) => match error.code() {
                 None => true,
@@ -176,7 +176,7 @@ impl SqlError {
         let is_passing = self.is_passing();
         let mut known = None;
         let said = match self {
-            Self::Silent(silent) => return StoreError::Unseen { seconds: silent.as_secs() },
+            Self::Vain(why) => return why,
             Self::Database(error) => {
                 let said = in_words(&error);
                 known = known_cause(error.code().map(SqlState::code), &said);
@@ -293,7 +293,7 @@ mod tests {
         let late = of_store(SqlError::Late);
         assert!(matches!(late, StoreError::Away { doing: "read", .. }), "{late}");
         assert!(in_words(&late).contains("the database feeds: it did not answer in time"));
-        let silent = of_store(SqlError::Silent(Duration::from_millis(17_400)));
+        let silent = of_store(SqlError::Vain(StoreError::Unseen { seconds: 17 }));
         assert!(matches!(silent, StoreError::Unseen { seconds: 17 }), "{silent}");
         for fault in [SqlError::Refused("no row".to_owned()), SqlError::Fenced, SqlError::Lost] {
             let fault = of_store(fault);

@@ -186,8 +186,7 @@ impl Session {
         self.outcome(doing, answer.recv().ok())
     }
 
-    /// Reads on the session's own threads, and waits for that; no longer than [`LeaseSign::silence`] where the database
-    /// is silent. Blocks.
+    /// Reads on the session's own threads, and waits for that, no longer than [`LeaseSign::reads_end`]. Blocks.
     pub(super) fn read<T, F>(
         &self,
         work: impl FnOnce(Arc<SessionShared>) -> F,
@@ -202,10 +201,10 @@ impl Session {
                 tokio::select! {
                     biased;
                     read = reading => read,
-                    silent = shared.sign.silence() => {
+                    why = shared.sign.reads_end() => {
                         // Those that are idle may lead to the machine that hangs.
                         drop(shared.pool.retain(|_, _| false));
-                        Err(SqlError::Silent(silent))
+                        Err(SqlError::Vain(why))
                     }
                 }
             }

@@ -4,7 +4,7 @@ use super::{at, name, tick};
 use crate::model::Revision;
 use crate::store::{ClosedEpoch, Epoch, LoggedChange};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub(in crate::serve::tests) struct TestLog {
     sealed: watch::Sender<Epoch>,
     /// How often it was read.
     pub(in crate::serve::tests) reads: AtomicUsize,
+    /// Nobody is answered who reads it.
+    pub(in crate::serve::tests) is_silent: AtomicBool,
 }
 
 impl TestLog {

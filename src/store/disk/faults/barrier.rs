@@ -1,6 +1,7 @@
 //! After a barrier that failed, nothing is acknowledged, published or pretended.
 
 use super::*;
+use crate::store::conformance::make::record;
 use crate::store::engine::{Class, KeyOrder, KeyRange, Portion, ValueSize, Writes};
 use crate::store::{CommitError, Epoch, Select};
 use std::io;
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 on_every_engine! {
     an_opening_that_is_not_durable_fails
     nothing_is_seen_before_it_is_durable
+    a_feed_is_listed_once_that_is_durable
     dropping_a_store_lets_go_of_the_folder
     a_wide_change_that_breaks_off_is_whole_or_not_there
 }
@@ -112,8 +114,11 @@ async fn an_opening_that_is_not_durable_fails(kind: DiskKind) {
     open(kind, folder.path()).unwrap();
 }
 
-async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
-    let folder = tempfile::tempdir().unwrap();
+/// A store whose barriers are told of, and wait each to be let through; the one of its opening was.
+async fn open_waiting(
+    kind: DiskKind,
+    path: &Path,
+) -> (Arc<EmbeddedStore>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<()>) {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
@@ -124,11 +129,16 @@ async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
         let _ = go.lock().unwrap().recv();
         Ok(())
     });
-    let store = open_with(kind, folder.path(), ReopenPauses::default(), waiting);
-    let store = Arc::new(store.unwrap());
+    let store = open_with(kind, path, ReopenPauses::default(), waiting);
+    waits.recv().await.unwrap();
+    (Arc::new(store.unwrap()), waits, let_through)
+}
+
+async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, mut waits, let_through) = open_waiting(kind, folder.path()).await;
     // Dropped before the store, so that a test that fails does not wait at the barrier for ever.
     let let_through = let_through;
-    waits.recv().await.unwrap();
     let claim = claim(&store).await;
     for round in 1..=3 {
         let before = store.state(&news()).await.unwrap();
@@ -156,6 +166,30 @@ async fn nothing_is_seen_before_it_is_durable(kind: DiskKind) {
         }
     }
     drop(let_through);
+}
+
+/// The list is in memory meanwhile, and is answered as it was.
+async fn a_feed_is_listed_once_that_is_durable(kind: DiskKind) {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, mut waits, let_through) = open_waiting(kind, folder.path()).await;
+    // Dropped before the store, as above.
+    let let_through = let_through;
+    assert!(store.feed_list().await.unwrap().is_empty());
+    let writing = Arc::clone(&store);
+    let putting = tokio::spawn(async move { writing.put_feed(&record("news")).await });
+    waits.recv().await.unwrap();
+    let listed = tokio::time::timeout(Duration::from_secs(20), store.feed_list()).await;
+    assert!(listed.expect("it waits for the barrier").unwrap().is_empty());
+    let_through.send(()).unwrap();
+    putting.await.unwrap().unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    let purging = Arc::clone(&store);
+    let purge = tokio::spawn(async move { purging.purge_feed(&news()).await });
+    waits.recv().await.unwrap();
+    assert_eq!(store.feed_list().await.unwrap().len(), 1);
+    drop(let_through);
+    purge.await.unwrap().unwrap();
+    assert!(store.feed_list().await.unwrap().is_empty());
 }
 
 async fn dropping_a_store_lets_go_of_the_folder(kind: DiskKind) {

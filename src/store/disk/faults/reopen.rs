@@ -90,6 +90,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again(kind: DiskKind)
     assert!(matches!(refused(open_as(kind, folder.path(), None)), StoreError::InUse { .. }));
 
     until_open(&store).await;
+    assert!(store.listed().is_some(), "the list of feeds is to be read first");
     let view = store.view(&news(), Select::All).await.unwrap().unwrap();
     let tail = store.epochs_after(Epoch(0), 9).await.unwrap();
     if view.state.revision == Revision(1) {

@@ -59,16 +59,8 @@ impl MemoryChange {
     /// Shows it. The epoch comes last: whoever hears of it finds the states that it announces. Epochs of writes behind
     /// `closed` are not closed yet: they are kept in `open`, and shown once they are.
     pub(super) fn show(self, shared: &StoreShared, open: &mut Vec<(i64, Epoch)>, closed: i64) {
-        if !self.feeds.is_empty() {
-            shared.change_list(|list| {
-                for (feed, record) in self.feeds {
-                    match record {
-                        Some(record) => drop(list.insert(feed, Arc::new(record))),
-                        None => drop(list.remove(&feed)),
-                    }
-                }
-            });
-        }
+        let feeds = self.feeds.into_iter();
+        shared.change_list(feeds.map(|(feed, record)| (feed, record.map(Arc::new))).collect());
         for (feed, head) in self.states {
             shared.publish(&feed, head);
         }

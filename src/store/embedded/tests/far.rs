@@ -8,7 +8,7 @@ use crate::store::engine::{
     Engine, KeyOrder, KeyRange, Portion, RangeEntries, RecordKey, ValueSize, Writes, beginning_with,
 };
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
@@ -324,4 +324,55 @@ async fn an_epoch_that_could_not_be_closed_is_not_told() {
     let error = far.store.commit(&far.claim, change).await.unwrap_err();
     assert!(matches!(error, CommitError::Ambiguous(_)), "{error:?}");
     assert_eq!(*far.store.watch_epochs().borrow(), Epoch(4));
+}
+
+/// A database that cannot be opened again, and notes how often that is tried.
+struct TestOpener {
+    tries: std::sync::mpsc::Sender<()>,
+    answers: Arc<AtomicBool>,
+}
+
+impl Reopen for TestOpener {
+    fn reopen(&self, _known: &Acknowledged) -> Result<Reopened, ReopenError> {
+        let _ = self.tries.send(());
+        let source = std::io::Error::other("it is gone");
+        Err(ReopenError::Failed(StoreError::Away { doing: "read", source }))
+    }
+
+    fn pauses(&self) -> ReopenPauses {
+        let long = Duration::from_secs(600);
+        ReopenPauses { first: Duration::from_secs(2), longest: long, damaged: (long, long) }
+    }
+
+    fn has_answered(&self, _since: Duration) -> bool {
+        self.answers.load(Ordering::Acquire)
+    }
+}
+
+/// Once the last reader has let go of it, and once the database answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_is_opened_again_as_soon_as_that_may_succeed() {
+    let far = FarStore::new().await;
+    let (inner, reading) = (Arc::clone(&far.store.inner), far.store.inner.records().unwrap());
+    inner.shared.fail(&StoreError::Closed);
+    let known = Acknowledged::new(&inner.shared, far.store.endpoint.clone(), HashMap::new());
+    let (tries, tried) = std::sync::mpsc::channel();
+    let answers = Arc::new(AtomicBool::new(false));
+    let opener = TestOpener { tries, answers: Arc::clone(&answers) };
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let opening = std::thread::spawn(move || {
+        reopen::try_until_open(&inner, &opener, &known, &clock).is_none()
+    });
+    while far.store.condition().stop.is_none_or(|stop| stop.failed_tries == 0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(tried.try_recv().is_err(), "it is opened while somebody reads from it");
+    drop(reading);
+    // Sooner than after the next pause.
+    let soon = || tokio::task::block_in_place(|| tried.recv_timeout(Duration::from_secs(3)));
+    soon().expect("nobody reads from it any more");
+    answers.store(true, Ordering::Release);
+    soon().expect("it answers");
+    drop(far.store.close().await);
+    assert!(opening.join().unwrap());
 }

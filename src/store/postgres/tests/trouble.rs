@@ -199,13 +199,22 @@ async fn readers_do_not_wait_for_a_database_that_is_silent() {
     let Some(schema) = TestSchema::new() else { return };
     let store = open(&schema).unwrap();
     commit(&store, "one").await.unwrap();
+    store.feed_list().await.unwrap();
     schema.sql("ALTER TABLE tidegate_node RENAME TO away");
     let url = schema.url.clone();
     let locking = "BEGIN; LOCK TABLE tidegate_entry; SELECT pg_sleep(14); COMMIT";
     let locking = std::thread::spawn(move || sql(&url, locking));
     until_silent(&store, true).await;
     let (began, feed, id) = (Instant::now(), news(), SyncId::new("a").unwrap());
-    let asked = futures_util::future::join_all((0..40).map(|_| store.item(&feed, &id))).await;
+    let asked = futures_util::future::join_all((0..40).map(|_| store.item(&feed, &id)));
+    let listed = async {
+        sleep(Duration::from_millis(300)).await;
+        let begun = Instant::now();
+        store.feed_list().await.unwrap();
+        begun.elapsed()
+    };
+    let (asked, listed) = tokio::join!(asked, listed);
+    assert!(listed < Duration::from_secs(1), "what is in memory waits: {listed:?}");
     assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
     for error in asked.into_iter().map(Result::unwrap_err) {
         assert!(matches!(error, StoreError::Unseen { .. }), "{error}");
@@ -214,6 +223,26 @@ async fn readers_do_not_wait_for_a_database_that_is_silent() {
     until_silent(&store, false).await;
     // A slow answer of a database that is there is waited for.
     assert!(store.item(&feed, &id).await.is_ok());
+    locking.join().unwrap();
+    store.close().await.unwrap();
+}
+
+/// It blocks whoever asks, on a thread that answers others as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_says_how_it_is_while_its_database_is_asked_what_it_polls() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(open(&schema).unwrap());
+    let url = schema.url.clone();
+    let locking = "BEGIN; LOCK TABLE tidegate_shard; SELECT pg_sleep(2); COMMIT";
+    let locking = std::thread::spawn(move || sql(&url, locking));
+    sleep(Duration::from_millis(700)).await;
+    let sharing = Arc::clone(&store);
+    let sharing = tokio::spawn(async move { sharing.poll_shards().await.map(drop) });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!sharing.is_finished(), "the table was not locked");
+    let begun = Instant::now();
+    assert!(store.condition().stop.is_none() && begun.elapsed() < Duration::from_millis(500));
+    sharing.await.unwrap().unwrap();
     locking.join().unwrap();
     store.close().await.unwrap();
 }
