@@ -138,7 +138,8 @@ async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
         let validators = Validators { etag, answered_by, ..Validators::default() };
         FetchRequest { validators, ..request(&url) }
     };
-    let made = FeedRecord::on_demand(name.clone(), "http://a/f", "http://a/", Time::from_unix(0));
+    let (feed, site) = (publisher.url("/f"), publisher.url("/"));
+    let made = FeedRecord::on_demand(name.clone(), &feed, &site, Time::from_unix(0));
     let fetch = fetch(AllowPrivate::All);
     for (path, etag) in [("/closed", None), ("/closed", Some("\"1\""))] {
         let error = fetch.clone().oneshot(asked(path, etag).for_feed(&made)).await.unwrap_err();

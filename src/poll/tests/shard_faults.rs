@@ -94,6 +94,9 @@ async fn publishers_out_of_reach_that_others_poll_since_do_not_cut_a_gateway_off
         let store = StoreDouble::new(&names);
         let gateway = Gateway::start(&store.shared_by(&shards), &publisher).await;
         give(&shards, held(&names, 1));
+        a_while().await;
+        // All are due.
+        gateway.clock.set(later(3600));
         for feed in &names {
             gateway.polls(feed, 1).await;
         }

@@ -2,6 +2,7 @@
 //! for a turn no longer than [`STANDSTILL`].
 
 use crate::store::StoreError;
+use crate::store::error::AWAY;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +55,7 @@ impl ReadTurns {
             }
             () = self.standstill() => {
                 let source = io::Error::other("those that read before this one are not answered");
-                Err(StoreError::Away { doing: "read", source })
+                Err(StoreError::Away { doing: "read", why: AWAY, source })
             }
         }
     }

@@ -336,7 +336,11 @@ impl Reopen for TestOpener {
     fn reopen(&self, _known: &Acknowledged) -> Result<Reopened, ReopenError> {
         let _ = self.tries.send(());
         let source = std::io::Error::other("it is gone");
-        Err(ReopenError::Failed(StoreError::Away { doing: "read", source }))
+        Err(ReopenError::Failed(StoreError::Away {
+            doing: "read",
+            why: crate::store::error::AWAY,
+            source,
+        }))
     }
 
     fn pauses(&self) -> ReopenPauses {
