@@ -144,7 +144,11 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
 fn moved_sites(applied: &AppliedOrigins, config: &Config) -> Vec<(String, String)> {
     let moved = config.origins.iter().filter_map(|site| {
         let before = applied.0.get(&site.name)?;
-        (before != site.url.as_str()).then(|| (before.clone(), site.url.to_string()))
+        // Another site that was there too, and stays, has its feeds there.
+        let stays = config.origins.iter().any(|other| {
+            other.url.as_str() == before && applied.0.get(&other.name) == Some(before)
+        });
+        (!stays && before != site.url.as_str()).then(|| (before.clone(), site.url.to_string()))
     });
     moved.collect()
 }
@@ -330,6 +334,11 @@ mod tests {
         assert_eq!(urls().await[..3], stay);
         reconcile(&[("news", "http://b.example:83/")]).await;
         assert_eq!(urls().await[..3], stay);
+        assert_eq!(urls().await[3], "http://b.example:83/feed");
+        // Where another site is there too and stays, its feeds do.
+        let (one, two) = (("one", "http://b.example:83/"), ("two", "http://b.example:83/"));
+        reconcile(&[one, two]).await;
+        reconcile(&[one, ("two", "http://b.example:84/")]).await;
         assert_eq!(urls().await[3], "http://b.example:83/feed");
     }
 

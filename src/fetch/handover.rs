@@ -32,7 +32,7 @@ impl Handover {
     }
 
     /// The answer that waits for a poll of this address, once.
-    pub(super) fn take(&self, url: &str) -> Option<WholeAnswer> {
+    pub fn take(&self, url: &str) -> Option<WholeAnswer> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = waiting.iter().position(|(known, _, _)| known == url)?;
         let (_, since, answer) = waiting.remove(at);

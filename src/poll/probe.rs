@@ -228,12 +228,12 @@ impl<'a> Asking<'a> {
     }
 
     async fn follow(&mut self, page: &Url, get: bool) -> ProbeEnd {
-        let mut url = page.clone();
+        let (mut url, mut leads) = (page.clone(), self.leads.clone());
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
             let (asked, now) = (url.clone(), self.begun);
-            let (route, leads) = (self.route.clone(), self.leads.clone());
-            let request = AskRequest { url: asked, get, route, leads, now };
+            let (route, by) = (self.route.clone(), leads.clone());
+            let request = AskRequest { url: asked, get, route, leads: by, now };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),
@@ -252,6 +252,7 @@ impl<'a> Asking<'a> {
                     "a redirect ({code}) leads to another site, {host}"
                 ));
             }
+            leads = leads.by_answer(url.as_str());
             url = to;
             url.set_fragment(None);
         }

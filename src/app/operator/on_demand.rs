@@ -94,6 +94,8 @@ impl OriginService for AdminService {
     async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
         self.services().passing.handover.give(url.as_str(), answer);
         let polled = self.poller.poll_now(feed).await;
+        // No later poll takes it, which may know a newer one.
+        drop(self.services().passing.handover.take(url.as_str()));
         let error = match polled {
             Ok(response) => response.error,
             Err(error) => Some(error.to_string()),

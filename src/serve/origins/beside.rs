@@ -12,27 +12,17 @@ use super::{
 };
 use crate::config::PassMode;
 use crate::model::FeedName;
-use crate::origin::{PassAnswer, is_neutral, is_plain, may_make_feed};
+use crate::origin::{PassAnswer, is_neutral};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use http::{HeaderName, header};
+use http::{Method, header};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How soon the judged document is looked for; then after twice as long each time, so long at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
-
-/// Headers of a request by which its answer may have no document.
-const CONDITIONS: [HeaderName; 6] = [
-    header::IF_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_NONE_MATCH,
-    header::IF_RANGE,
-    header::IF_UNMODIFIED_SINCE,
-    header::RANGE,
-];
 
 /// The answer where a feed has no document yet.
 pub(super) async fn new_feed(
@@ -116,27 +106,26 @@ pub(super) async fn ask(
 }
 
 /// Whether the site is to be asked for a feed that has a document, since the gateway's own polls fail: it may answer its
-/// readers, and they would have the same document for ever. Only by a request that says nothing of who asks, and by
-/// the gateway that polls the feed.
+/// readers, and they would have the same document for ever. Only the gateway that polls the feed asks.
 pub(super) fn do_polls_fail(
     room: &SharedState,
     asked: &OriginRequest,
     name: &FeedName,
     request: &Request,
 ) -> bool {
-    let passes = asked.site.config().passes == PassMode::Through;
-    let is_open = || {
-        may_make_feed(request.method(), request.headers())
-            && is_plain(request.headers())
-            && room.origins.is_polled_as(&asked.site, &asked.url)
-    };
-    passes
-        && is_open()
+    asked.site.config().passes == PassMode::Through
+        && request.method() == Method::GET
+        && room.origins.is_polled_as(&asked.site, &asked.url)
         && room.origins.looks.sees_polls(&asked.url)
-        && room.operator.own_summary(name).is_some_and(|polled| polled.failures > 0)
+        // One that waits for no poll is being polled, or is stopped: the gateway ended in documents of it.
+        && room
+            .operator
+            .own_summary(name)
+            .is_some_and(|polled| polled.failures > 0 && polled.next_poll.is_some())
 }
 
-/// Has such a feed read what the site answers to this request, where that comes in time.
+/// Has such a feed read what the site answers, where that comes in time: asked as by a poll, but in the name that the
+/// reader's program gives itself.
 pub(super) async fn read_again(
     room: &SharedState,
     asked: &OriginRequest,
@@ -146,17 +135,26 @@ pub(super) async fn read_again(
     let client = Recipient::of(&request).client;
     let (mut parts, _) = request.into_parts();
     let theirs = parts.headers.clone();
-    for of_ours in CONDITIONS {
-        parts.headers.remove(of_ours);
-    }
     let reading = async {
+        let service = room.origins.service().ok()?;
+        let feeds = room.directory.listing().await.ok()?;
+        // Any other is polled as the operator says, and takes no answer of a reader's.
+        let takes_it = feeds.get(name).is_some_and(|record| {
+            record.on_demand.is_some()
+                && record.access.is_none()
+                && record.url == asked.url.as_str()
+        });
+        if !takes_it {
+            return None;
+        }
+        parts.headers = service.polled_with();
+        parts.headers.insert(header::USER_AGENT, theirs.get(header::USER_AGENT)?.clone());
         let answer = through::send(room, asked, &parts, Body::empty()).await.ok()?;
         if !may_be(room, asked, &answer) || !is_neutral(&answer.headers) {
             return None;
         }
         match read(room, asked, client, answer).await {
             Ok(ReadAnswer::Whole(whole, Inspected::Feed(_), _turn)) => {
-                let service = room.origins.service().ok()?;
                 service.read_again(name, &asked.url, whole).await;
                 Some(())
             }

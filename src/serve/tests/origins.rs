@@ -4,7 +4,7 @@
 use super::doubles::{feed, name};
 use super::*;
 use crate::config::{OriginConfig, OriginPlace, PassMode};
-use crate::model::{FeedName, FeedRecord, Format};
+use crate::model::{FeedName, FeedRecord, FeedSource, Format};
 use crate::origin::{OriginSite, PassAnswer, PassRequest, WholeAnswer};
 use crate::serve::relay::RelayedSite;
 use crate::serve::{
@@ -273,17 +273,27 @@ async fn a_feed_whose_polls_fail_reads_what_passes() {
         blog.judging.add_permits(1);
         is_judged(get(&site).await).await;
         let counts = || [&blog.asked, &blog.read_again].map(|count| count.load(Ordering::SeqCst));
-        // Whatever a client has already; and one in a while.
-        let again = async |headers: &[(&str, &str)]| {
-            let headers = [&[("host", HOST)], headers].concat();
-            is_judged(site.get_with("/rss.xml", &headers).await).await;
-            counts()
-        };
-        let read = [1, usize::from(passes == PassMode::Through)];
-        assert_eq!(again(&[("accept-language", "de")]).await, [1, 0]);
-        assert_eq!(again(&[("if-none-match", "\"x\"")]).await, [read[0] + read[1], read[1]]);
-        assert_eq!(again(&[]).await, [read[0] + read[1], read[1]]);
+        let reader = [("host", HOST), ("user-agent", "reader/1"), ("if-none-match", "\"x\"")];
+        let read = usize::from(passes == PassMode::Through);
+        for when in ["at once", "and once in a while"] {
+            is_judged(site.get_with("/rss.xml", &reader).await).await;
+            assert_eq!(counts(), [1 + read, read], "{when}");
+        }
     }
+}
+
+#[tokio::test]
+async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
+    let (site, blog) = alone(PassMode::Through, of_feed(true), FAILING);
+    *site.operator.own.lock().unwrap() = Some(vec![FAILING]);
+    let mut record = FeedRecord::new(name(FAILING), format!("{BLOG}rss.xml"), FeedSource::File);
+    record.follow(None, at(0), &endpoint());
+    blog.stores[0].put_feed(&record).await.unwrap();
+    blog.stores[0].feeds.lock().unwrap().insert(name(FAILING), feed(Format::Atom10));
+    site.room.directory.changed();
+    is_judged(get(&site).await).await;
+    let counts = [&blog.asked, &blog.read_again].map(|count| count.load(Ordering::SeqCst));
+    assert_eq!(counts, [0, 0], "the site was asked");
 }
 
 #[tokio::test]

@@ -250,7 +250,9 @@ impl Operator for TestOperator {
         let own = own.as_deref().unwrap_or(&["news", "radio", "new", "still"]);
         let summary = match feed.as_str() {
             "news" => self.summary(),
-            "fresh" => FeedSummary { failures: 1, ..FeedSummary::default() },
+            "fresh" => {
+                FeedSummary { failures: 1, next_poll: Some(at(60)), ..FeedSummary::default() }
+            }
             _ => FeedSummary::default(),
         };
         own.contains(&feed.as_str()).then_some(summary)
