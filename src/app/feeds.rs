@@ -6,7 +6,7 @@ use super::visits::PASSED_OVER;
 use super::{AppError, names, titles};
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::model::{FeedRecord, FeedSource, FeedStanding, Time};
+use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use crate::status::TicksAhead;
 use crate::store::{
     AcceptedFeeds, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
@@ -30,6 +30,8 @@ struct FeedChanges {
     written: Vec<FeedRecord>,
     /// A sentence for each feed that is left out.
     left_out: Vec<String>,
+    /// Feeds whose site has another address, and whether they stay, since there is a feed at their new one.
+    moved: Vec<(FeedName, bool)>,
 }
 
 fn failed(error: StoreError) -> AppError {
@@ -44,9 +46,16 @@ pub(super) async fn reconcile(
     accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
-    let FeedChanges { changed, written, left_out } = compare(store, config, now).await?;
+    let FeedChanges { changed, written, left_out, moved } = compare(store, config, now).await?;
     for sentence in left_out {
         tracing::warn!("{sentence}");
+    }
+    for (feed, stays) in moved {
+        if stays {
+            tracing::warn!(%feed, "its site has another address now, and there is a feed at its new one");
+        } else {
+            tracing::info!(%feed, "its site has another address now: it moves there with its history");
+        }
     }
     for record in changed.iter().filter(|record| has_left(record)) {
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
@@ -79,12 +88,12 @@ pub(super) async fn take_over(
         reconcile(store, config, accepted, now).await?;
         return Ok(None);
     }
-    let changed = compare(store, config, now).await?.changed;
-    if changed.is_empty() {
+    let FeedChanges { changed, moved, .. } = compare(store, config, now).await?;
+    if changed.is_empty() && moved.is_empty() {
         return Ok(None);
     }
     let lacking = changed.iter().filter(|record| has_left(record)).count();
-    let others = changed.len() - lacking;
+    let others = changed.len() - lacking + moved.len();
     Ok(Some(format!(
         "the feeds of this gateway's configuration are older than those that another gateway applied, and were not \
          taken over: feeds that it lacks: {lacking}; of which it says something else: {others}. Give this gateway \
@@ -107,7 +116,7 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
         false => stored.values().map(|record| record.url.clone()).collect(),
     };
     let mut stored = FeedList::clone(&stored);
-    let (mut changed, mut written) = (Vec::new(), Vec::new());
+    let (mut changed, mut written, mut moves) = (Vec::new(), Vec::new(), Vec::new());
     let feeds = config.feeds.iter().map(config::FeedConfig::record);
     for mut record in feeds.chain(config.aggregates.iter().map(config::Aggregate::record)) {
         if record.follow(stored.remove(&record.name).as_deref(), when, store.endpoint()) {
@@ -123,11 +132,10 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
             record.standing = FeedStanding::Paused;
         }
         if moved.iter().any(|(from, to)| record.move_with_site(from, to)) {
-            if known.contains(&record.url) {
-                tracing::warn!(feed = %record.name, "its site has another address now, and there is a feed at its new one");
+            let stays = known.contains(&record.url);
+            moves.push((record.name.clone(), stays));
+            if stays {
                 record = FeedRecord::clone(&before);
-            } else {
-                tracing::info!(feed = %record.name, "its site has another address now: it moves there with its history");
             }
         }
         if record.follow(Some(&before), when, store.endpoint()) {
@@ -137,18 +145,22 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
             changed.push(record);
         }
     }
-    Ok(FeedChanges { changed, written, left_out })
+    Ok(FeedChanges { changed, written, left_out, moved: moves })
 }
 
-/// The sites of a configuration that have another address than they had, with the one before and the one now.
+/// The sites of a configuration that have another address than they had, with the one before and the one now; not where
+/// another site was at the same one and is there still.
 fn moved_sites(applied: &AppliedOrigins, config: &Config) -> Vec<(String, String)> {
+    let is_there = |url: &String| {
+        let stays = |site: &config::OriginConfig| {
+            site.url.as_str() == url && applied.0.get(&site.name) == Some(url)
+        };
+        config.origins.iter().any(stays)
+    };
     let moved = config.origins.iter().filter_map(|site| {
         let before = applied.0.get(&site.name)?;
-        // Another site that was there too, and stays, has its feeds there.
-        let stays = config.origins.iter().any(|other| {
-            other.url.as_str() == before && applied.0.get(&other.name) == Some(before)
-        });
-        (!stays && before != site.url.as_str()).then(|| (before.clone(), site.url.to_string()))
+        (before != site.url.as_str() && !is_there(before))
+            .then(|| (before.clone(), site.url.to_string()))
     });
     moved.collect()
 }
@@ -297,13 +309,17 @@ mod tests {
     async fn feeds_that_requests_made_move_with_their_site() {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = EmbeddedStore::in_memory(None, clock).unwrap();
-        let reconcile = async |sites: &[(&str, &str)]| {
+        let accepted = |sites: &[(&str, &str)]| {
             let table = |(name, url): &(&str, &str)| {
                 format!("[[origin]]\nname = {name:?}\nat = \"/{name}/\"\nurl = {url:?}\n")
             };
             let text = sites.iter().map(table).collect::<String>();
             let config = config::check("t.toml", &text).unwrap().config;
             let feeds = AcceptedConfig::new(&config, at(0)).feeds;
+            (config, feeds)
+        };
+        let reconcile = async |sites: &[(&str, &str)]| {
+            let (config, feeds) = accepted(sites);
             reconcile(&store, &config, feeds, at(100)).await.unwrap();
         };
         let put = async |name: &str, url: &str, site: &str| {
@@ -335,10 +351,15 @@ mod tests {
         reconcile(&[("news", "http://b.example:83/")]).await;
         assert_eq!(urls().await[..3], stay);
         assert_eq!(urls().await[3], "http://b.example:83/feed");
-        // Where another site is there too and stays, its feeds do.
-        let (one, two) = (("one", "http://b.example:83/"), ("two", "http://b.example:83/"));
-        reconcile(&[one, two]).await;
-        reconcile(&[one, ("two", "http://b.example:84/")]).await;
+        // Who takes over with an older file moves nothing, and says so.
+        let (config, older) = accepted(&[("news", "http://b.example:82/")]);
+        let said = take_over(&store, &config, older, at(100)).await.unwrap().unwrap();
+        assert!(said.contains("of which it says something else: 1."), "{said}");
+        assert_eq!(urls().await[3], "http://b.example:83/feed");
+        // Another site stays where both were.
+        let mirror = ("mirror", "http://b.example:83/");
+        reconcile(&[("news", mirror.1), mirror]).await;
+        reconcile(&[("news", "http://b.example:84/"), mirror]).await;
         assert_eq!(urls().await[3], "http://b.example:83/feed");
     }
 

@@ -81,7 +81,7 @@ use super::{Epoch, KnownGateway, PollShards, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, SupIdBasis};
 use std::io;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A store in PostgreSQL that is to be opened, or made.
@@ -240,13 +240,8 @@ impl StorePlace for InDatabase {
     }
 
     fn gateways(&self) -> Arc<[KnownGateway]> {
-        let shards = match self.session.shards.try_lock() {
-            Ok(shards) => shards,
-            Err(TryLockError::Poisoned(shards)) => shards.into_inner(),
-            // The database is asked for the first time which there are, and whoever calls does not wait for that.
-            Err(TryLockError::WouldBlock) => return Arc::default(),
-        };
-        shards.as_ref().map(|shards| shards.known_gateways()).unwrap_or_default()
+        let (_, shards) = &self.session.shards;
+        shards.get().map(|shards| shards.known_gateways()).unwrap_or_default()
     }
 
     fn clock_ahead(&self) -> i64 {

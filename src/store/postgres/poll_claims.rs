@@ -52,8 +52,9 @@ impl Session {
     /// The shards that this node polls: its part of them, from the first call on. Which ones is decided when this
     /// returns. Blocks.
     pub(super) fn poll_shards(&self, is_writer: bool) -> Result<Arc<PollShards>, StoreError> {
-        let mut kept = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shards) = &*kept {
+        let (turn, kept) = &self.shards;
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shards) = kept.get() {
             return Ok(Arc::clone(shards));
         }
         let shards = Arc::new(PollShards::new(self.shared().lease, is_writer));
@@ -66,7 +67,7 @@ impl Session {
             Ok(watches)
         })?;
         self.spawn(take_part(Arc::downgrade(self.shared()), Arc::downgrade(&shards), watches));
-        Ok(Arc::clone(kept.insert(shards)))
+        Ok(Arc::clone(kept.get_or_init(|| shards)))
     }
 }
 

@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout};
@@ -57,8 +57,8 @@ const TABLES_IN_USE: &str = "its tables are to be changed for this program and a
 pub(super) struct Session {
     runtime: Option<Runtime>,
     shared: Arc<SessionShared>,
-    /// The shards that this node polls, once it does.
-    pub(super) shards: Mutex<Option<Arc<PollShards>>>,
+    /// The shards that this node polls, once it does: one at a time finds out which, and nobody else waits for that.
+    pub(super) shards: (Mutex<()>, OnceLock<Arc<PollShards>>),
 }
 
 /// What is used on the session's own threads.
@@ -108,7 +108,8 @@ impl Session {
             takes_part: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(false),
         });
-        let session = Arc::new(Self { runtime: Some(runtime), shared, shards: Mutex::default() });
+        let shards = (Mutex::default(), OnceLock::new());
+        let session = Arc::new(Self { runtime: Some(runtime), shared, shards });
         session.run("connect", |shared| async move { shared.migrate(false).await })??;
         let joining = |shared: Arc<SessionShared>| async move {
             // To join again changes nothing.
