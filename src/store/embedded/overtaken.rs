@@ -55,7 +55,7 @@ impl StoreInner {
 
     /// A turn to read. An error where those that read stand still, or as of [`LeaseSign::reads_end`].
     pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
-        self.until_reads_end(self.reads.next()).await?
+        self.until_reads_end(self.reads.next(self.records()?.is_far())).await?
     }
 
     /// A feed as it is published, to be read so ([`StoreShared::pin`]). An error as of [`LeaseSign::reads_end`].

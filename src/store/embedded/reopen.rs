@@ -282,7 +282,7 @@ pub(super) fn try_until_open(
             DAMAGED_TRIES => pause.saturating_mul(2).clamp(pauses.damaged.0, pauses.damaged.1),
             // Readers let go by themselves, and a try that finds them costs nothing.
             _ if is_read && is_far => pauses.longest,
-            _ if is_read => pauses.first,
+            _ if is_read => pause.saturating_mul(2).min(pauses.first.saturating_mul(4)),
             _ => pauses.after(pause.min(pauses.longest), &error),
         };
         failed = Some(error);
