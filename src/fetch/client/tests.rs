@@ -150,7 +150,7 @@ async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
         assert_eq!(error.blame(), crate::fetch::FetchBlame::Upstream);
     }
     assert!(fetch.clone().oneshot(asked("/open", None).for_feed(&made)).await.is_ok());
-    let own = FeedRecord::new(name, "http://a/f", FeedSource::File);
+    let own = FeedRecord::new(name, feed, FeedSource::File);
     assert!(fetch.oneshot(asked("/closed", None).for_feed(&own)).await.is_ok());
 }
 
