@@ -41,7 +41,9 @@ fn answer(base: &str, request: &Request) -> Response {
     let path = request.uri().path();
     let target = request.uri().path_and_query().map_or(path, |it| it.as_str());
     match target {
-        "/atom.xml" | "/slow.xml" | "/feed?id=1" | "/feed?id=2" => typed(ATOM, atom(base)),
+        "/atom.xml" | "/refused-once.xml" | "/slow.xml" | "/feed?id=1" | "/feed?id=2" => {
+            typed(ATOM, atom(base))
+        }
         "/private.xml" => with(typed(ATOM, atom(base)), "cache-control", "private"),
         "/cookie.xml" => with(typed(ATOM, atom(base)), "set-cookie", "a=b"),
         "/vary.xml" => with(typed(ATOM, atom(base)), "vary", "Cookie"),
@@ -137,9 +139,16 @@ impl Site {
         let handler: Arc<Handler> = Arc::new(move |request: &Request| answer(&base, request));
         let app = axum::Router::new().fallback(move |request: Request| {
             let target = request.uri().path_and_query().unwrap().to_string();
-            log.lock().unwrap().push(target.clone());
+            let is_first = {
+                let mut log = log.lock().unwrap();
+                log.push(target.clone());
+                log.iter().filter(|asked| **asked == target).count() == 1
+            };
             let handler = Arc::clone(&handler);
             async move {
+                if target == "/refused-once.xml" && is_first {
+                    return StatusCode::FORBIDDEN.into_response();
+                }
                 if target == "/slow.xml" {
                     tokio::time::sleep(Duration::from_millis(300)).await;
                 }
@@ -414,10 +423,13 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         }
         assert_eq!(site.count(path), 1, "it was looked at once: {path}");
     }
-    // What one program is refused, another one gets.
-    let refused = front.get("/bots.xml").header(header::USER_AGENT, "bot").send().await.unwrap();
+    // The site is asked in the gateway's name, whoever asks; and a refusal is not remembered.
+    let by_bot = front.get("/bots.xml").header(header::USER_AGENT, "bot").send().await.unwrap();
+    assert_eq!(by_bot.status(), StatusCode::OK);
+    assert!(by_bot.text().await.unwrap().contains("sx:sync"));
+    let refused = front.get("/refused-once.xml").send().await.unwrap();
     assert_eq!(refused.status(), StatusCode::TEMPORARY_REDIRECT);
-    assert!(front.text("/bots.xml").await.contains("sx:sync"));
+    assert!(front.text("/refused-once.xml").await.contains("sx:sync"));
     // Nothing of an answer that is no redirect to follow comes to our host.
     let choices = front.get("/choices").send().await.unwrap();
     assert_eq!(choices.status(), StatusCode::TEMPORARY_REDIRECT);
