@@ -24,6 +24,8 @@ class Subscribers:
         self.feeds = [f"feed-{number}" for number in range(0, len(publisher.newest), step)][:SUBSCRIBED]
         # Of each feed: the newest post and the digest of the last delivery, and when that came.
         self.verified, self.last = set(), {}
+        # The newest post of each when all were subscribed to: of feeds that stay so, nothing has to be delivered.
+        self.known = {}
         self.deliveries, self.repeated, self.latest = 0, 0, 0.0
         subscribers = self
 
@@ -54,6 +56,7 @@ class Subscribers:
             self.fleet.ask("/websub", True, method="POST", body=body, headers=headers)
         wanted = set(self.feeds)
         self.fleet.until("subscribed to the hub", VERIFIED_WITHIN, lambda: self.verified == wanted)
+        self.known = {feed: self.publisher.newest[feed] for feed in self.feeds}
 
     def verify(self, feed, asked):
         """Whether the hub's question is about what was asked for."""
@@ -85,8 +88,9 @@ class Subscribers:
             self.latest = time.monotonic()
 
     def lacking(self):
-        """The feeds whose last delivery lacks the publisher's newest post."""
+        """The feeds that got a new post since they were subscribed to, and whose last delivery lacks the newest one."""
         with self.lock:
             posts = {feed: self.last.get(feed, (0, b""))[0] for feed in self.feeds}
-        return {feed: f"post {post} of {self.publisher.newest[feed]}" for feed, post in posts.items()
-                if post != self.publisher.newest[feed]}
+        newest = {feed: self.publisher.newest[feed] for feed in self.feeds}
+        return {feed: f"post {post} of {newest[feed]}" for feed, post in posts.items()
+                if post != newest[feed] > self.known[feed]}
