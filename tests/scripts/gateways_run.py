@@ -42,6 +42,8 @@ LEFT_WITHIN = 240
 KILLS = 5
 # How long that reader may take to see a commit, in seconds.
 SEEN_WITHIN = 0.03
+# Of more feeds than so many the reader by time reads one in so many; else those that are subscribed to.
+FEW, MANY_STEP = 240, 20
 
 
 class Stage:
@@ -54,7 +56,9 @@ class Stage:
         self.clients = Clients(self.fleet, self.publisher)
         self.subscribers = Subscribers(self.fleet, self.publisher)
         self.rested, self.controls = threading.Event(), []
-        self.by_time = ClockReader(self.fleet, self.subscribers.feeds, self.rested)
+        # Of many feeds each seldom changes.
+        some = self.subscribers.feeds if feeds <= FEW else sorted(self.publisher.newest)[::MANY_STEP]
+        self.by_time = ClockReader(self.fleet, some, self.rested)
         self.by_position = PositionReader(psql, url, self.rested)
         # How long each disturbance kept shards or changes waiting, in seconds, and what else there is to tell.
         self.took, self.notes, self.made = {}, [], 0
