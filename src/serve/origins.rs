@@ -177,13 +177,13 @@ impl Origins {
         self.service.as_ref().ok_or_else(none)
     }
 
-    /// Leave for a client to look at an address of an admitted site; see [`FirstLooks::turn`].
+    /// Leave for a client to look at an address of an admitted site; at most [`LOOK_WAIT`] later.
     pub(super) async fn turn(
         &self,
         site: &AdmittedSite,
         client: Client,
     ) -> Result<LookPermit, Problem> {
-        self.looks.turn((&site.url, client), LOOK_WAIT).await
+        self.looks.turns.acquire((&site.url, client), LOOK_WAIT).await
     }
 }
 

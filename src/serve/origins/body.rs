@@ -246,7 +246,7 @@ pub(super) async fn read(
     answer: PassAnswer,
 ) -> Result<ReadAnswer, Problem> {
     let config = asked.site.config();
-    let turn = room.origins.looks.document((&config.url, client), config.first_wait);
+    let turn = room.origins.looks.documents.acquire((&config.url, client), config.first_wait);
     let PassAnswer { status, headers, body } = answer;
     match collect(&headers, body, turn).await? {
         Collected::Whole(body, turn) => {

@@ -40,7 +40,7 @@ pub(in crate::serve) struct LookPermit {
 }
 
 /// What there is of such leave: a share for each client and each site, so that neither takes it from others.
-struct LookTurns {
+pub(super) struct LookTurns {
     clients: FairShares<Client>,
     sites: FairShares<Url>,
     /// `None`: as much as all sites have.
@@ -57,7 +57,7 @@ impl LookTurns {
     }
 
     /// Waits for leave, at most so long.
-    async fn acquire(
+    pub(super) async fn acquire(
         &self,
         (site, client): (&Url, Client),
         wait: Duration,
@@ -128,8 +128,10 @@ pub(super) struct FirstLooks {
     kept_ids: Cache<u64, ()>,
     /// Feeds of which it was seen lately whether their polls fail.
     polls_seen: Cache<u64, ()>,
-    turns: LookTurns,
-    documents: LookTurns,
+    /// Leave to ask a site.
+    pub(super) turns: LookTurns,
+    /// Leave to hold a document that may become a feed.
+    pub(super) documents: LookTurns,
 }
 
 /// Somebody's part in a look.
@@ -207,24 +209,6 @@ impl FirstLooks {
         running.insert(key, others);
         let (running, no_feeds) = (Arc::clone(&self.running), self.no_feeds.clone());
         Look::First(FirstLook { key, running, result, no_feeds })
-    }
-
-    /// Waits for leave to ask a site for a client, at most so long.
-    pub(super) async fn turn(
-        &self,
-        whose: (&Url, Client),
-        wait: Duration,
-    ) -> Result<LookPermit, Problem> {
-        self.turns.acquire(whose, wait).await
-    }
-
-    /// Waits for leave to hold a document that may become a feed, at most so long.
-    pub(super) async fn document(
-        &self,
-        whose: (&Url, Client),
-        wait: Duration,
-    ) -> Result<LookPermit, Problem> {
-        self.documents.acquire(whose, wait).await
     }
 }
 
@@ -337,7 +321,7 @@ mod tests {
         let (counts, others) = taken(&looks.turns, "http://b/", &[1, 5]).await;
         assert_eq!(counts, [0, 2]);
         held.pop();
-        assert!(looks.turn((&url("http://a/"), client(4)), WAIT).await.is_ok());
+        assert!(looks.turns.acquire((&url("http://a/"), client(4)), WAIT).await.is_ok());
         drop((held, others));
         assert_eq!((looks.turns.clients.keys(), looks.turns.sites.keys()), (0, 0));
     }
@@ -350,7 +334,7 @@ mod tests {
         let (counts, others) = taken(&looks.documents, "http://b/", &[1, 3, 4]).await;
         assert_eq!(counts, [0, 4, 0], "sixteen are held in all");
         drop(held);
-        assert!(looks.document((&url("http://b/"), client(4)), WAIT).await.is_ok());
+        assert!(looks.documents.acquire((&url("http://b/"), client(4)), WAIT).await.is_ok());
         drop(others);
         assert_eq!((looks.documents.clients.keys(), looks.documents.sites.keys()), (0, 0));
     }

@@ -165,7 +165,7 @@ pub(super) async fn ask(
 ) -> Result<(LookPermit, PassAnswer), Problem> {
     let config = asked.site.config();
     let client = parts.extensions.get().copied().unwrap_or(Client::Own);
-    let turn = room.origins.looks.turn((&config.url, client), config.first_wait).await?;
+    let turn = room.origins.looks.turns.acquire((&config.url, client), config.first_wait).await?;
     let mut own = Parts::clone(parts);
     own.headers = room.origins.service()?.polled_with();
     Ok((turn, send(room, asked, &own, Body::empty()).await?))
