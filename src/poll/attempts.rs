@@ -167,25 +167,28 @@ impl Attempts {
         true
     }
 
+    /// Whether the store has still to be told anything.
+    pub fn has_unwritten(&self) -> bool {
+        let marks = self.marks();
+        !marks.unwritten.is_empty() || !marks.lost.is_empty()
+    }
+
+    /// What the store is told next, which stays unwritten until it is stored.
+    fn next_unwritten(&self) -> Option<Attempt> {
+        self.marks().unwritten.first().cloned()
+    }
+
     /// Tells the store which marks are others. Whether it could be told; if not, it is to be tried again.
     pub async fn flush(&self) -> bool {
-        let unwritten = std::mem::take(&mut self.marks().unwritten);
-        let mut unwritten = unwritten.into_iter();
-        while let Some(attempt) = unwritten.next() {
+        while let Some(attempt) = self.next_unwritten() {
             if let Err(error) = self.store.note_attempt(&attempt).await {
                 tracing::error!(
                     error = in_words(&error),
                     "what polling remembers could not be stored"
                 );
-                let mut marks = self.marks();
-                for attempt in std::iter::once(attempt).chain(unwritten) {
-                    // What was begun meanwhile has written a mark of its own.
-                    if !marks.kept.get(&attempt.feed).is_some_and(|mark| mark.is_open) {
-                        marks.unwritten.push(attempt);
-                    }
-                }
                 return false;
             }
+            self.marks().unwritten.retain(|unwritten| *unwritten != attempt);
         }
         let noted = self.note_lost().await;
         noted
@@ -213,25 +216,15 @@ impl Attempts {
         Ok(())
     }
 
-    /// Closes the marks that are open: the gateway stops in good order.
-    pub async fn close(&self) {
-        let open: Vec<Attempt> = {
-            let mut marks = self.marks();
-            let open = marks.kept.values_mut().filter(|attempt| attempt.is_open);
-            open.map(|attempt| {
-                attempt.is_open = false;
-                attempt.clone()
-            })
-            .collect()
-        };
-        for attempt in open {
-            if let Err(error) = self.store.note_attempt(&attempt).await {
-                tracing::error!(
-                    error = in_words(&error),
-                    "what polling remembers could not be stored"
-                );
-            }
-        }
-        self.flush().await;
+    /// The gateway stops in good order: the marks that are open are closed, which the store is to be told first.
+    pub fn close(&self) {
+        let mut marks = self.marks();
+        let AttemptMarks { kept, unwritten, .. } = &mut *marks;
+        let open = kept.values_mut().filter(|attempt| attempt.is_open);
+        let closed = open.map(|attempt| {
+            attempt.is_open = false;
+            attempt.clone()
+        });
+        unwritten.splice(0..0, closed);
     }
 }

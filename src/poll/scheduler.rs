@@ -6,6 +6,7 @@
 
 use super::PollSettings;
 mod announced;
+mod checkpoints;
 mod commands;
 mod departure;
 mod errands;
@@ -23,6 +24,7 @@ mod takeover;
 mod waiters;
 mod walks;
 
+use self::checkpoints::CheckpointResult;
 use self::errands::{ErrandState, FinishedErrand};
 use self::feed::{RunningErrand, ScheduledFeed};
 use self::hub::AllLeaving;
@@ -44,7 +46,7 @@ use crate::judge::probe::ProbePlan;
 use crate::load::Deferrable;
 use crate::model::{FeedName, FeedRecord, PollState, Time};
 use crate::status::PollResponse;
-use crate::store::{CommitError, PollShards, in_words};
+use crate::store::{PollShards, in_words};
 use crate::websub::subscriber::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -110,8 +112,12 @@ pub(super) struct PollScheduler {
     addresses: HashMap<Id, String>,
     callbacks: Arc<Callbacks>,
     leaving: AllLeaving,
+    /// What polling remembers and the store does not show yet.
     unsaved: BTreeMap<FeedName, PollState>,
+    /// When some of it is written.
     checkpoint_at: Option<Instant>,
+    /// What is being written of it: one at a time.
+    checkpoints: JoinSet<CheckpointResult>,
     /// When a schedule was last written down, and when it is looked at which have strayed.
     noted: Option<Time>,
     note_at: Instant,
@@ -162,6 +168,7 @@ impl PollScheduler {
             leaving: AllLeaving::new(),
             unsaved: BTreeMap::new(),
             checkpoint_at: None,
+            checkpoints: JoinSet::new(),
             noted: None,
             note_at: Instant::now() + NOTE_EVERY,
             claim_at: Instant::now() + CLAIM_EVERY,
@@ -186,6 +193,9 @@ impl PollScheduler {
                     self.finish_others();
                 }
                 Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
+                Some(done) = self.checkpoints.join_next() => {
+                    self.finish_checkpoint(done);
+                }
                 event = PolledShare::next_event(&mut self.share) => self.take_in(event),
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command),
@@ -348,8 +358,8 @@ impl PollScheduler {
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
         let (looks, polite) = (self.announced.wake_at(), self.polite.wake_at());
         let given_back = self.give_back_at();
-        let put_off = self.share.as_ref().map_or(now, |_| self.flush_at);
-        let checkpoint = self.checkpoint_at.map(|at| at.max(put_off));
+        let checkpoint = self.checkpoint_at.filter(|_| self.checkpoints.is_empty());
+        let checkpoint = checkpoint.map(|at| at.max(self.flush_at));
         let times = [due, looks, polite, checkpoint, Some(self.claim_at), given_back];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
@@ -357,8 +367,13 @@ impl PollScheduler {
     /// Renews the claim and writes what is to be remembered, where it is time.
     async fn keep_up(&mut self) {
         let now = Instant::now();
+        if !self.may_write() {
+            // Another gateway may soon have its shards.
+            self.checkpoints.abort_all();
+            return;
+        }
         // What is to be written waits until the store is open again.
-        if self.bench.store.condition().stop.is_some() || !self.may_write() {
+        if self.bench.store.condition().stop.is_some() {
             return;
         }
         if self.claim_at <= now {
@@ -371,63 +386,13 @@ impl PollScheduler {
         if self.note_at <= now {
             self.note_schedules(NOTE_EVERY);
         }
-        if self.flush_at <= now && !self.bench.attempts.flush().await {
-            self.flush_at = Instant::now() + self.retry_after(Duration::ZERO);
-        }
-        let full = self.unsaved.len() >= CHECKPOINT_STATES;
-        let is_due = full || self.checkpoint_at.is_some_and(|at| at <= now);
-        match &self.share {
-            _ if !is_due => {}
-            None => self.checkpoint().await,
-            // Another gateway may write it for this one, which takes its time.
-            Some(_) => {
-                if self.flush_at <= now && self.checkpoint_some().await {
-                    self.checkpoint_at = Some(Instant::now());
-                }
-            }
-        }
+        self.write_what_is_due().await;
     }
 
     /// After what time what the store refused is tried again: where several gateways poll, soon, since others may wait
     /// for it.
     fn retry_after(&self, usual: Duration) -> Duration {
         if self.share.is_some() { SLICE } else { usual }
-    }
-
-    /// Writes the poll states that changed. What cannot be written is tried again.
-    async fn checkpoint(&mut self) {
-        while self.checkpoint_some().await {}
-    }
-
-    /// Writes some of them; whether there are more to be written now.
-    async fn checkpoint_some(&mut self) -> bool {
-        self.checkpoint_at = None;
-        let states: Vec<_> = self.unsaved.values().take(CHECKPOINT_STATES).cloned().collect();
-        if states.is_empty() {
-            return false;
-        }
-        let claim = self.bench.decisions.claim();
-        if let Err(error) = self.bench.store.checkpoint(&claim, &states).await {
-            let said = in_words(&error);
-            tracing::warn!(
-                error = said,
-                "what polling remembers could not be stored; it is tried again"
-            );
-            if matches!(error, CommitError::Fenced) {
-                self.is_fenced = true;
-                self.claim_at = Instant::now();
-            }
-            let again = Instant::now() + self.retry_after(CHECKPOINT_EVERY);
-            self.checkpoint_at = Some(again);
-            if self.share.is_some() {
-                self.flush_at = again;
-            }
-            return false;
-        }
-        for state in states {
-            self.unsaved.remove(&state.feed);
-        }
-        !self.unsaved.is_empty()
     }
 
     /// Lets the rounds in flight end and writes what is to be remembered.
@@ -451,13 +416,14 @@ impl PollScheduler {
         if !self.may_write() {
             return;
         }
+        self.end_checkpoint().await;
         self.note_schedules(STOP_NOTE);
-        self.bench.attempts.close().await;
+        self.bench.attempts.close();
         self.is_fenced = false;
-        self.checkpoint().await;
+        self.write_all().await;
         // Another gateway writes the store since, which gave the right to poll out anew.
         if self.is_fenced && self.bench.decisions.renew_claim().await.is_ok() {
-            self.checkpoint().await;
+            self.write_all().await;
         }
     }
 }

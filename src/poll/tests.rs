@@ -1,6 +1,7 @@
 //! Rounds and the polling task, with doubles for everything outside.
 
 mod announced;
+mod checkpoints;
 pub(crate) mod double;
 mod gaps;
 pub(crate) mod gateway;

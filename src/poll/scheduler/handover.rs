@@ -102,6 +102,8 @@ impl PollScheduler {
             return;
         }
         tracing::warn!(shards = shards.len(), "another gateway polls feeds that were this one's");
+        // It may have what that one writes by now. The rest of it is written anew.
+        self.checkpoints.abort_all();
         self.drop_shards(shards);
     }
 

@@ -66,6 +66,10 @@ pub struct Shelf {
     pub pruned: Vec<FeedName>,
     /// One permit lets one commit in.
     pub gate: Option<Arc<Semaphore>>,
+    /// One permit lets one checkpoint in, or one mark of a large document.
+    pub checkpoint_gate: Option<Arc<Semaphore>>,
+    /// How many checkpoints were begun.
+    pub begun: u32,
 }
 
 pub struct StoreDouble {
@@ -94,6 +98,13 @@ impl StoreDouble {
 
     pub fn state_of(&self, feed: &str) -> FeedState {
         self.shelf.lock().unwrap().snapshots[&name(feed)].state.clone()
+    }
+
+    async fn wait_for_checkpoint(&self) {
+        let gate = self.shelf.lock().unwrap().checkpoint_gate.clone();
+        if let Some(gate) = gate {
+            gate.acquire().await.unwrap().forget();
+        }
     }
 
     pub fn writes(&self) -> (u32, u32) {
@@ -336,6 +347,8 @@ impl Store for StoreDouble {
         Ok(Committed { revision: shelf.apply(change), epoch: None })
     }
     async fn checkpoint(&self, claim: &Claim, states: &[PollState]) -> Result<(), CommitError> {
+        self.shelf.lock().unwrap().begun += 1;
+        self.wait_for_checkpoint().await;
         let mut shelf = self.shelf.lock().unwrap();
         let is_outdated = claim.fence != 1 + shelf.reopened;
         if is_outdated || shelf.trouble.contains(&Trouble::Unwritable) {
@@ -351,6 +364,7 @@ impl Store for StoreDouble {
         Ok(self.shelf.lock().unwrap().poll_states.values().cloned().collect())
     }
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
+        self.wait_for_checkpoint().await;
         let mut shelf = self.shelf.lock().unwrap();
         shelf.marks += 1;
         shelf.attempts.insert(attempt.feed.clone(), attempt.clone());

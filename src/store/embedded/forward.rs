@@ -24,8 +24,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// How long the answer to a change is waited for: longer than another gateway takes to become the one that writes.
 const COMMIT_TIME: Duration = Duration::from_secs(30);
-/// How long the answer to what is tried again is waited for.
-const NOTE_TIME: Duration = Duration::from_secs(2);
+/// How long the answer to what is tried again is waited for: longer than it takes over a slow way to the database.
+/// Whoever polls goes on meanwhile, and a stop waits for it once or twice.
+const NOTE_TIME: Duration = Duration::from_secs(10);
 /// What could not be done, in errors.
 const FORWARD: &str = "pass a write on to the gateway that writes";
 

@@ -1,0 +1,103 @@
+//! What polling remembers is written down: gathered for a while, and some of it at a time. Where another gateway
+//! writes it for this one, the scheduler goes on meanwhile.
+
+use super::{CHECKPOINT_EVERY, CHECKPOINT_STATES, PollScheduler};
+use crate::model::PollState;
+use crate::store::{CommitError, in_words};
+use std::sync::Arc;
+use tokio::task::JoinError;
+use tokio::time::Instant;
+
+/// What came of a checkpoint: the states that are stored, or why none is. `None`: the marks of large documents go
+/// first, and could not be stored.
+pub(super) type CheckpointResult = Result<Vec<PollState>, Option<CommitError>>;
+
+impl PollScheduler {
+    /// Writes what is due. One gateway alone writes all of it at once.
+    pub(super) async fn write_what_is_due(&mut self) {
+        while self.begin_checkpoint() {
+            // Its answer may take long.
+            let is_passed_on = self.share.as_ref().is_some_and(|share| share.is_follower());
+            if is_passed_on || !self.end_checkpoint().await || self.share.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Writes all of it, until that fails.
+    pub(super) async fn write_all(&mut self) {
+        let now = Instant::now();
+        (self.checkpoint_at, self.flush_at) = (Some(now), now);
+        while self.begin_checkpoint() && self.end_checkpoint().await {}
+    }
+
+    /// Begins to write some of it, where that is due and nothing is being written. Answers whether it did.
+    fn begin_checkpoint(&mut self) -> bool {
+        let now = Instant::now();
+        if !self.checkpoints.is_empty() || self.flush_at > now {
+            return false;
+        }
+        let is_full = self.unsaved.len() >= CHECKPOINT_STATES;
+        let mut states = Vec::new();
+        if is_full || self.checkpoint_at.is_some_and(|at| at <= now) {
+            states.extend(self.unsaved.values().take(CHECKPOINT_STATES).cloned());
+            // The rest is written next.
+            self.checkpoint_at = (states.len() < self.unsaved.len()).then_some(now);
+        }
+        let has_marks = self.bench.attempts.has_unwritten();
+        if states.is_empty() && !has_marks {
+            return false;
+        }
+        let (bench, claim) = (Arc::clone(&self.bench), self.bench.decisions.claim());
+        self.checkpoints.spawn(async move {
+            if has_marks && !bench.attempts.flush().await {
+                return Err(None);
+            }
+            if states.is_empty() {
+                return Ok(states);
+            }
+            let stored = bench.store.checkpoint(&claim, &states).await;
+            stored.map(|()| states).map_err(Some)
+        });
+        true
+    }
+
+    /// Waits for the end of what is being written. Answers whether it is stored.
+    pub(super) async fn end_checkpoint(&mut self) -> bool {
+        match self.checkpoints.join_next().await {
+            Some(done) => self.finish_checkpoint(done),
+            None => true,
+        }
+    }
+
+    /// Takes in what came of a checkpoint: whether it is stored. One that failed is made again.
+    pub(super) fn finish_checkpoint(&mut self, done: Result<CheckpointResult, JoinError>) -> bool {
+        let error = match done {
+            Ok(Ok(states)) => {
+                for state in states {
+                    // What has changed meanwhile is written with the next.
+                    if self.unsaved.get(&state.feed) == Some(&state) {
+                        self.unsaved.remove(&state.feed);
+                    }
+                }
+                return true;
+            }
+            Ok(Err(error)) => error.map(|error| {
+                if matches!(error, CommitError::Fenced) {
+                    self.is_fenced = true;
+                    self.claim_at = Instant::now();
+                }
+                in_words(&error)
+            }),
+            // It was given up.
+            Err(error) if error.is_cancelled() => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(error) = error {
+            tracing::warn!(error, "what polling remembers could not be stored; it is tried again");
+        }
+        let again = Instant::now() + self.retry_after(CHECKPOINT_EVERY);
+        (self.checkpoint_at, self.flush_at) = (Some(again), again);
+        false
+    }
+}
