@@ -47,7 +47,7 @@ pub use self::disk::{
 };
 pub use self::embedded::EmbeddedStore;
 pub use self::error::{StoreError, in_words};
-pub use self::feed_locks::FeedLocks;
+pub use self::feed_locks::{FeedLock, FeedLocks};
 pub use self::free_space::{FreeSpace, MeasuredSpace, SpaceLimits};
 pub use self::known_gateway::KnownGateway;
 pub use self::limits::{

@@ -6,14 +6,14 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::model::{Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time};
 use crate::record::Observation;
-use crate::store::{Claim, CommitError, FeedLocks, PinnedFeed, Store, StoreError};
+use crate::store::{Claim, CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
-/// Behind how many others a change of the same feed that somebody asks for waits, and for how long.
+/// Behind how many others a change of the same feed waits for its turn, and for how long.
 const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 /// How long the right to commit is asked for.
 const CLAIM_TTL: Duration = Duration::from_secs(60);
@@ -160,8 +160,7 @@ impl DecisionContext {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
-        let (most, limit) = CHANGES_BEFORE;
-        let Some(_turn) = self.changing.lock_within(&feed.name, most, limit).await else {
+        let Some(_turn) = self.turn(&feed.name).await else {
             return Err(CommitError::Conflict(base).into());
         };
         for _ in 0..MAX_COMMIT_ATTEMPTS {
@@ -175,6 +174,13 @@ impl DecisionContext {
             }
         }
         Err(CommitError::Conflict(base).into())
+    }
+
+    /// Waits for the turn to change a feed: what others ask for is decided before or after it. `None` where it does not
+    /// come in time.
+    pub async fn turn(&self, feed: &FeedName) -> Option<FeedLock> {
+        let (most, limit) = CHANGES_BEFORE;
+        self.changing.lock_within(feed, most, limit).await
     }
 
     /// Commits a change; the feed's new revision, or `None` where the feed is another one than the
@@ -220,7 +226,18 @@ mod tests {
     use crate::model::BodyPrints;
     use crate::poll::tests::double::{StoreDouble, record, state};
     use crate::poll::tests::gateway::{Gateway, Publisher};
+    use crate::status::PollEnding;
     use tokio::sync::Semaphore;
+    use tokio_util::sync::CancellationToken;
+
+    /// Changes the state of a feed.
+    fn touch(round: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
+        let state = state(round.snapshot, BodyPrints { wire: 1, body: 1 }, round.now);
+        let base = round.snapshot.map_or(Revision(0), |it| it.state.revision);
+        let tick = state.tick;
+        let change = Change::of_state(round.feed.clone(), base, round.now, state);
+        Ok((Some(Change { tick, ..change }), ()))
+    }
 
     #[tokio::test]
     async fn all_who_change_a_feed_at_the_same_time_have_their_turn() {
@@ -231,15 +248,7 @@ mod tests {
         let change = || {
             let (decisions, clock) = (gateway.poller.decisions().clone(), gateway.clock.clone());
             tokio::spawn(async move {
-                let decide = |round: &Observation<'_>| {
-                    let prints = BodyPrints { wire: 1, body: 1 };
-                    let state = state(round.snapshot, prints, round.now);
-                    let base = round.snapshot.map_or(Revision(0), |it| it.state.revision);
-                    let tick = state.tick;
-                    let change = Change::of_state(round.feed.clone(), base, round.now, state);
-                    Ok::<_, CommitError>((Some(Change { tick, ..change }), ()))
-                };
-                decisions.decide_and_commit(&record("local"), &clock, &[], decide).await
+                decisions.decide_and_commit(&record("local"), &clock, &[], touch).await
             })
         };
         let changes: Vec<_> = (0..24).map(|_| change()).collect();
@@ -253,5 +262,33 @@ mod tests {
             change.await.unwrap().unwrap();
         }
         assert_eq!(gateway.store.writes().0, 24);
+    }
+
+    #[tokio::test]
+    async fn a_poll_has_its_turn_as_well_while_others_change_its_feed_all_the_time() {
+        let gateway = Gateway::with_news("one").await;
+        let is_over = CancellationToken::new();
+        let changes: Vec<_> = (0..3)
+            .map(|_| {
+                let (decisions, clock) =
+                    (gateway.poller.decisions().clone(), gateway.clock.clone());
+                let is_over = is_over.clone();
+                tokio::spawn(async move {
+                    let news = record("news");
+                    while !is_over.is_cancelled() {
+                        let changed = decisions.decide_and_commit(&news, &clock, &[], touch).await;
+                        changed.unwrap();
+                        tokio::task::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        gateway.publisher.says("two", "2");
+        let report = gateway.poll().await;
+        is_over.cancel();
+        assert_eq!((report.outcome, report.error), (PollEnding::Changed, None));
+        for change in changes {
+            change.await.unwrap();
+        }
     }
 }

@@ -9,13 +9,15 @@ use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
 use crate::model::{FeedRecord, Snapshot, Time};
 use crate::record::Observation;
-use crate::store::PinnedFeed;
+use crate::store::{FeedLock, PinnedFeed};
 use crate::traces::SpanKind;
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+/// How often it is decided over what others may change meanwhile, before a turn to change the feed is waited for.
+const FREE_ATTEMPTS: u32 = 3;
 /// The longest document whose entries are counted in passing, in bytes.
 const WEIGHED_IN_PASSING: usize = 64 * 1024;
 
@@ -43,7 +45,8 @@ impl DecisionBasis {
 }
 
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile, as long as its permit
-/// lasts ([`CommitPermit`](super::permit::CommitPermit)).
+/// lasts ([`CommitPermit`](super::permit::CommitPermit)). Where others change the feed again and again, they wait in the
+/// end.
 pub(super) async fn decide_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -106,7 +109,11 @@ async fn decided(
     mut turn: Option<JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
-    for _ in 0..MAX_COMMIT_ATTEMPTS {
+    let mut place = None;
+    for attempt in 0..MAX_COMMIT_ATTEMPTS {
+        if attempt >= FREE_ATTEMPTS && place.is_none() {
+            place = wait_for_turn(bench, feed).await?;
+        }
         let (snapshot, reader) = if basis.is_unsettled {
             bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
         } else {
@@ -138,6 +145,20 @@ async fn decided(
         }
     }
     Err(RoundError::Contended)
+}
+
+/// Waits for the turn to change a feed, as long as the permit lasts. `None` where it does not come in time.
+async fn wait_for_turn(
+    bench: &PollContext,
+    feed: &FeedRecord,
+) -> Result<Option<FeedLock>, RoundError> {
+    let place = tokio::select! {
+        biased;
+        () = bench.permit.cancelled() => None,
+        place = bench.decisions.turn(&feed.name) => place,
+    };
+    bench.permit.check()?;
+    Ok(place)
 }
 
 /// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A

@@ -58,13 +58,14 @@ impl From<CommitError> for RoundError {
 
 impl RoundError {
     /// Whether the store could not take in what was found, so that the publisher has no part in it. `is_shared`: several
-    /// gateways poll the feeds of one store; then the one that writes could not be asked, or another one polls the feed.
+    /// gateways poll the feeds of one store; then the one that writes could not be asked or has changed the feed again and
+    /// again, or another one polls the feed.
     pub const fn is_of_store(&self, is_shared: bool) -> bool {
         match self {
             Self::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. }) => true,
             // It is no smaller the next time.
             Self::Store(StoreError::TooLarge { .. }) => false,
-            Self::Store(_) | Self::Fenced => is_shared,
+            Self::Store(_) | Self::Fenced | Self::Contended => is_shared,
             _ => false,
         }
     }
@@ -166,10 +167,10 @@ mod tests {
         let stop = StoreStop { cause, since, next_try: None, failed_tries: 0 };
         let stopped = RoundError::Store(StoreError::Stopped(Box::new(stop)));
         assert!(stopped.is_of_store(false) && stopped.is_of_store(true));
-        for error in [RoundError::Store(StoreError::Closed), RoundError::Fenced] {
+        let closed = RoundError::Store(StoreError::Closed);
+        for error in [closed, RoundError::Fenced, RoundError::Contended] {
             assert!(error.is_of_store(true) && !error.is_of_store(false));
         }
-        assert!(!RoundError::Contended.is_of_store(true));
         let large = StoreError::TooLarge { what: "a change".to_owned(), size: 9, limit: 8 };
         assert!(!RoundError::Store(large).is_of_store(true));
     }

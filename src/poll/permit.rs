@@ -54,6 +54,14 @@ impl CommitPermit {
             _ => Ok(()),
         }
     }
+
+    /// Ends when what has the permit is cancelled; never, where no other gateway polls the feed.
+    pub(super) async fn cancelled(&self) {
+        match &self.0 {
+            Some(permit) => permit.cancel.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 impl SharedPermit {

@@ -186,7 +186,8 @@ impl PollShards {
         }
     }
 
-    /// Notes that a shard has feeds which only the gateway that writes can poll: it alone subscribes to hubs.
+    /// Notes that a shard has feeds which only the gateway that writes can poll: it alone subscribes to hubs, and has
+    /// those wait who change a feed.
     pub fn leave_to_writer(&self, shard: Shard) {
         self.table().requests.of_writer.insert(shard);
     }

@@ -109,6 +109,10 @@ impl PollScheduler {
         }
         if let (Some(share), Some(shard)) = (&mut self.share, feed.shard) {
             share.reach.note(shard, &result, Instant::now());
+            // Only there do those wait who change the feed.
+            if share.is_follower() && matches!(result, Err(RoundError::Contended)) {
+                share.shards.leave_to_writer(shard);
+            }
         }
         let failed_before = memory.poll.failures;
         let is_shared = self.share.is_some();

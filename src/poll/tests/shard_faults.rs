@@ -111,6 +111,29 @@ async fn publishers_out_of_reach_that_others_poll_since_do_not_cut_a_gateway_off
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_feed_that_others_change_again_and_again_is_left_to_the_gateway_that_writes() {
+    let store = StoreDouble::new(&["a"]);
+    let (shards, publisher) = (follower(), Publisher::new("one"));
+    let gateway = Gateway::start(&store.shared_by(&shards), &publisher).await;
+    give(&shards, held(&["a"], 1));
+    gateway.polls("a", 1).await;
+    assert!(shards.take_requests().of_writer.is_empty());
+    let attempts = usize::try_from(MAX_COMMIT_ATTEMPTS).unwrap();
+    store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; attempts];
+    publisher.says("two", "2");
+    let report = gateway.poller.poll_now(&name("a")).await.unwrap();
+    assert_eq!(report.outcome, PollEnding::Failed);
+    asks(&shards, |asked| asked.of_writer.contains(&shard("a"))).await;
+    // What it fetched is fetched again soon, wherever that is.
+    let status = gateway.poller.status(&name("a")).unwrap();
+    assert_eq!(status.failures, 0);
+    assert!(status.next.is_some_and(|next| next.at <= later(10)));
+    gateway.clock.set(later(10));
+    let last = || gateway.poller.status(&name("a")).unwrap().polls[0].outcome;
+    eventually(|| last() == PollEnding::Changed).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_unsaved_at_the_end_is_written_with_a_new_right_to_poll() {
     let store = StoreDouble::new(&["a"]);
     let (shards, publisher) = (writer(), Publisher::new("one"));
