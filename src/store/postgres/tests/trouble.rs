@@ -71,6 +71,31 @@ async fn a_standby_reads_on_while_the_next_owner_undoes_an_unfinished_change() {
     second.close().await.unwrap();
 }
 
+/// Every entry is refused, so that the store of the gateway that writes stops and is not opened again.
+const REFUSE_ALL: &str = "CREATE FUNCTION refuse() RETURNS trigger language plpgsql AS \
+    'BEGIN RAISE EXCEPTION ''refused''; END'; \
+    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON tidegate_entry FOR EACH ROW EXECUTE FUNCTION refuse()";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_reads_on_while_the_store_of_the_gateway_that_writes_has_stopped() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    schema.sql(REFUSE_ALL);
+    assert!(commit(&writer, "two").await.is_err());
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        assert!(writer.condition().stop.is_some());
+        assert_eq!(shown(&standby, &news()).await, (Revision(1), 1, "one".to_owned()));
+        assert!(standby.condition().stop.is_none());
+        sleep(Duration::from_millis(50)).await;
+    }
+    schema.sql("DROP TRIGGER refuse ON tidegate_entry");
+    standby.close().await.unwrap();
+    drop(writer.close().await);
+}
+
 /// Nothing is answered, nor tried again, until the gateway is started again.
 async fn is_stopped(standby: &EmbeddedStore, why: &str) {
     let error = standby.catch_up().await.unwrap_err();
