@@ -160,7 +160,7 @@ impl DecisionContext {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
-        let Some(_turn) = self.turn(&feed.name).await else {
+        let Some(_turn) = self.wait_for_turn(&feed.name).await else {
             return Err(CommitError::Conflict(base).into());
         };
         for _ in 0..MAX_COMMIT_ATTEMPTS {
@@ -178,7 +178,7 @@ impl DecisionContext {
 
     /// Waits for the turn to change a feed: what others ask for is decided before or after it. `None` where it does not
     /// come in time.
-    pub async fn turn(&self, feed: &FeedName) -> Option<FeedLock> {
+    pub async fn wait_for_turn(&self, feed: &FeedName) -> Option<FeedLock> {
         let (most, limit) = CHANGES_BEFORE;
         self.changing.lock_within(feed, most, limit).await
     }

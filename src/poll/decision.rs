@@ -112,7 +112,7 @@ async fn decided(
     let mut place = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
         if attempt >= FREE_ATTEMPTS && place.is_none() {
-            place = wait_for_turn(bench, feed).await?;
+            place = Box::pin(wait_for_turn(bench, feed)).await?;
         }
         let (snapshot, reader) = if basis.is_unsettled {
             bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
@@ -155,7 +155,7 @@ async fn wait_for_turn(
     let place = tokio::select! {
         biased;
         () = bench.permit.cancelled() => None,
-        place = bench.decisions.turn(&feed.name) => place,
+        place = bench.decisions.wait_for_turn(&feed.name) => place,
     };
     bench.permit.check()?;
     Ok(place)

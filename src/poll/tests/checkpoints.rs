@@ -39,7 +39,8 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
     gateway.polls("b", 2).await;
     gateway.poller.poll_now(&name("a")).await.unwrap();
     a_while().await;
-    assert_eq!((store.shelf.lock().unwrap().begun, etag("a")), (1, None), "one at a time");
+    assert_eq!(etag("a"), None);
+    assert_eq!(store.shelf.lock().unwrap().begun, 1, "one at a time");
     gate.add_permits(1);
     eventually(|| etag("a").is_some() && etag("b").is_some()).await;
     assert_eq!(etag("a").as_deref(), Some("1"));
