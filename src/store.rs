@@ -37,7 +37,7 @@ mod state_watch;
 use self::assemble::{assemble, note};
 use serde::{Deserialize, Serialize};
 
-pub use self::accepted_feeds::{AcceptedFeeds, AppliedOrigins};
+pub use self::accepted_feeds::{AcceptedFeeds, AppliedConfig, AppliedOrigins};
 pub use self::condition::{
     DatabaseOwner, FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes,
 };
@@ -465,20 +465,12 @@ pub trait Store: Send + Sync + 'static {
     async fn note_running_time(&self, _at: Time) -> Result<(), StoreError> {
         Ok(())
     }
-    /// The feeds of a configuration that it was given last, as far as that was noted. No export has them.
-    async fn applied_feeds(&self) -> Result<Option<AcceptedFeeds>, StoreError> {
-        Ok(None)
+    /// What of a configuration was applied last.
+    async fn applied(&self) -> Result<AppliedConfig, StoreError> {
+        Ok(AppliedConfig::default())
     }
-    /// Notes which it is about to be given. Durable on return.
-    async fn note_applied_feeds(&self, _applied: AcceptedFeeds) -> Result<(), StoreError> {
-        Ok(())
-    }
-    /// The sites of a configuration as the feeds of them last were brought in line with it. No export has them.
-    async fn applied_origins(&self) -> Result<AppliedOrigins, StoreError> {
-        Ok(AppliedOrigins::default())
-    }
-    /// Notes that they are now. Durable on return.
-    async fn note_applied_origins(&self, _applied: AppliedOrigins) -> Result<(), StoreError> {
+    /// Notes what is applied now, in the place of that. Durable on return.
+    async fn note_applied(&self, _applied: AppliedConfig) -> Result<(), StoreError> {
         Ok(())
     }
     /// Notes that everything was handed over for good: nothing is committed from now on, and the store

@@ -9,7 +9,7 @@ use crate::config::{self, Config};
 use crate::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use crate::status::TicksAhead;
 use crate::store::{
-    AcceptedFeeds, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
+    AcceptedFeeds, AppliedConfig, AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -60,17 +60,18 @@ pub(super) async fn reconcile(
     for record in changed.iter().filter(|record| has_left(record)) {
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
     }
-    let before = store.applied_feeds().await.map_err(failed)?;
-    if before.is_none_or(|before| before.digest != accepted.digest) {
+    let mut applied = store.applied().await.map_err(failed)?;
+    if applied.feeds.is_none_or(|before| before.digest != accepted.digest) {
+        applied.feeds = Some(accepted);
         // First: whoever takes over from a gateway that ends in between does not have its feeds for newer ones.
-        store.note_applied_feeds(accepted).await.map_err(failed)?;
+        store.note_applied(applied.clone()).await.map_err(failed)?;
     }
     store.put_feeds(&written).await.map_err(failed)?;
     let sites = config.origins.iter().map(|site| (site.name.clone(), site.url.to_string()));
-    let sites = AppliedOrigins(sites.collect());
-    if store.applied_origins().await.map_err(failed)? != sites {
+    let origins = AppliedOrigins(sites.collect());
+    if applied.origins != origins {
         // Last: where the gateway ends in between, feeds move with their sites at the next start.
-        store.note_applied_origins(sites).await.map_err(failed)?;
+        store.note_applied(AppliedConfig { origins, ..applied }).await.map_err(failed)?;
     }
     Ok(changed)
 }
@@ -83,7 +84,7 @@ pub(super) async fn take_over(
     accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Option<String>, AppError> {
-    let applied = store.applied_feeds().await.map_err(failed)?;
+    let applied = store.applied().await.map_err(failed)?.feeds;
     if applied.is_none_or(|applied| !accepted.are_older_than(&applied)) {
         reconcile(store, config, accepted, now).await?;
         return Ok(None);
@@ -110,7 +111,7 @@ async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedCh
     let stored = store.feed_list().await.map_err(failed)?;
     let (config, left_out) = names::assigned(config, &stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
-    let moved = moved_sites(&store.applied_origins().await.map_err(failed)?, &config);
+    let moved = moved_sites(&store.applied().await.map_err(failed)?.origins, &config);
     let known: HashSet<String> = match moved.is_empty() {
         true => HashSet::new(),
         false => stored.values().map(|record| record.url.clone()).collect(),

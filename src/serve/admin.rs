@@ -66,8 +66,17 @@ async fn described(room: &SharedState, client: Client, name: &FeedName) -> Resul
 }
 
 /// The same without waiting for a turn, for who has just acted on the feed: a refusal would be taken for
-/// one of the action, which was carried out.
-pub(super) async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
+/// one of the action, which was carried out. Where the store cannot be read just now, the name alone.
+pub(super) async fn acted_feed(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
+    match feed_json(room, name).await {
+        Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => {
+            Ok(json!({ "name": name }))
+        }
+        told => told,
+    }
+}
+
+async fn feed_json(room: &SharedState, name: &FeedName) -> Result<Value, Problem> {
     let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let state = state.as_ref();
@@ -158,13 +167,13 @@ pub(super) async fn put(
     let wanted = put::read(&whole(body, REQUEST_BODY_LIMIT)?)?;
     match put_feed(&room, &name, wanted).await? {
         Put::Created => created(&room, &name).await,
-        Put::Changed => Ok(answer(StatusCode::OK, feed_json(&room, &name).await?)),
+        Put::Changed => Ok(answer(StatusCode::OK, acted_feed(&room, &name).await?)),
     }
 }
 
 /// The answer about a feed that was just added.
 pub(super) async fn created(room: &SharedState, name: &FeedName) -> Result<Response, Problem> {
-    let mut response = answer(StatusCode::CREATED, feed_json(room, name).await?);
+    let mut response = answer(StatusCode::CREATED, acted_feed(room, name).await?);
     let at = room.site.at(&format!("{API}/feeds/{name}"));
     add(response.headers_mut(), header::LOCATION, &at);
     Ok(response)
@@ -247,7 +256,7 @@ pub(super) async fn hold(
     let action = put::action(&whole(body, REQUEST_BODY_LIMIT)?, None, words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.hold(&feed, action).await }).await?;
-    Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
+    Ok(answer(StatusCode::OK, acted_feed(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/pause`, with `{"action":"resume"}` to poll it again.
@@ -261,7 +270,7 @@ pub(super) async fn pause(
     let paused = put::action(&whole(body, REQUEST_BODY_LIMIT)?, Some(true), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { set_paused(&acting, &feed, paused).await }).await?;
-    Ok(answer(StatusCode::OK, feed_json(&room, &name).await?))
+    Ok(answer(StatusCode::OK, acted_feed(&room, &name).await?))
 }
 
 /// `POST /api/v1/feeds/NAME/backfill`, with `{"action":"stop"}` to stop one.
@@ -276,7 +285,7 @@ pub(super) async fn backfill(
     let action = put::action(&body, Some(WalkOrder::Start), words)?;
     let (acting, feed) = (Arc::clone(&room), name.clone());
     to_the_end(async move { acting.operator.backfill(&feed, action).await }).await?;
-    Ok(answer(StatusCode::ACCEPTED, feed_json(&room, &name).await?))
+    Ok(answer(StatusCode::ACCEPTED, acted_feed(&room, &name).await?))
 }
 
 fn unfit_reason() -> Problem {

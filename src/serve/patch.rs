@@ -53,7 +53,7 @@ pub(super) async fn change(
     merge(&mut settings, wanted);
     let wanted = PutFeed { keeps_paused: true, ..put::settings(&settings)? };
     admin::put_feed(&room, &name, wanted).await?;
-    Ok(admin::answer(StatusCode::OK, admin::feed_json(&room, &name).await?))
+    Ok(admin::answer(StatusCode::OK, admin::acted_feed(&room, &name).await?))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The feeds of a configuration: of several gateways over a store, not each may have read the newest file.
+//! What a store has of the configuration that was applied to it last: of several gateways over a store, not each may
+//! have read the newest file.
 
 use crate::model::{FeedName, Time};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,15 @@ impl AcceptedFeeds {
 /// The address of each site of a configuration (`[[origin]]`) by its name: where the feeds of it are that requests made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedOrigins(pub BTreeMap<FeedName, String>);
+
+/// What of a configuration was applied last, as far as that was noted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AppliedConfig {
+    /// The feeds that the store was given.
+    pub feeds: Option<AcceptedFeeds>,
+    /// The sites as the feeds of them were brought in line with it.
+    pub origins: AppliedOrigins,
+}
 
 #[cfg(test)]
 mod tests {

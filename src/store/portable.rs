@@ -20,7 +20,7 @@ pub use file::{
 pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
-use super::{ClosedEpoch, Epoch, KeptVersion};
+use super::{AppliedOrigins, ClosedEpoch, Epoch, KeptVersion};
 use crate::model::{
     Archive, ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage,
     Markup, PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
@@ -87,6 +87,8 @@ pub enum ExportRecord {
     Archive(FeedName, Box<ArchiveNote>, #[serde(skip)] Option<Box<Archive>>),
     /// A feed's state: the last of its pieces.
     State(FeedName, Box<FeedState>),
+    /// Where the sites of the configuration were; it stands by itself.
+    Sites(AppliedOrigins),
 }
 
 impl ExportRecord {
@@ -105,7 +107,7 @@ impl ExportRecord {
     pub const fn feed(&self) -> Option<&FeedName> {
         match self {
             Self::Origin(_) | Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
-            Self::Floor(..) | Self::Log(_) => None,
+            Self::Floor(..) | Self::Log(_) | Self::Sites(_) => None,
             Self::Skeleton(feed, ..)
             | Self::Order(feed, ..)
             | Self::Held(feed, _)

@@ -322,8 +322,8 @@ mod tests {
         later();
         second.reload(&with(1, &["a"])).await.unwrap();
         assert_eq!(shown(&second).await, ["a"]);
-        let applied = second.store().applied_feeds().await.unwrap();
-        assert_eq!(applied.map(|feeds| feeds.at), Some(clock.now()));
+        let applied = second.store().applied().await.unwrap();
+        assert_eq!(applied.feeds.map(|feeds| feeds.at), Some(clock.now()));
         // A gateway that follows goes on with what it read last.
         let third = Gateway::start(&with(0, &["a"]), outside()).await.unwrap();
         assert!(third.is_standby());

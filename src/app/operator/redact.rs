@@ -1,7 +1,7 @@
 //! Taking the text of an item out of everything that is kept.
 
 use super::AdminService;
-use crate::model::{FeedName, SyncId, Tick};
+use crate::model::{FeedName, LedgerEntry, SyncId, Tick};
 use crate::record::{self, Redaction};
 use crate::serve::{OperatorError, Redacted};
 use crate::store::VERSIONS_LIMIT;
@@ -21,30 +21,64 @@ impl AdminService {
         let why = reason.as_deref().unwrap_or(REASON);
         // What left the complete view is in archives still.
         let names = [item.to_string()];
-        let (tick, before) = self
-            .decide_and_commit(&record, &names, |round| match record::redact(round, item, why) {
-                Redaction::Unknown => Err(OperatorError::UnknownItem(feed.clone())),
-                Redaction::Before => Ok((None, (None, true))),
-                Redaction::Commit(verdict) => {
-                    let tick = verdict.change.as_ref().and_then(|change| change.tick);
-                    Ok((verdict.change, (tick, false)))
-                }
-            })
-            .await?;
-        self.redacted(feed, item, tick, before).await
+        // Nothing is read once the text is gone: a store that fails then would make that look undone.
+        let kept = self.store.versions(feed, item, VERSIONS_LIMIT).await?.len();
+        let unknown = || OperatorError::UnknownItem(feed.clone());
+        let redacted = |ledger: &[LedgerEntry], tick: Option<Tick>| {
+            let known = ledger.iter().find(|known| known.id == *item)?;
+            let (published_id, native_id) =
+                (known.published_id.clone(), known.native_shown.clone());
+            // A tombstone is a version, too.
+            let versions = kept.saturating_add(usize::from(tick.is_some())).min(VERSIONS_LIMIT);
+            Some(Redacted { published_id, native_id, tick, versions, before: false })
+        };
+        self.decide_and_commit(&record, &names, |round| match record::redact(round, item, why) {
+            Redaction::Unknown => Err(unknown()),
+            Redaction::Before => {
+                let known = round.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
+                let known = known.ok_or_else(unknown)?;
+                Ok((None, Redacted { before: true, ..known }))
+            }
+            Redaction::Commit(verdict) => {
+                let change = verdict.change.ok_or_else(unknown)?;
+                let done = redacted(&change.known, change.tick).ok_or_else(unknown)?;
+                Ok((Some(change), done))
+            }
+        })
+        .await
     }
+}
 
-    async fn redacted(
-        &self,
-        feed: &FeedName,
-        item: &SyncId,
-        tick: Option<Tick>,
-        before: bool,
-    ) -> Result<Redacted, OperatorError> {
-        let known = self.store.known(feed, item).await?;
-        let known = known.ok_or_else(|| OperatorError::UnknownItem(feed.clone()))?;
-        let versions = self.store.versions(feed, item, VERSIONS_LIMIT).await?.len();
-        let (published_id, native_id) = (known.published_id, known.native_shown);
-        Ok(Redacted { published_id, native_id, tick, versions, before })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::poll::tests::double::{StoreDouble, name, record};
+    use crate::poll::tests::gateway::{Gateway, Publisher};
+    use crate::record::local::{Act, CheckedEntry, EntryFields};
+    use crate::store::Store as _;
+
+    /// Of this store nothing is read of an item once the text is gone.
+    #[tokio::test]
+    async fn what_is_stored_is_answered() {
+        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let desk = AdminService::of_gateway(&gateway, &Config::default());
+        let mut local = record("a");
+        local.options.sharing.local = true;
+        gateway.store.put_feed(&local).await.unwrap();
+        let (title, content) = ("A secret".to_owned(), Some("It is one.".to_owned()));
+        let fields = EntryFields { title, content, ..EntryFields::default() };
+        let entry = CheckedEntry::fields(&fields).unwrap();
+        let act = Act::Create { entry, noconflicts: None };
+        let made = desk.act(&name("a"), &act).await.unwrap();
+        let done = desk.take_out(&name("a"), &made.id, None).await.unwrap();
+        assert!(!done.before && done.tick > Some(made.tick), "{done:?}");
+        assert_eq!(done.versions, 1);
+        let again = desk.take_out(&name("a"), &made.id, None).await.unwrap();
+        let ids = |redacted: &Redacted| (redacted.published_id.clone(), redacted.native_id.clone());
+        assert!(again.before && again.tick.is_none() && ids(&again) == ids(&done), "{again:?}");
+        let nothing = SyncId::new("nothing").unwrap();
+        let unknown = desk.take_out(&name("a"), &nothing, None).await.unwrap_err();
+        assert_eq!(unknown, OperatorError::UnknownItem(name("a")));
     }
 }

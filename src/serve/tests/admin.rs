@@ -5,6 +5,7 @@ use crate::model::FeedName;
 use crate::serve::REQUEST_BODY_LIMIT;
 use crate::serve::admission::{Work, WorkKind};
 use crate::serve::client::Client;
+use crate::store::{StoreCondition, StoreStop};
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
@@ -389,6 +390,15 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
         assert_eq!(json(answer).await["name"], "news");
     }
     drop(held);
+    // Nor is it taken for undone where the store stopped right behind it.
+    let (cause, since) = ("close an epoch".to_owned(), at(0));
+    let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
+    *site.store.condition.lock().unwrap() =
+        StoreCondition { stop: Some(stop), ..StoreCondition::default() };
+    problem(site.call("GET", "/feeds/news", "").await, 503).await;
+    let answer = site.call("POST", "/feeds/news/hold", r#"{"action":"release"}"#).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(json(answer).await, serde_json::json!({ "name": "news" }));
 }
 
 #[tokio::test]

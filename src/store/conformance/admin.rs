@@ -10,8 +10,7 @@ on_every_store! {
     a_purged_feed_is_gone_and_its_successor_goes_on_above
     a_successor_without_a_tick_keeps_the_floor
     a_closed_store_says_so
-    the_applied_feeds_are_kept
-    the_applied_origins_are_kept
+    what_was_applied_of_a_configuration_is_kept
 }
 
 const FOREVER: std::time::Duration = std::time::Duration::from_secs(60);
@@ -139,27 +138,16 @@ async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     assert_eq!(state.updates_before, 1, "what is made later begins above it as well");
 }
 
-async fn the_applied_feeds_are_kept(bench: impl Bench) {
+async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
     let store = bench.store();
-    assert_eq!(store.applied_feeds().await.unwrap(), None);
-    let accepted = |digest, seconds| AcceptedFeeds { digest, at: time(seconds) };
-    store.note_applied_feeds(accepted(1, 1)).await.unwrap();
-    store.note_applied_feeds(accepted(2, 2)).await.unwrap();
-    assert_eq!(store.applied_feeds().await.unwrap(), Some(accepted(2, 2)));
+    assert_eq!(store.applied().await.unwrap(), AppliedConfig::default());
+    for (seconds, url) in [(1, "http://a/"), (2, "http://b/")] {
+        store.note_applied(applied(seconds, url)).await.unwrap();
+        assert_eq!(store.applied().await.unwrap(), applied(seconds, url));
+    }
     drop(store);
     let store = bench.reopen().await.store();
-    assert_eq!(store.applied_feeds().await.unwrap(), Some(accepted(2, 2)));
-}
-
-async fn the_applied_origins_are_kept(bench: impl Bench) {
-    let store = bench.store();
-    assert_eq!(store.applied_origins().await.unwrap(), AppliedOrigins::default());
-    let applied = |url: &str| AppliedOrigins([(feed("blog"), url.to_owned())].into());
-    store.note_applied_origins(applied("http://a/")).await.unwrap();
-    store.note_applied_origins(applied("http://b/")).await.unwrap();
-    drop(store);
-    let store = bench.reopen().await.store();
-    assert_eq!(store.applied_origins().await.unwrap(), applied("http://b/"));
+    assert_eq!(store.applied().await.unwrap(), applied(2, "http://b/"));
 }
 
 async fn a_closed_store_says_so(bench: impl Bench) {

@@ -107,6 +107,9 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
         };
     }
     assert_eq!(one.endpoint(), other.endpoint());
+    // Where sites were; not which feeds of a configuration were applied.
+    let sites_alone = AppliedConfig { feeds: None, ..one.applied().await.unwrap() };
+    assert_eq!(other.applied().await.unwrap(), sites_alone);
     same!(feeds());
     same!(poll_states());
     same!(subscriptions());
@@ -152,6 +155,7 @@ async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
 /// A store with something of everything.
 pub(super) async fn full(bench: &impl Bench) {
     let (store, claim) = (bench.store(), bench.claim().await);
+    store.note_applied(applied(1, "http://a/")).await.unwrap();
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }

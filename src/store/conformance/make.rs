@@ -1,7 +1,7 @@
 //! Changes for tests, plausible and short to write.
 
 use crate::model::*;
-use crate::store::{Store, View};
+use crate::store::{AcceptedFeeds, AppliedConfig, AppliedOrigins, Store, View};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -20,6 +20,13 @@ pub(in crate::store) fn feed(name: &str) -> FeedName {
 
 pub(super) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
+}
+
+/// What of a configuration with one site was applied.
+pub(super) fn applied(seconds: i64, url: &str) -> AppliedConfig {
+    let feeds = AcceptedFeeds { digest: seconds.unsigned_abs(), at: time(seconds) };
+    let origins = AppliedOrigins([(feed("blog"), url.to_owned())].into());
+    AppliedConfig { feeds: Some(feeds), origins }
 }
 
 pub(super) fn markup(text: &str) -> Markup {

@@ -110,13 +110,13 @@ impl Committer {
         let health = || shared.health();
         let answers: Vec<PendingAnswer> =
             requests.into_iter().map(|request| request.apply(self, &mut group, &health)).collect();
-        if group.wrote && health().is_ok() && self.pass() {
-            self.publish(&mut group);
-        }
+        let is_shown = group.wrote && health().is_ok() && self.pass() && self.publish(&mut group);
         group.shut.iter().for_each(|pins| pins.open());
         drop(shut);
+        // What is durable and shown is acknowledged, whatever failed since.
+        let acknowledge = || if is_shown { Ok(()) } else { health() };
         for answer in answers {
-            answer(&health);
+            answer(&acknowledge);
         }
     }
 
@@ -458,7 +458,11 @@ impl Committer {
 
     /// Shows what a group has done, and then the epoch that announces it. Between the two it is closed for whoever follows
     /// this store, so that nobody is told of a change before all show it.
-    fn publish(&mut self, group: &mut CommitGroup) {
+    ///
+    /// Whether what it did is to be acknowledged. Where the database falls silent before the epoch is closed, it is:
+    /// whoever opens the store next, here or elsewhere, closes that. A database that another gateway has, or that went
+    /// back, may lack it.
+    fn publish(&mut self, group: &mut CommitGroup) -> bool {
         self.shared.list_writes.store(self.list_writes, Ordering::Release);
         self.shared.change_list(std::mem::take(&mut group.listed));
         for (feed, head) in std::mem::take(&mut group.feeds) {
@@ -472,11 +476,14 @@ impl Committer {
             // It serves only to notice damage; the store itself is durable.
             tracing::warn!(error = %error, "the store could not note what it has reached");
         }
-        match self.records.engine().close_epochs(has_epoch) {
-            Ok(()) if has_epoch => drop(self.shared.sealed.send_replace(epoch)),
-            Ok(()) => {}
-            Err(error) => self.shared.fail(&error),
+        if let Err(error) = self.records.engine().close_epochs(has_epoch) {
+            self.shared.fail(&error);
+            return error.is_passing();
         }
+        if has_epoch {
+            self.shared.sealed.send_replace(epoch);
+        }
+        true
     }
 }
 

@@ -1,12 +1,11 @@
 //! What the committer changes of a store's identity: where it goes on from, where its running time stands,
-//! which feeds of a configuration it was given, and that its state was moved away.
+//! what of a configuration was applied, and that its state was moved away.
 
 use super::committer::{CommitGroup, Committer};
 use super::open;
 use crate::model::Time;
-use crate::store::{
-    AcceptedFeeds, AppliedOrigins, Claim, CommitError, MovedAway, StoreError, StoreOrigin,
-};
+use crate::store::engine::Writes;
+use crate::store::{AppliedConfig, Claim, CommitError, MovedAway, StoreError, StoreOrigin};
 use std::sync::PoisonError;
 
 impl Committer {
@@ -41,24 +40,14 @@ impl Committer {
         Ok(())
     }
 
-    /// Notes which feeds of a configuration are applied.
-    pub(super) fn note_applied_feeds(
+    /// Notes what of a configuration is applied.
+    pub(super) fn note_applied(
         &mut self,
-        applied: AcceptedFeeds,
+        applied: &AppliedConfig,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
-        let writes = open::note_applied_feeds(&self.records, applied)?;
-        self.write(writes, group);
-        Ok(())
-    }
-
-    /// Notes where the sites of a configuration are.
-    pub(super) fn note_applied_origins(
-        &mut self,
-        applied: &AppliedOrigins,
-        group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
-        let writes = open::note_applied_origins(&self.records, applied)?;
+        let mut writes = Writes::new();
+        open::note_applied(&self.records, applied, &mut writes)?;
         self.write(writes, group);
         Ok(())
     }

@@ -8,9 +8,7 @@ use crate::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::store::{
-    AcceptedFeeds, AppliedOrigins, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage,
-};
+use crate::store::{AppliedConfig, Epoch, MovedAway, StoreError, StoreOrigin, endpoint, lineage};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
@@ -26,7 +24,7 @@ const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
 /// Where it stands how old the change log is.
 const LOG_AGES_KEY: &[u8] = b"log_ages";
-/// Where it stands which feeds of a configuration were applied.
+/// Where it stands which feeds of a configuration were applied, and where its sites were.
 const APPLIED_FEEDS_KEY: &[u8] = b"applied_feeds";
 const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
 
@@ -231,34 +229,23 @@ pub(super) fn note_running(
     Ok(writes)
 }
 
-/// Which feeds of a configuration were applied.
-pub(super) fn applied_feeds(records: &Records) -> Result<Option<AcceptedFeeds>, StoreError> {
-    records.record(Class::Gateway, APPLIED_FEEDS_KEY)
+/// What of a configuration was applied.
+pub(super) fn applied(records: &Records) -> Result<AppliedConfig, StoreError> {
+    let feeds = records.record(Class::Gateway, APPLIED_FEEDS_KEY)?;
+    let origins = records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default();
+    Ok(AppliedConfig { feeds, origins })
 }
 
-/// The entry that notes them.
-pub(super) fn note_applied_feeds(
+/// The entries that note it.
+pub(super) fn note_applied(
     records: &Records,
-    applied: AcceptedFeeds,
-) -> Result<Writes, StoreError> {
-    let mut writes = Writes::new();
-    records.put(&mut writes, Class::Gateway, APPLIED_FEEDS_KEY.to_vec(), &applied)?;
-    Ok(writes)
-}
-
-/// Where the sites of a configuration were.
-pub(super) fn applied_origins(records: &Records) -> Result<AppliedOrigins, StoreError> {
-    Ok(records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default())
-}
-
-/// The entry that notes them.
-pub(super) fn note_applied_origins(
-    records: &Records,
-    applied: &AppliedOrigins,
-) -> Result<Writes, StoreError> {
-    let mut writes = Writes::new();
-    records.put(&mut writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), applied)?;
-    Ok(writes)
+    AppliedConfig { feeds, origins }: &AppliedConfig,
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    if let Some(feeds) = feeds {
+        records.put(writes, Class::Gateway, APPLIED_FEEDS_KEY.to_vec(), feeds)?;
+    }
+    records.put(writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), origins)
 }
 
 /// Notes how often records outside the content of feeds were written.

@@ -13,9 +13,9 @@ use crate::model::{
 };
 use crate::store::portable::ExportRecord;
 use crate::store::{
-    AcceptedFeeds, AnswerQuestions, AppliedOrigins, Claim, ClosedEpoch, CommitError, Committed,
-    Epoch, FeedList, Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards,
-    Pruned, Retention, StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
+    AnswerQuestions, AppliedConfig, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
+    Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
+    StateWatch, Store, StoreCondition, StoreError, VersionNote, condition,
 };
 use crate::websub::Subscription;
 use async_trait::async_trait;
@@ -386,24 +386,13 @@ impl Store for EmbeddedStore {
         self.inner.ask(Touches::Lists, noted).await
     }
 
-    async fn applied_feeds(&self) -> Result<Option<AcceptedFeeds>, StoreError> {
-        self.inner.of_all(open::applied_feeds).await
+    async fn applied(&self) -> Result<AppliedConfig, StoreError> {
+        self.inner.of_all(open::applied).await
     }
 
-    async fn note_applied_feeds(&self, applied: AcceptedFeeds) -> Result<(), StoreError> {
+    async fn note_applied(&self, applied: AppliedConfig) -> Result<(), StoreError> {
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.note_applied_feeds(applied, group)
-        };
-        self.inner.ask(Touches::Lists, noted).await
-    }
-
-    async fn applied_origins(&self) -> Result<AppliedOrigins, StoreError> {
-        self.inner.of_all(open::applied_origins).await
-    }
-
-    async fn note_applied_origins(&self, applied: AppliedOrigins) -> Result<(), StoreError> {
-        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.note_applied_origins(&applied, group)
+            committer.note_applied(&applied, group)
         };
         self.inner.ask(Touches::Lists, noted).await
     }

@@ -13,7 +13,7 @@ use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord,
 };
-use crate::store::{ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::store::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 
 /// How many pieces stand behind one barrier while they are taken in.
@@ -43,6 +43,11 @@ pub(super) fn start(records: &Records, shared: &StoreShared) -> Result<ExportSta
         let mut pieces: Vec<ExportRecord> = Vec::new();
         let origin = open::origin(records, newest)?;
         pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
+        // Not which feeds were applied: that is a hash of credentials as well, which no export has.
+        let AppliedConfig { origins, .. } = open::applied(records)?;
+        if !origins.0.is_empty() {
+            pieces.push(ExportRecord::Sites(origins));
+        }
         pieces
             .extend(read::feeds(records)?.into_iter().map(|one| ExportRecord::Feed(Box::new(one))));
         pieces.extend(
@@ -278,6 +283,10 @@ impl Importer {
                     keys::archive(feed, note.number),
                     &ArchiveRecord { note: (**note).clone(), blocks: count },
                 )?;
+            }
+            ExportRecord::Sites(origins) => {
+                let applied = AppliedConfig { feeds: None, origins: origins.clone() };
+                open::note_applied(records, &applied, writes)?;
             }
             ExportRecord::State(feed, state) => {
                 let held = self.state(records, feed, state, writes)?;

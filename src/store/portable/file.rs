@@ -15,14 +15,14 @@ pub const MAGIC: &[u8] = b"tidegate export\n";
 /// What files begin with that programs from before 0.1.0 wrote.
 pub const UNRELEASED_MAGIC: &[u8] = b"tidegate state\n";
 /// The format that is written, and the newest that is read. It stands before the first frame.
-pub(super) const FORMAT: u32 = 5;
+pub(super) const FORMAT: u32 = 6;
 /// The oldest format that is read.
 pub(super) const OLDEST_FORMAT: u32 = 1;
 /// What the record of a feed begins with.
 const FEED_START: &[u8] = &[1, 0, 1, 1];
 /// What such a record lacks at its end: format 1 says nothing of how its publisher is asked, and neither it
 /// nor format 2 that it is private; format 3 has nothing of lists that add feeds, and format 4 nothing of requests
-/// that make them.
+/// that make them. Format 5 lacks [`ExportRecord::Sites`] alone.
 const FEED_LACKS: [(u32, &[u8]); 4] =
     [(1, &[0, 0, 0, 0, 0]), (2, &[0, 0, 0, 0]), (3, &[0, 0, 0]), (4, &[0])];
 /// The longest frame, in bytes: an item with its newest bytes and its conflicts.

@@ -137,7 +137,7 @@ impl Fit {
             | ExportRecord::Poll(_)
             | ExportRecord::Subscription(_)
             | ExportRecord::Floor(..) => {}
-            ExportRecord::Held(..) | ExportRecord::Event(..) => {}
+            ExportRecord::Held(..) | ExportRecord::Event(..) | ExportRecord::Sites(_) => {}
         }
         Ok(())
     }

@@ -312,18 +312,31 @@ async fn an_epoch_is_closed_between_what_it_announces_and_its_announcement() {
     assert_eq!(*far.store.watch_epochs().borrow(), Epoch(5));
 }
 
-/// Whether the others may announce it is not known: it is shown, not told, and the store is opened again.
+/// Whether the others may announce it is not known: it is shown, not told, and the store is opened again. It is
+/// acknowledged where the database only fell silent, and not where that may lack it.
 #[tokio::test]
 async fn an_epoch_that_could_not_be_closed_is_not_told() {
-    let far = FarStore::with_items().await;
-    *far.closing.lock().unwrap() = Some(Box::new(|| {
-        let source = std::io::Error::other("it is gone");
-        Err(StoreError::Away { doing: "close an epoch", why: "is gone", source })
-    }));
-    let change = far.draft(9).await.item("item-8", "one").done();
-    let error = far.store.commit(&far.claim, change).await.unwrap_err();
-    assert!(matches!(error, CommitError::Ambiguous(_)), "{error:?}");
-    assert_eq!(*far.store.watch_epochs().borrow(), Epoch(4));
+    for is_silent in [true, false] {
+        let far = FarStore::with_items().await;
+        *far.closing.lock().unwrap() = Some(Box::new(move || {
+            let (doing, source) = ("close an epoch", std::io::Error::other("it is gone"));
+            Err(match is_silent {
+                true => StoreError::Away { doing, why: "is gone", source },
+                false => StoreError::Io { doing, source },
+            })
+        }));
+        let change = far.draft(9).await.item("item-8", "one").done();
+        match far.store.commit(&far.claim, change).await {
+            Ok(done) => assert!(is_silent && done.revision == Revision(5), "{done:?}"),
+            Err(error) => {
+                assert!(!is_silent && matches!(error, CommitError::Ambiguous(_)), "{error:?}");
+            }
+        }
+        let shown = far.store.state(&make::feed("news")).await.unwrap().unwrap();
+        assert_eq!(shown.revision, Revision(5));
+        assert_eq!(*far.store.watch_epochs().borrow(), Epoch(4));
+        assert!(far.store.condition().stop.is_some());
+    }
 }
 
 /// A database that cannot be opened again, and notes how often that is tried.
