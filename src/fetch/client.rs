@@ -180,7 +180,8 @@ impl Core {
             let (mut head, body) = response.into_parts();
             head.headers = handed.headers;
             let response = Response::from(http::Response::from_parts(head, body));
-            return self.answer(&asked, trail, response).await;
+            let answer = self.answer(&asked, trail, response).await;
+            return answer.map(|answer| Fetched { is_handed: true, ..answer });
         }
         // Ends by the limit on redirects in `follow`.
         loop {
@@ -262,6 +263,7 @@ impl Core {
             moved_to: trail.moved_to.map(String::from),
             wire_bytes: 0,
             notes: trail.notes,
+            is_handed: false,
         };
         match status {
             304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),

@@ -107,6 +107,8 @@ pub struct PollResult {
     pub pause: Option<PauseRequest>,
     /// Whether the document has nothing of the last one, so that items between them may have been missed.
     pub is_apart: bool,
+    /// Whether the publisher was not asked: its answer to a reader's request was read instead.
+    pub is_handed: bool,
 }
 
 /// A document that was read.
@@ -382,6 +384,7 @@ impl PollResult {
             hub: None,
             pause: None,
             is_apart: false,
+            is_handed: fetched.is_handed,
         }
     }
 

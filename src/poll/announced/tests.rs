@@ -267,6 +267,7 @@ async fn only_ids_that_matter_are_remembered() {
             moved_to: None,
             wire_bytes: 1,
             notes: Vec::new(),
+            is_handed: false,
             announced: None,
             links: crate::websub::HubLinks::default(),
         }))

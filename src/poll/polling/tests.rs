@@ -25,6 +25,7 @@ fn fetched(own: &str) -> Fetched {
         moved_to: None,
         wire_bytes: 0,
         notes: Vec::new(),
+        is_handed: false,
     }
 }
 
