@@ -98,7 +98,6 @@ pub(super) struct Core {
     /// For hosts that may be private; clients of their own, so that no other URL ever reaches their
     /// resolver or their connections.
     opened: Clients,
-    has_roots: bool,
     allow: AllowPrivate,
     kept: Mutex<KeptHosts>,
     pub(super) limits: FetchLimits,
@@ -127,12 +126,12 @@ impl Core {
             AllowPrivate::All => Openness::Private,
             AllowPrivate::Only(_) => Openness::Named,
         };
-        let (opened, has_roots) = maker.direct(openness, HttpVersions::All)?;
+        let opened = maker.direct(openness, HttpVersions::All)?;
         let public = match openness {
             // Every host is public: the other clients are asked for nothing.
             Openness::Public => opened.clone(),
             Openness::Named | Openness::Private => {
-                maker.direct(Openness::Public, HttpVersions::All)?.0
+                maker.direct(Openness::Public, HttpVersions::All)?
             }
         };
         let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
@@ -144,7 +143,6 @@ impl Core {
             maker,
             public,
             opened,
-            has_roots,
             allow,
             kept,
             limits,
