@@ -177,13 +177,17 @@ impl PollScheduler {
         });
         if !is_aside {
             memory.poll.rare.change(|rare| rare.pause = host_pause);
-            // What the operator has to mend is tried after a restart, which may be the mending.
-            let retry = result.as_ref().err().map(|error| {
-                let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
-                (at, next.reason.to_string())
-            });
-            memory.planned(retry, now);
         }
+        let retry = match &result {
+            Ok(_) if is_aside => memory.poll.rare.retry.clone(),
+            Ok(_) => None,
+            // What the operator has to mend is tried after a restart, which may be the mending.
+            Err(error) => {
+                let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
+                Some((at, next.reason.to_string()))
+            }
+        };
+        memory.planned(retry, now);
         if matches!(result, Err(RoundError::Fenced)) {
             self.claim_at = Instant::now();
         }
