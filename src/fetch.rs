@@ -41,7 +41,7 @@ pub use ask::{AskRequest, PageAnswer};
 pub use call::{CallBody, CallRequest, Called};
 pub use challenge::ChallengeService;
 pub use client::services;
-pub use clients::{CA_FILE_LIMIT, MAX_PROXY_CLIENTS, check_certificates};
+pub use clients::MAX_PROXY_CLIENTS;
 pub use decode::{DecodeError, MAX_CODINGS, decoded};
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;

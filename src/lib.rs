@@ -32,5 +32,6 @@ pub mod sup;
 pub mod sync;
 pub mod sync_markup;
 pub mod traces;
+pub mod trust;
 pub mod websub;
 pub mod xml;

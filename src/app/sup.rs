@@ -8,7 +8,7 @@ mod names;
 use super::serve::{Signals, announce};
 use super::{AppError, SupOptions};
 use crate::clock::{Clock, SystemClock};
-use crate::fetch::{self, AllowPrivate, Fetch, FetchSettings};
+use crate::fetch::{self, AllowPrivate, Fetch, FetchSettings, LeadScope};
 use crate::model::Time;
 use crate::poll::{Question, SupError};
 use crate::sup::{Follower, FollowerStatus, SupDocument};
@@ -29,7 +29,7 @@ const LONGER: usize = 16;
 pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     let fetch = client(&options.url)?;
-    let mut question = Question::new(options.url.as_str());
+    let mut question = Question::new(options.url.as_str(), LeadScope::default());
     let mut follower = Follower::new();
     let mut names = FeedNames::beside(&options.url);
     let shown = fetch::shown(&options.url);
@@ -109,7 +109,8 @@ async fn print_updates(
             FollowerStatus::Complete => return Ok(()),
             FollowerStatus::Missed { known } => known,
             FollowerStatus::Ask { address, .. } => {
-                match Question::new(address).ask(fetch, SystemClock.now()).await {
+                let mut longer = Question::new(address, LeadScope::default());
+                match longer.ask(fetch, SystemClock.now()).await {
                     Ok(Some(longer)) => {
                         document = longer;
                         continue;

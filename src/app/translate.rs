@@ -12,6 +12,7 @@ use crate::poll::{Pace, PollSettings};
 use crate::render;
 use crate::serve;
 use crate::store::{Retention, SpaceLimits};
+use crate::trust::check_certificates;
 use crate::websub::Leases;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub fn find_externals(checked: &Checked) -> Result<(), AppError> {
     let found = config::look_up(checked, |external| match external {
         External::Secret(source) => fetch::find_secret(source).map(|_| ()),
         External::ReaderToken(source) => readers::find(source).map(|_| ()),
-        External::Certificates(path) => fetch::check_certificates(path),
+        External::Certificates(path) => check_certificates(path),
         External::KeyPair { certificate, key } => {
             let loaded = serve::TlsIdentity::load(certificate, key);
             loaded.map(|_| ()).map_err(|error| error.to_string())

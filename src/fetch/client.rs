@@ -98,7 +98,6 @@ pub(super) struct Core {
     /// For hosts that may be private; clients of their own, so that no other URL ever reaches their
     /// resolver or their connections.
     opened: Clients,
-    has_roots: bool,
     allow: AllowPrivate,
     kept: Mutex<KeptHosts>,
     pub(super) limits: FetchLimits,
@@ -127,12 +126,12 @@ impl Core {
             AllowPrivate::All => Openness::Private,
             AllowPrivate::Only(_) => Openness::Named,
         };
-        let (opened, has_roots) = maker.direct(openness, HttpVersions::All)?;
+        let opened = maker.direct(openness, HttpVersions::All)?;
         let public = match openness {
             // Every host is public: the other clients are asked for nothing.
             Openness::Public => opened.clone(),
             Openness::Named | Openness::Private => {
-                maker.direct(Openness::Public, HttpVersions::All)?.0
+                maker.direct(Openness::Public, HttpVersions::All)?
             }
         };
         let proxy = settings.proxy.as_ref().map(ReadyProxy::read).transpose()?;
@@ -144,7 +143,6 @@ impl Core {
             maker,
             public,
             opened,
-            has_roots,
             allow,
             kept,
             limits,
@@ -180,7 +178,8 @@ impl Core {
             let (mut head, body) = response.into_parts();
             head.headers = handed.headers;
             let response = Response::from(http::Response::from_parts(head, body));
-            return self.answer(&asked, trail, response).await;
+            let answer = self.answer(&asked, trail, response).await;
+            return answer.map(|answer| Fetched { is_handed: true, ..answer });
         }
         // Ends by the limit on redirects in `follow`.
         loop {
@@ -262,6 +261,7 @@ impl Core {
             moved_to: trail.moved_to.map(String::from),
             wire_bytes: 0,
             notes: trail.notes,
+            is_handed: false,
         };
         match status {
             304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),

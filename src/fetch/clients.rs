@@ -6,14 +6,12 @@ use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
 use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings};
+use crate::trust::{ServerTrust, read_certificates};
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT as USER_AGENT_HEADER,
 };
-use reqwest::{Certificate, Client};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use std::io::Read as _;
-use std::path::Path;
+use reqwest::Client;
+use rustls::client::Resumption;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What this gateway can read, best first.
@@ -28,8 +26,6 @@ pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The most proxies, each with its credentials, for which clients are kept. Of more, those that were
 /// not used for longest are made anew.
 pub const MAX_PROXY_CLIENTS: usize = 32;
-/// The largest file with certificates, in bytes.
-pub const CA_FILE_LIMIT: u64 = 1024 * 1024;
 
 /// The versions of HTTP that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +40,15 @@ impl HttpVersions {
     /// For a request with these headers.
     pub(super) fn of_request(headers: &HeaderMap) -> Self {
         if headers.contains_key(HOST) { Self::Http1 } else { Self::All }
+    }
+
+    /// What a server is offered in a handshake (RFC 7301), best first.
+    fn offered(self) -> Vec<Vec<u8>> {
+        let all: &[&[u8]] = match self {
+            Self::All => &[b"h2", b"http/1.1"],
+            Self::Http1 => &[b"http/1.1"],
+        };
+        all.iter().map(|name| name.to_vec()).collect()
     }
 }
 
@@ -60,7 +65,7 @@ pub(super) struct Clients {
 pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
-    certificates: Vec<CertificateDer<'static>>,
+    trust: ServerTrust,
     /// Those for proxies, the one that was used last at the end.
     proxied: Mutex<Vec<(ProxyKey, Clients)>>,
 }
@@ -70,24 +75,24 @@ type ProxyKey = (ReadyProxy, Openness, HttpVersions);
 
 impl ClientMaker {
     pub(super) fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
-        let certificates = settings.ca_file.as_deref().map(read_certificates).transpose();
-        let certificates =
-            certificates.map_err(|why| FetchError::Client { what: "read polling.ca_file", why })?;
+        let own = settings.ca_file.as_deref().map(read_certificates).transpose();
+        let own = own.map_err(|why| FetchError::Client { what: "read polling.ca_file", why })?;
+        let trust = ServerTrust::with(&own.unwrap_or_default())
+            .map_err(|error| FetchError::Client { what: "be set up", why: root_cause(&error) })?;
         Ok(Self {
             headers: own_headers(settings),
             limits: settings.limits,
-            certificates: certificates.unwrap_or_default(),
+            trust,
             proxied: Mutex::default(),
         })
     }
 
-    /// Clients that give out their connections to addresses that `openness` admits, and whether they
-    /// know root certificates.
+    /// Clients that give out their connections to addresses that `openness` admits.
     pub(super) fn direct(
         &self,
         openness: Openness,
         versions: HttpVersions,
-    ) -> Result<(Clients, bool), FetchError> {
+    ) -> Result<Clients, FetchError> {
         self.make(None, versions, GuardedResolver::new(openness))
     }
 
@@ -104,7 +109,7 @@ impl ClientMaker {
             Some(at) => proxied.remove(at).1,
             None => {
                 let resolver = GuardedResolver::new(openness).with_named(proxy.host());
-                self.make(Some(proxy), versions, resolver)?.0
+                self.make(Some(proxy), versions, resolver)?
             }
         };
         if proxied.len() >= MAX_PROXY_CLIENTS {
@@ -119,29 +124,29 @@ impl ClientMaker {
         proxy: Option<&ReadyProxy>,
         versions: HttpVersions,
         resolver: GuardedResolver,
-    ) -> Result<(Clients, bool), FetchError> {
+    ) -> Result<Clients, FetchError> {
         let resolver = Arc::new(resolver);
-        let (keeping, has_roots) = self.client(proxy, versions, (&resolver, 1))?;
-        let (closing, _) = self.client(proxy, versions, (&resolver, 0))?;
-        Ok((Clients { keeping, closing }, has_roots))
+        let keeping = self.client(proxy, versions, (&resolver, 1))?;
+        let closing = self.client(proxy, versions, (&resolver, 0))?;
+        Ok(Clients { keeping, closing })
     }
 
-    /// The certificates that the operator names.
-    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
-        &self.certificates
+    /// What servers are believed by. A machine without any authority must still be able to poll `http` addresses.
+    pub(super) const fn trust(&self) -> &ServerTrust {
+        &self.trust
     }
 
     pub(super) const fn limits(&self) -> &FetchLimits {
         &self.limits
     }
 
-    /// A client that keeps so many idle connections to a host, and whether it knows root certificates. A machine without any must still be able to poll `http` addresses.
+    /// A client that keeps so many idle connections to a host.
     fn client(
         &self,
         proxy: Option<&ReadyProxy>,
         versions: HttpVersions,
         (resolver, idle): (&Arc<GuardedResolver>, usize),
-    ) -> Result<(Client, bool), FetchError> {
+    ) -> Result<Client, FetchError> {
         let limits = &self.limits;
         let failed = |error: reqwest::Error| {
             let why = root_cause(&error.without_url());
@@ -149,61 +154,33 @@ impl ClientMaker {
         };
         let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url().clone()));
         let proxy = proxy.transpose().map_err(failed)?;
-        let own = self.certificates.iter().map(|der| Certificate::from_der(der));
-        let own = own.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        let builder = || {
-            let builder = Client::builder()
-                .default_headers(self.headers.clone())
-                .read_timeout(limits.idle)
-                .redirect(reqwest::redirect::Policy::none())
-                .referer(false)
-                .no_proxy()
-                .dns_resolver(Arc::clone(resolver))
-                .connect_timeout(limits.connect)
-                .pool_idle_timeout(KEPT_IDLE)
-                .pool_max_idle_per_host(idle)
-                .http1_max_headers(MAX_HEADERS)
-                .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
-            let builder = match versions {
-                HttpVersions::All => builder,
-                HttpVersions::Http1 => builder.http1_only(),
-            };
-            match &proxy {
-                Some(proxy) => builder.proxy(proxy.clone()),
-                None => builder,
-            }
+        let mut tls = self.trust.config.clone();
+        // Each client resumes its own sessions.
+        tls.resumption = Resumption::default();
+        tls.alpn_protocols = versions.offered();
+        let builder = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .default_headers(self.headers.clone())
+            .read_timeout(limits.idle)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .dns_resolver(Arc::clone(resolver))
+            .connect_timeout(limits.connect)
+            .pool_idle_timeout(KEPT_IDLE)
+            .pool_max_idle_per_host(idle)
+            .http1_max_headers(MAX_HEADERS)
+            .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
+        let builder = match versions {
+            HttpVersions::All => builder,
+            HttpVersions::Http1 => builder.http1_only(),
         };
-        let merged = builder().tls_certs_merge(own.iter().cloned());
-        if let Ok(client) = merged.build() {
-            return Ok((client, true));
-        }
-        let client = builder().tls_certs_only(own).build().map_err(failed)?;
-        Ok((client, !self.certificates.is_empty()))
+        let builder = match proxy {
+            Some(proxy) => builder.proxy(proxy),
+            None => builder,
+        };
+        builder.build().map_err(failed)
     }
-}
-
-/// The certificates in a file; else what is wrong.
-pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let unread =
-        |error: std::io::Error| format!("the file {} cannot be read: {error}", path.display());
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(unread)?;
-    file.take(CA_FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unread)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > CA_FILE_LIMIT {
-        return Err(format!(
-            "the file {} is larger than {CA_FILE_LIMIT} bytes, the limit",
-            path.display()
-        ));
-    }
-    match CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>() {
-        Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(format!("the file {} has no certificate in PEM", path.display())),
-    }
-}
-
-/// Checks that a file has certificates; else what is wrong.
-pub fn check_certificates(path: &Path) -> Result<(), String> {
-    read_certificates(path).map(|_| ())
 }
 
 /// How the gateway names itself where nothing else is configured.

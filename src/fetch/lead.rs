@@ -25,6 +25,18 @@ impl LeadScope {
         Self { named_by: Some(feed.url.clone()), site }
     }
 
+    /// Of what a feed names that is asked for apart from it. Messages about that tell no address of which the operator
+    /// says that it is secret.
+    pub fn by_feed(feed: &FeedRecord) -> Self {
+        let leads = Self::of_feed(feed);
+        match read_url(&feed.url) {
+            Ok(url) if feed.options.secret == Some(true) => {
+                leads.by_answer(&url.origin().ascii_serialization())
+            }
+            _ => leads,
+        }
+    }
+
     /// Whether an answer may lead to an address, as far as the addresses themselves tell. What is asked for in the end
     /// passes the guard all the same.
     pub fn admits(&self, to: &Url, allow: &AllowPrivate) -> bool {

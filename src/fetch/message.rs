@@ -163,6 +163,9 @@ pub struct Fetched {
     pub wire_bytes: u64,
     /// What an operator may want to know: a redirect from https to http.
     pub notes: Vec<String>,
+    /// Whether the site gave it to a reader ([`Handover`](super::Handover)): it says nothing of how the gateway's own
+    /// requests fare.
+    pub is_handed: bool,
     /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
     pub announced: Option<SupAnnouncement>,
     /// Which hubs the headers name, and under which address (WebSub section 4).

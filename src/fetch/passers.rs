@@ -3,7 +3,6 @@
 //! as much again.
 
 use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, MAX_HEADERS};
-use super::error::{FetchError, root_cause};
 use super::guard::Openness;
 use super::kept_hosts::KEPT_IDLE;
 use super::pass::UploadBody;
@@ -13,10 +12,6 @@ use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -70,13 +65,8 @@ pub(super) struct Passers {
 
 impl ClientMaker {
     /// Clients that pass requests on to hosts that `openness` admits.
-    pub(super) fn passers(
-        &self,
-        openness: Openness,
-        versions: HttpVersions,
-    ) -> Result<Passers, FetchError> {
-        let tls = client_config(self.certificates())
-            .map_err(|error| FetchError::Client { what: "be set up", why: root_cause(&error) })?;
+    pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
+        let tls = self.trust().config.clone();
         let mut http = HttpConnector::new_with_resolver(GuardedResolver::new(openness));
         http.enforce_http(false);
         http.set_nodelay(true);
@@ -105,25 +95,6 @@ impl ClientMaker {
                 .http2_max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
                 .build(connector.clone())
         };
-        Ok(Passers { keeping: client(IDLE), closing: client(0) })
+        Passers { keeping: client(IDLE), closing: client(0) }
     }
-}
-
-/// How servers prove who they are: to the system, or by our own certificates. Without either no server can.
-fn client_config(own: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    Ok(match Verifier::new_with_extra_roots(own.iter().cloned(), provider) {
-        Ok(verifier) => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth(),
-        // The system knows none.
-        Err(_) => {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(own.iter().cloned());
-            builder.with_root_certificates(roots).with_no_client_auth()
-        }
-    })
 }

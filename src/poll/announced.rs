@@ -5,7 +5,7 @@
 //! be listed, and it is looked at only when it is, or now and then to see whether that is true.
 
 use super::sup::{Question, SupError};
-use crate::fetch::{Fetch, PauseRequest, Retry};
+use crate::fetch::{Fetch, LeadScope, PauseRequest, Retry};
 use crate::model::{FeedName, ShownAddress, SupId, Time};
 use crate::sup::{Follower, FollowerStatus, SupAnnouncement, SupDocument};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -92,6 +92,8 @@ pub struct AnnouncedFeed {
 struct SupSource {
     /// `None` while a look has it.
     look: Option<SupRequest>,
+    /// On whose word it is asked for: that of the feed that named it first.
+    leads: LeadScope,
     feeds: BTreeMap<SupId, BTreeSet<FeedName>>,
     due: Instant,
     period: Duration,
@@ -109,9 +111,11 @@ struct SupSource {
 }
 
 impl SupSource {
-    fn new(address: &str, now: Instant) -> Self {
+    fn new(address: &str, leads: LeadScope, now: Instant) -> Self {
+        let question = Question::new(address, leads.clone());
         Self {
-            look: Some(SupRequest { question: Question::new(address), follower: Follower::new() }),
+            look: Some(SupRequest { question, follower: Follower::new() }),
+            leads,
             feeds: BTreeMap::new(),
             due: now,
             period: Duration::from_secs(60),
@@ -143,22 +147,28 @@ pub struct SupPolls {
 }
 
 impl SupPolls {
-    /// Takes in where an answer of the feed says that it is announced; `None`: nowhere.
-    pub fn attach(&mut self, feed: &FeedName, place: Option<SupAnnouncement>, now: Instant) {
-        let place = place.filter(|place| {
+    /// Takes in where an answer of the feed says that it is announced, and on whose word that is asked for; `None`:
+    /// nowhere.
+    pub fn attach(
+        &mut self,
+        feed: &FeedName,
+        place: Option<(SupAnnouncement, LeadScope)>,
+        now: Instant,
+    ) {
+        let place = place.filter(|(place, _)| {
             let document = self.documents.get(&place.document);
             !document.into_iter().chain(self.feeds.get(feed)).any(|until| *until > now)
         });
-        if self.places.get(feed) == place.as_ref() {
+        if self.places.get(feed) == place.as_ref().map(|(place, _)| place) {
             return;
         }
         self.detach(feed);
-        let Some(place) = place else { return };
+        let Some((place, leads)) = place else { return };
         if self.sources.len() >= MAX_DOCUMENTS && !self.sources.contains_key(&place.document) {
             return;
         }
         let source = self.sources.entry(place.document.clone());
-        let source = source.or_insert_with_key(|address| SupSource::new(address, now));
+        let source = source.or_insert_with_key(|address| SupSource::new(address, leads, now));
         source.feeds.entry(place.id.clone()).or_default().insert(feed.clone());
         self.places.insert(feed.clone(), place);
     }
@@ -250,7 +260,7 @@ impl SupPolls {
         let Some(Looked { look, result }) = looked else {
             *source = SupSource {
                 feeds: std::mem::take(&mut source.feeds),
-                ..SupSource::new(address, now)
+                ..SupSource::new(address, source.leads.clone(), now)
             };
             source.due = now + PAUSE_LIMIT;
             return source.all("reading its SUP document failed");
@@ -422,7 +432,7 @@ impl Begun {
         if result.is_err() {
             // Half of what was to be read is nothing: the same is asked again, whole.
             look.follower = before;
-            look.question = look.question.of_another(look.question.address.as_str());
+            look.question = look.question.anew();
         }
         Looked { look, result }
     }

@@ -102,7 +102,9 @@ impl BoardEntry {
 
     /// Takes in a poll, and the document that it looked at.
     fn add(&mut self, note: FinishedPoll, document: Option<ParsedNote>) {
-        if self.rare.failure != note.failure {
+        // One that did not fail while its own polls do was not its own.
+        let is_aside = note.failure.is_none() && self.failures > 0;
+        if self.rare.failure != note.failure && !is_aside {
             self.rare.change(|rare| rare.failure.clone_from(&note.failure));
         }
         if note.failure.is_none() {
@@ -146,10 +148,10 @@ impl BoardEntry {
         self.next = Some(next);
     }
 
-    /// A request is being made.
-    pub(super) fn ask(&mut self) {
+    /// A request is being made. Returns the poll that was planned.
+    pub(super) fn ask(&mut self) -> Option<PlannedPoll> {
         self.in_flight = true;
-        self.next = None;
+        self.next.take()
     }
 
     /// That it failed, though nothing was asked.
@@ -244,8 +246,8 @@ impl FeedBoard {
             Some(entry) => entry,
             None => board.feeds.entry(feed.clone()).or_default(),
         };
-        entry.add(note, document);
         change(entry);
+        entry.add(note, document);
     }
 
     pub(super) fn remove(&self, feed: &FeedName) {

@@ -22,7 +22,7 @@ use crate::judge::probe::ProbeScope;
 use crate::load::Load;
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time};
 use crate::status::PollEnding;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::sup::{SupAnnouncement, in_link};
 use crate::traces::{SpanKind, SpanParent, TraceSpan, Traces};
 use crate::websub::{Discovery, HubLinks};
@@ -107,6 +107,8 @@ pub struct PollResult {
     pub pause: Option<PauseRequest>,
     /// Whether the document has nothing of the last one, so that items between them may have been missed.
     pub is_apart: bool,
+    /// Whether the publisher was not asked: its answer to a reader's request was read instead.
+    pub is_handed: bool,
 }
 
 /// A document that was read.
@@ -149,7 +151,10 @@ pub async fn round(
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
     let state = bench.store.state(&feed.name).await?;
-    let request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
+    let mut request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
+    if let Some(leads) = word_of_list(bench, feed).await? {
+        request.leads = leads;
+    }
     let mut span = bench.span.begin("fetch", SpanKind::Client);
     // Only the fetch is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
@@ -181,6 +186,18 @@ pub async fn round(
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
         (_, None) => Err(FetchError::Unasked304.into()),
     }
+}
+
+/// On whose word a feed is asked for that a list added: a list at a public address must not choose what is read behind
+/// the walls, by whatever name. `None`: its own.
+async fn word_of_list(
+    bench: &PollContext,
+    feed: &FeedRecord,
+) -> Result<Option<LeadScope>, StoreError> {
+    let Some(member) = &feed.list else { return Ok(None) };
+    let feeds = bench.store.feed_list().await?;
+    let list = feeds.get(&member.list).filter(|list| list.has_upstream());
+    Ok(list.map(|list| LeadScope::by_feed(list)))
 }
 
 fn describe_fetch(span: &mut TraceSpan, fetched: Result<&Fetched, &FetchError>) {
@@ -382,6 +399,7 @@ impl PollResult {
             hub: None,
             pause: None,
             is_apart: false,
+            is_handed: fetched.is_handed,
         }
     }
 

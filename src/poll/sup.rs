@@ -16,8 +16,9 @@ pub struct Question {
     wire: Option<u128>,
     /// The ids whose updates matter; `None`: all.
     only: Option<Arc<BTreeSet<SupId>>>,
-    /// On whose word it is asked for.
+    /// On whose word it is asked for, and on whose what it names.
     leads: LeadScope,
+    names: LeadScope,
 }
 
 /// Why a SUP document could not be read.
@@ -36,29 +37,34 @@ pub enum SupError {
 
 impl Question {
     /// The first request for a document.
-    pub fn new(address: impl Into<String>) -> Self {
-        Self { address: address.into(), ..Self::default() }
+    pub fn new(address: impl Into<String>, leads: LeadScope) -> Self {
+        let address = address.into();
+        Self { names: leads.clone().by_answer(&address), address, leads, ..Self::default() }
+    }
+
+    /// On whose word it is asked for.
+    #[cfg(test)]
+    pub const fn leads(&self) -> &LeadScope {
+        &self.leads
+    }
+
+    /// The same request, as the first one.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self { validators: Validators::default(), wire: None, ..self.clone() }
     }
 
     /// The same request of which only the updates of these ids matter. Where they are others than
     /// before, what was answered before is no reason not to read it.
     pub fn only(&mut self, ids: &Arc<BTreeSet<SupId>>) {
         if self.only.as_ref() != Some(ids) {
-            *self = Self {
-                only: Some(Arc::clone(ids)),
-                leads: std::mem::take(&mut self.leads),
-                ..Self::new(std::mem::take(&mut self.address))
-            };
+            *self = Self { only: Some(Arc::clone(ids)), ..self.anew() };
         }
     }
 
     /// The first request for another document that this one names, of which the same matters.
     pub fn of_another(&self, address: impl Into<String>) -> Self {
-        let leads = match &self.leads.named_by {
-            Some(_) => self.leads.clone(),
-            None => LeadScope::default().by_answer(&self.address),
-        };
-        Self { only: self.only.clone(), leads, ..Self::new(address) }
+        Self { address: address.into(), leads: self.names.clone(), ..self.anew() }
     }
 
     /// Asks; `None` where nothing has changed since the last answer.

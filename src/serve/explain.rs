@@ -35,7 +35,18 @@ pub(super) fn why_beside_hold(status: &FeedStatus, state: Option<&FeedState>) ->
             parts.push(format!("it is paused{why}: served as it is, and not polled"));
         }
         None => parts.push(unseen(status, state.is_some())),
-        Some(note) => parts.push(last(note, status, state.is_some())),
+        Some(note) => {
+            let reads_answers = status.polling.reads_answers();
+            if reads_answers {
+                let error = status.polling.error().unwrap_or("for an unknown reason");
+                parts.push(format!(
+                    "its polls fail, and what the site answers its readers is read instead: {error}"
+                ));
+            }
+            if !reads_answers || note.outcome != PollEnding::Failed {
+                parts.push(last(note, status, state.is_some()));
+            }
+        }
     }
     if let Some(note) = &status.gathered {
         parts.extend(ungathered(note));

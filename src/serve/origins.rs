@@ -221,7 +221,10 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
                     };
                     let (answer, outcome) =
                         answer(room, (&origin.site, &rest), request, next).await;
-                    let is_problem = matches!(outcome, PassOutcome::Refused | PassOutcome::Failed);
+                    let is_problem = matches!(
+                        outcome,
+                        PassOutcome::Refused | PassOutcome::Busy | PassOutcome::Failed
+                    );
                     let answer = match is_page && is_problem {
                         true => error_page::lone_page(answer),
                         false => answer,
@@ -327,7 +330,7 @@ async fn answer(
                 return Box::pin(beside::new_feed(room, &asked, request, next)).await;
             }
             Ok(KnownFeed::Unserved | KnownFeed::Unknown) => {}
-            Err(problem) => return (problem.into_response(), PassOutcome::Failed),
+            Err(problem) => return through::failed(problem),
         }
     }
     let is_through = asked.site.config().passes == PassMode::Through;
@@ -381,7 +384,7 @@ const BEING_LOOKED_AT: &str = "this address is new, and what is there is being l
 const BEING_JUDGED: &str = "the feed is new, and its first document is being judged";
 
 fn later(why: impl Into<String>) -> (Response, PassOutcome) {
-    (Problem::later(why, FIRST_AGAIN).into_response(), PassOutcome::Failed)
+    through::failed(Problem::later(why, FIRST_AGAIN))
 }
 
 /// What is known of a feed at an address of an origin.

@@ -41,8 +41,8 @@ impl ListenerSite {
     /// What is passed on to an origin goes through here, and through no layer of the router.
     async fn find_answer(&self, mut request: Request<Body>) -> Response<Body> {
         client::identify(&self.room, &mut request);
-        if standby::must_catch_up(&self.room, &request) {
-            standby::catch_up(&self.room, &mut request).await;
+        if standby::must_wait_for_store(&self.room, &request) {
+            standby::wait_for_store(&self.room, &mut request).await;
         }
         // The router counts and logs what it refuses.
         if standby::is_refused(&request) {
@@ -124,7 +124,7 @@ impl Service<Request<Incoming>> for SiteService {
         Answering::Made(Box::pin(async move {
             let room = &site.room;
             if may_be_ready {
-                standby::catch_up(room, &mut request).await;
+                standby::wait_for_store(room, &mut request).await;
                 if !standby::is_refused(&request)
                     && let Some(answer) = ready::answer(room, peer, &request)
                 {

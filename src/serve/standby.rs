@@ -21,7 +21,7 @@ const ENDED: &str = "this gateway reads its database no more until its operator 
 struct UnseenDatabase(Problem);
 
 /// Whether a request waits until a standby has seen what was durable when it came.
-pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
+pub(super) fn must_wait_for_store(room: &AppState, request: &Request) -> bool {
     let path = request.uri().path();
     let knows_why =
         |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
@@ -33,7 +33,7 @@ pub(super) fn must_catch_up(room: &AppState, request: &Request) -> bool {
 }
 
 /// Waits until a standby has seen that. A request that came when it cannot be seen is refused from then on.
-pub(super) async fn catch_up<B: Send>(room: &AppState, request: &mut http::Request<B>) {
+pub(super) async fn wait_for_store<B: Send>(room: &AppState, request: &mut http::Request<B>) {
     let Err(error) = room.store.catch_up().await else { return };
     // The store itself has logged why, once.
     let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
@@ -41,12 +41,12 @@ pub(super) async fn catch_up<B: Send>(room: &AppState, request: &mut http::Reque
     request.extensions_mut().insert(UnseenDatabase(problem));
 }
 
-/// Whether [`catch_up`] refused a request.
+/// Whether [`wait_for_store`] refused a request.
 pub(super) fn is_refused<B>(request: &http::Request<B>) -> bool {
     request.extensions().get::<UnseenDatabase>().is_some()
 }
 
-/// Answers, and refuses what [`catch_up`] refused: behind what counts and logs answers.
+/// Answers, and refuses what [`wait_for_store`] refused: behind what counts and logs answers.
 pub(super) async fn refuse(request: Request, next: Next) -> Response {
     let Some(UnseenDatabase(problem)) = request.extensions().get().cloned() else {
         return next.run(request).await;

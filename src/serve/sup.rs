@@ -167,7 +167,7 @@ impl SupDocuments {
         if let Some(built) = self.standing(slot, &listing) {
             return Ok(built);
         }
-        self.catch_up().await?;
+        self.read_log_to_end().await?;
         // Not before the log was read: of what is in it, it is known whether it is private.
         let private = Arc::clone(self.directory.newest().await?.private());
         let begun = Instant::now();
@@ -190,7 +190,7 @@ impl SupDocuments {
     }
 
     /// Reads the log to its end.
-    async fn catch_up(&self) -> Result<(), StoreError> {
+    async fn read_log_to_end(&self) -> Result<(), StoreError> {
         match self.follow().await {
             // Until the store is open again, a document says what was known last, and until when.
             Err(StoreError::Stopped(_)) if self.followed.load(Ordering::Acquire) => Ok(()),
@@ -200,7 +200,7 @@ impl SupDocuments {
 
     /// The document of a slot about the feeds of one audience, which nobody else asks for.
     async fn own(&self, slot: &PeriodDocument, audience: &Audience) -> Result<Rendition, Problem> {
-        self.catch_up().await?;
+        self.read_log_to_end().await?;
         let listing = self.directory.newest().await?;
         let (site, period) = (Arc::clone(audience.site()), slot.period);
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));

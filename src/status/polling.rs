@@ -357,6 +357,12 @@ impl PollStatus {
         self.interruptions.iter().rev().find(lasts).map(|one| one.since)
     }
 
+    /// Whether its own polls fail and documents came since, which are what the site answers readers.
+    pub fn reads_answers(&self) -> bool {
+        let failures = usize::try_from(self.failures).unwrap_or(usize::MAX);
+        self.polls.iter().take(failures).any(|poll| poll.outcome != PollEnding::Failed)
+    }
+
     /// Whether evidence or a held document waits to be decided.
     pub const fn pending(&self) -> bool {
         self.held.is_some() || self.look_again.is_some()

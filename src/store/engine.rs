@@ -5,8 +5,12 @@
 //! ordered map in memory are others. What an entry means is the store's own ([`super::embedded`]), and written once for all.
 
 mod memory;
+#[cfg(test)]
+mod watched;
 
 pub(super) use self::memory::MemoryEngine;
+#[cfg(test)]
+pub(super) use self::watched::{EngineCall, WatchedEngine};
 
 use super::StoreError;
 use bytes::Bytes;

@@ -130,6 +130,15 @@ async fn a_feed_that_the_gateway_may_not_poll_any_more_goes_on_with_its_readers(
     // The site answered three times by now; only readers get more.
     let (_, second) = get(&front, path, &[("if-none-match", "\"x\"")]).await;
     assert!(second.contains("urn:3") && second.contains("sx:sync"), "{second}");
+    // The operator sees that its own polls fail, and where documents come from.
+    let name = feeds().await.into_values().next().unwrap();
+    let url = format!("http://{}/api/v1/feeds/{name}", front.gateway.address());
+    let told = reqwest::Client::new().get(url).bearer_auth(TOKEN).send().await.unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&told.bytes().await.unwrap()).unwrap();
+    assert_eq!(told["failures"], 1, "{told}");
+    assert!(told["last_error"].as_str().unwrap().contains("403"), "{told}");
+    let why = told["why"].as_str().unwrap();
+    assert!(why.contains("what the site answers its readers is read instead: "), "{why}");
     front.gateway.stop().await.unwrap();
 }
 

@@ -126,3 +126,28 @@ async fn slow_documents_of_one_client_stop_no_feeds_of_others() {
     }
     front.gateway.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_client_asks_for_above_its_share_is_no_failure_of_the_site() {
+    let (url, asked) = start().await;
+    let origin = format!(
+        "[[origin]]\nname = \"blog\"\nurl = \"{url}\"\nat = \"/blog/\"\nfirst_wait = \"1s\"\n"
+    );
+    let front = Front::start(&origin, None).await;
+    let base = format!("http://{}", front.gateway.address());
+    let one = client(2);
+    let get = |n: u32| one.get(format!("{base}/blog/held/{n}")).send();
+    let held: Vec<_> = (0..2).map(|n| tokio::spawn(get(n))).collect();
+    until(&asked, 2).await;
+    for n in 2..5 {
+        assert_eq!(get(n).await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let metrics = reqwest::get(format!("{base}/metrics")).await.unwrap().text().await.unwrap();
+    let counted = "tidegate_origin_requests_total{origin=\"blog\",outcome=\"busy\"} 3\n";
+    let failed = "{origin=\"blog\",outcome=\"failed\"}";
+    assert!(metrics.contains(counted) && !metrics.contains(failed), "{metrics}");
+    for each in held {
+        each.abort();
+    }
+    front.gateway.stop().await.unwrap();
+}

@@ -5,7 +5,6 @@ use crate::fetch::clients::MAX_HEADERS;
 use crate::fetch::error::ANSWERING;
 use crate::fetch::publisher::{Publisher, response};
 use crate::model::{FeedName, FeedRecord, FeedSource, Time};
-use reqwest::Client;
 use std::io::Write as _;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -412,11 +411,4 @@ async fn nobody_there_and_nonsense_are_told_apart() {
     let nonsense = Publisher::start(|_| b"SSH-2.0-server\r\n\r\n".to_vec()).await;
     let error = ask(&nonsense.url("/")).await.unwrap_err();
     assert!(error.to_string().contains("does not speak HTTP"), "{error}");
-}
-
-#[test]
-fn a_client_is_made_without_root_certificates() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let made = Client::builder().no_proxy().tls_certs_only([]).build();
-    assert!(made.is_ok());
 }

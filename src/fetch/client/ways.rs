@@ -50,11 +50,7 @@ impl Core {
         let [public, opened] = &self.passers;
         let [all, hosted] = if openness == Openness::Public { public } else { opened };
         let place = if versions == HttpVersions::All { all } else { hosted };
-        if let Some(made) = place.get() {
-            return Ok(Some(made));
-        }
-        let made = self.maker.passers(openness, versions)?;
-        Ok(Some(place.get_or_init(|| made)))
+        Ok(Some(place.get_or_init(|| self.maker.passers(openness, versions))))
     }
 
     /// The clients that ask without a proxy.
@@ -70,7 +66,7 @@ impl Core {
         if let Some(made) = place.get() {
             return Ok(made.clone());
         }
-        let made = self.maker.direct(openness, versions)?.0;
+        let made = self.maker.direct(openness, versions)?;
         Ok(place.get_or_init(|| made).clone())
     }
 
@@ -79,7 +75,7 @@ impl Core {
         let allow = if is_public { &AllowPrivate::No } else { &self.allow };
         let openness =
             guard::check(url, allow).map_err(|refusal| FetchError::Refused { hop, refusal })?;
-        if url.scheme() == "https" && !self.has_roots {
+        if url.scheme() == "https" && !self.maker.trust().has_authorities {
             return Err(FetchError::NoRoots);
         }
         Ok(openness)

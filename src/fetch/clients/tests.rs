@@ -131,22 +131,6 @@ async fn requests_are_passed_on_to_whom_the_operators_authority_vouches_for() {
     }
 }
 
-#[test]
-fn a_file_without_certificates_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ca.pem");
-    for (text, said) in [("", "has no certificate in PEM"), ("hello", "has no certificate in PEM")]
-    {
-        std::fs::write(&path, text).unwrap();
-        assert!(check_certificates(&path).unwrap_err().contains(said));
-    }
-    let large = vec![b'x'; usize::try_from(CA_FILE_LIMIT).unwrap() + 1];
-    std::fs::write(&path, large).unwrap();
-    assert!(check_certificates(&path).unwrap_err().contains("is larger than 1048576 bytes"));
-    assert!(check_certificates(Path::new("/nowhere")).unwrap_err().contains("cannot be read"));
-    assert_eq!(check_certificates(&our_ca()), Ok(()));
-}
-
 #[tokio::test]
 async fn a_tunnel_leads_to_a_publisher_with_tls() {
     let (address, heads) = tunnels_to(tls_publisher(), false).await;

@@ -61,6 +61,17 @@ fn no_way_leads_from_a_public_host_back_to_a_private_one() {
     assert!(trail.is_confined());
 }
 
+#[test]
+fn a_secret_address_is_told_by_its_host_alone() {
+    let mut secret = feed("https://news.example/hidden/feed");
+    assert_eq!(LeadScope::by_feed(&secret), LeadScope::of_feed(&secret));
+    secret.options.secret = Some(true);
+    let told = LeadScope::by_feed(&secret).named_by.unwrap();
+    assert_eq!(told, "https://news.example");
+    let trail = LeadTrail::begin(&LeadScope::by_feed(&secret), "").unwrap();
+    assert!(trail.stays(&url("https://news.example/sup.json")));
+}
+
 /// Fetches what a feed is asked for.
 async fn asked(
     feed: &FeedRecord,
@@ -153,6 +164,12 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
             let settings = FetchSettings { allow_private, ..FetchSettings::default() };
             let refused = services(settings).unwrap().fetch.oneshot(moved.for_feed(&public)).await;
             assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
+            // A name is refused by what it leads to.
+            let by_name = format!("http://localhost:{}/2", private.port);
+            let refused = asked(&public, &by_name, allow.clone()).await.unwrap_err();
+            assert_eq!(refused.blame(), FetchBlame::Upstream);
+            let said = format!("{} leads to {by_name}, which has a loopback address", public.url);
+            assert!(refused.to_string().starts_with(&said), "{refused}");
         }
     }
     assert!(private.heads().is_empty());

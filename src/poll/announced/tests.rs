@@ -11,8 +11,9 @@ fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
 }
 
-fn place(name: &str) -> Option<SupAnnouncement> {
-    Some(SupAnnouncement { document: DOCUMENT.to_owned(), id: id(name) })
+fn place(name: &str) -> Option<(SupAnnouncement, LeadScope)> {
+    let place = SupAnnouncement { document: DOCUMENT.to_owned(), id: id(name) };
+    Some((place, LeadScope::default()))
 }
 
 /// Feeds that share a document, and the time.
@@ -167,7 +168,8 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     assert_eq!(bench.announced.wake_at(), None);
     for n in 0..=MAX_DOCUMENTS {
         let place = SupAnnouncement { document: format!("http://a.example/{n}"), id: id("x") };
-        bench.announced.attach(&feed(&format!("f{n}")), Some(place), bench.now);
+        let place = Some((place, LeadScope::default()));
+        bench.announced.attach(&feed(&format!("f{n}")), place, bench.now);
     }
     assert_eq!(bench.announced.sources.len(), MAX_DOCUMENTS);
     let mut looks = Vec::new();
@@ -267,6 +269,7 @@ async fn only_ids_that_matter_are_remembered() {
             moved_to: None,
             wire_bytes: 1,
             notes: Vec::new(),
+            is_handed: false,
             announced: None,
             links: crate::websub::HubLinks::default(),
         }))
@@ -274,4 +277,30 @@ async fn only_ids_that_matter_are_remembered() {
     let told = look.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
     assert_eq!(told.listed, BTreeSet::from([id("a")]));
     assert_eq!(look.follower.remembered(), 1);
+}
+
+/// A document is asked for on the word of the feed that names it, and another one on that of the document.
+#[tokio::test(start_paused = true)]
+async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
+    let leads = LeadScope::default().by_answer("http://b.example/feed");
+    let mut announced = SupPolls::default();
+    let now = Instant::now();
+    let (place, _) = place("a").unwrap();
+    announced.attach(&feed("a"), Some((place, leads.clone())), now);
+    let (address, begun) = announced.take_due(now).unwrap();
+    let asked = |look: &SupRequest| look.question.leads().clone();
+    assert_eq!(asked(&begun.0), leads);
+    // Where it failed, and where reading it broke off, it is asked for as before.
+    let fetch = Fetch::new(tower::service_fn(|_: crate::fetch::FetchRequest| {
+        std::future::ready(Err(crate::fetch::FetchError::Unasked304))
+    }));
+    let looked = begun.read_updates(&fetch, Time::from_unix(0)).await;
+    assert_eq!(asked(&looked.look), leads);
+    announced.looked(&address, None, LEAST, now);
+    let (_, Begun(look)) = announced.take_due(now + PAUSE_LIMIT).unwrap();
+    assert_eq!(asked(&look), leads);
+    let longer = look.question.of_another("http://c.example/sup.json");
+    let by_document = LeadScope::default().by_answer(DOCUMENT);
+    assert_eq!(longer.leads(), &by_document);
+    assert_eq!(longer.of_another("http://d.example/sup.json").leads(), &by_document);
 }

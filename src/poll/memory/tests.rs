@@ -62,6 +62,7 @@ fn fetched() -> Fetched {
         moved_to: None,
         wire_bytes: 0,
         notes: Vec::new(),
+        is_handed: false,
     }
 }
 

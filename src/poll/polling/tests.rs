@@ -1,6 +1,8 @@
 use super::*;
 use crate::fetch::Validators;
-use crate::model::{FeedName, FeedOptions, FeedSource};
+use crate::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
+use crate::poll::tests::double::{StoreDouble, name, record};
+use crate::poll::tests::gateway::{Gateway, Publisher};
 
 fn feed(secret: Option<bool>) -> FeedRecord {
     FeedRecord {
@@ -25,6 +27,7 @@ fn fetched(own: &str) -> Fetched {
         moved_to: None,
         wire_bytes: 0,
         notes: Vec::new(),
+        is_handed: false,
     }
 }
 
@@ -38,4 +41,20 @@ fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
     }
     let keyed = "https://news.example/feed?token=4f8a1c9be27d4f8a1c9be27d";
     assert_eq!(hub(&feed(None), &fetched(keyed), &HubLinks::default()), None);
+}
+
+/// It may be behind the walls by a name of which nobody can tell that.
+#[tokio::test]
+async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
+    let (store, publisher) = (StoreDouble::new(&["list"]), Publisher::new("one"));
+    let gateway = Gateway::start(&store, &publisher).await;
+    let list = ListMember { list: name("list"), standing: MemberStanding::Listed, placed: 0 };
+    let member = FeedRecord { list: Some(list), ..record("member") };
+    gateway.poller.put(member).await.unwrap();
+    for feed in ["list", "member"] {
+        gateway.polls(feed, 1).await;
+        let asked = publisher.asked.lock().unwrap();
+        let request = asked.iter().find(|request| request.url == record(feed).url).unwrap();
+        assert_eq!(request.leads, LeadScope::of_feed(&record("list")), "{feed}");
+    }
 }

@@ -10,6 +10,7 @@ use crate::model::{Backfill, FeedRecord, HubSubscription, Time};
 use crate::poll::allowance::Allowance;
 use crate::poll::memory::Memory;
 use crate::poll::politeness::PoliteHost;
+use crate::poll::reason::PlannedPoll;
 use crate::store::Shard;
 use crate::websub::subscriber::Requests;
 use std::num::NonZeroU64;
@@ -80,6 +81,8 @@ pub(super) struct RunningErrand {
     pub(super) answers: Vec<CommandReply>,
     /// Whether it holds a place at its host.
     pub(super) in_turn: bool,
+    /// The poll that was planned when it began.
+    pub(super) planned: Option<PlannedPoll>,
     pub(super) at: Time,
     pub(super) since: Instant,
     /// Whether it was begun because the feed's SUP document listed it.

@@ -9,7 +9,6 @@ use super::waiters::WaitingCall;
 use super::{CommandReply, Done, PollScheduler};
 use crate::fetch::{FetchBlame, Retry};
 use crate::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
-use crate::poll::board::BoardEntry;
 use crate::poll::error::{PollError, RoundError};
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
@@ -60,9 +59,11 @@ impl PollScheduler {
         }));
         self.in_flight.insert(task.id(), (Errand::Poll(name.clone()), host));
         let since = Instant::now();
-        let running = RunningErrand { cancel, answers, in_turn, at, since, listed, pushed };
+        let mut planned = None;
+        self.board.change(name, |status| planned = status.ask());
+        let running =
+            RunningErrand { cancel, answers, in_turn, planned, at, since, listed, pushed };
         feed.running = Some(Box::new(running));
-        self.board.change(name, BoardEntry::ask);
     }
 
     pub(super) fn finish_poll(
@@ -92,7 +93,7 @@ impl PollScheduler {
     }
 
     /// Remembers and reports a round that is over.
-    fn conclude(&mut self, name: &FeedName, running: RunningErrand, done: Done, now: Time) {
+    fn conclude(&mut self, name: &FeedName, mut running: RunningErrand, done: Done, now: Time) {
         let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
@@ -115,15 +116,23 @@ impl PollScheduler {
             }
         }
         let failed_before = memory.poll.failures;
+        // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
+        let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
         let is_shared = self.share.is_some();
         let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let Some(feed) = self.feeds.get_mut(name) else { return };
+        if let Ok(found) = &result {
+            let held = found.held.as_deref();
+            memory.poll.interruptions.note(InterruptionKind::Held, held, now);
+        }
         let next = match &result {
+            Ok(_) if is_aside => running
+                .planned
+                .take()
+                .unwrap_or_else(|| PlannedPoll::new(now, "the publisher was not asked")),
             Ok(found) => {
                 memory.succeeded();
-                let interruptions = &mut memory.poll.interruptions;
-                interruptions.note(InterruptionKind::Failed, None, now);
-                interruptions.note(InterruptionKind::Held, found.held.as_deref(), now);
+                memory.poll.interruptions.note(InterruptionKind::Failed, None, now);
                 let after = match heard {
                     Some(by) => LastResult::Announced(by, found.look_again),
                     None => LastResult::Read(found.look_again),
@@ -170,12 +179,18 @@ impl PollScheduler {
             address: pause.address.clone(),
             until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
         });
-        memory.poll.rare.change(|rare| rare.pause = host_pause);
-        // What the operator has to mend is tried after a restart, which may be the mending.
-        let retry = result.as_ref().err().map(|error| {
-            let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
-            (at, next.reason.to_string())
-        });
+        if !is_aside {
+            memory.poll.rare.change(|rare| rare.pause = host_pause);
+        }
+        let retry = match &result {
+            Ok(_) if is_aside => memory.poll.rare.retry.clone(),
+            Ok(_) => None,
+            // What the operator has to mend is tried after a restart, which may be the mending.
+            Err(error) => {
+                let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
+                Some((at, next.reason.to_string()))
+            }
+        };
         memory.planned(retry, now);
         if matches!(result, Err(RoundError::Fenced)) {
             self.claim_at = Instant::now();
@@ -193,7 +208,8 @@ impl PollScheduler {
                 status.failure().map(kind) == note.failure.as_ref().map(kind)
             });
         let said = result.as_ref().err().map(|error| hidden(&feed.record, &error.report()));
-        log(name, &note, &said.unwrap_or_default(), (failed_before, as_before));
+        let failed_until = if is_aside { 0 } else { failed_before };
+        log(name, &note, &said.unwrap_or_default(), (failed_until, as_before));
         let report = (!running.answers.is_empty()).then(|| {
             let report = report(&result);
             let error = report.error.map(|error| hidden(&feed.record, &error));

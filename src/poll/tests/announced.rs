@@ -51,6 +51,7 @@ impl Script {
             moved_to: None,
             wire_bytes: 1,
             notes: Vec::new(),
+            is_handed: false,
             announced: None,
             links: crate::websub::HubLinks::default(),
         }

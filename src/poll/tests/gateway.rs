@@ -117,6 +117,7 @@ impl Publisher {
             moved_to: text.contains("moved").then(|| "http://new.example/".to_owned()),
             wire_bytes: if known { 0 } else { text.len() as u64 },
             notes: Vec::new(),
+            is_handed: false,
         })
     }
 }

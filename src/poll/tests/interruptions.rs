@@ -1,8 +1,10 @@
 //! When a feed did not go on as usual, over restarts and pauses.
 
 use super::*;
+use crate::fetch::{Fetch, FetchRequest, Fetched, Services};
 use crate::model::{FeedRecord, Interruption, InterruptionKind};
 use InterruptionKind::{Failed, Held};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn fails(gateway: &Gateway) {
     let error = FetchError::Status { code: 503, retry_after: None, redirected_to: None };
@@ -93,4 +95,58 @@ async fn what_was_known_of_another_address_or_of_a_removed_feed_is_forgotten() {
     let gone = FeedRecord { standing: FeedStanding::Gone, ..paused };
     gateway.poller.put(gone).await.unwrap();
     assert_eq!(gateway.poller.status(&name("news")), None);
+}
+
+/// A client that is handed what a reader was answered, while `is_handed`; otherwise the site refuses it.
+fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services {
+    let (feeds, is_handed) = (Arc::clone(publisher), Arc::clone(is_handed));
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let is_handed = is_handed.load(Ordering::SeqCst);
+        let fetched = match is_handed {
+            true => feeds.reply(&request).map(|fetched| Fetched { is_handed, ..fetched }),
+            false => Err(FetchError::Status { code: 403, retry_after: None, redirected_to: None }),
+        };
+        std::future::ready(fetched)
+    }));
+    Services { fetch, ..publisher.services() }
+}
+
+/// The site would be asked as often as if it answered, and nobody would see that it refuses the gateway.
+#[tokio::test]
+async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_are() {
+    let (store, publisher) = (StoreDouble::new(&["news"]), Publisher::new("one"));
+    let is_handed = Arc::new(AtomicBool::new(true));
+    let services = refusing(&publisher, &is_handed);
+    let gateway = Gateway::with_client(&store, &publisher, services).await;
+    gateway.polls("news", 1).await;
+    let status = gateway.status();
+    assert_eq!((status.failures, status.reads_answers()), (0, false), "the first poll takes one");
+
+    is_handed.store(false, Ordering::SeqCst);
+    for at in [10, 20, 30] {
+        poll_at(&gateway, at).await;
+    }
+    let before = gateway.status();
+    assert_eq!((before.failures, before.reads_answers()), (3, false));
+    is_handed.store(true, Ordering::SeqCst);
+    gateway.publisher.says("two", "2");
+    gateway.clock.set(later(40));
+    assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
+    let after = gateway.status();
+    assert_eq!((after.failures, &after.failure, &after.next), (3, &before.failure, &before.next));
+    assert!(after.reads_answers());
+    assert_eq!((after.failing_since(), after.last_read), (Some(later(10)), Some(later(40))));
+    let summary = gateway.poller.summary(&name("news")).unwrap();
+    assert_eq!((summary.failures, summary.error), (3, before.failure.map(|it| it.error)));
+
+    // The next failure is the fourth, and the first poll of its own that succeeds ends it.
+    is_handed.store(false, Ordering::SeqCst);
+    poll_at(&gateway, 50).await;
+    assert_eq!((gateway.status().failures, gateway.status().reads_answers()), (4, true));
+    let next = gateway.status().next.unwrap().at;
+    let store = gateway.stop().await;
+    let again = Gateway::start_later(&store, &Publisher::new("two"), 60).await;
+    assert_eq!((again.status().failures, again.status().next.unwrap().at), (4, next));
+    poll_at(&again, 70).await;
+    assert_eq!((again.status().failures, again.status().failing_since()), (0, None));
 }

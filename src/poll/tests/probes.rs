@@ -191,6 +191,7 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
                 links: crate::websub::HubLinks::default(),
                 wire_bytes: 1,
                 notes: Vec::new(),
+                is_handed: false,
             })
         }
     }))

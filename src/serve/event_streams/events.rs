@@ -162,7 +162,7 @@ impl EventWriter {
         }
         loop {
             sealed.mark_unchanged();
-            match self.catch_up().await {
+            match self.send_changes().await {
                 Err(Ended) => return,
                 Ok(true) => continue,
                 Ok(false) => {}
@@ -186,7 +186,7 @@ impl EventWriter {
     }
 
     /// Sends what follows; says whether there may be more at once.
-    async fn catch_up(&mut self) -> Result<bool, Ended> {
+    async fn send_changes(&mut self) -> Result<bool, Ended> {
         let after = match self.room.log.after(self.at.whole(), EPOCHS).await {
             Ok(after) => after,
             Err(error) => {

@@ -2,6 +2,7 @@
 
 use super::super::metrics::Metrics;
 use crate::origin::OriginSite;
+use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use std::sync::{Arc, OnceLock};
 
@@ -14,12 +15,23 @@ pub(in crate::serve) enum PassOutcome {
     Unmade,
     Redirected,
     Refused,
+    /// Too much waits, of its client or in all, or what is asked for is not there yet: no fault of the site's.
+    Busy,
     Failed,
 }
 
 impl PassOutcome {
     /// How many there are.
     const NUMBER: usize = Self::Failed as usize + 1;
+
+    /// That of an error of the gateway's own: the site failed where it says so.
+    pub(super) fn of_error(status: StatusCode) -> Self {
+        match status {
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Self::Failed,
+            StatusCode::SERVICE_UNAVAILABLE => Self::Busy,
+            _ => Self::Refused,
+        }
+    }
 
     /// The word for it.
     pub(in crate::serve) const fn name(self) -> &'static str {
@@ -29,6 +41,7 @@ impl PassOutcome {
             Self::Unmade => "unmade",
             Self::Redirected => "redirected",
             Self::Refused => "refused",
+            Self::Busy => "busy",
             Self::Failed => "failed",
         }
     }
@@ -50,5 +63,18 @@ impl ServedOrigin {
         if let Some(counter) = self.counters.get(outcome as usize) {
             counter.get_or_init(|| metrics.passed(&self.site.config().name, outcome)).inc();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_site_did_not_answer_failed() {
+        let of = |status| PassOutcome::of_error(StatusCode::from_u16(status).unwrap()).name();
+        assert_eq!([502, 504].map(of), ["failed"; 2]);
+        assert_eq!(of(503), "busy", "a client's own share may be used up");
+        assert_eq!([400, 405, 501, 508].map(of), ["refused"; 4]);
     }
 }

@@ -37,7 +37,8 @@ const OF_WHOLE_HOST: [HeaderName; 2] =
     [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
 
 pub(super) fn failed(problem: Problem) -> (Response, PassOutcome) {
-    (problem.into_response(), PassOutcome::Failed)
+    let outcome = PassOutcome::of_error(problem.status());
+    (problem.into_response(), outcome)
 }
 
 /// To where the origin itself has it.
@@ -444,7 +445,7 @@ async fn make_feed_elsewhere(
     let response = answered?;
     let outcome = match response.status() {
         _ if is_judged => PassOutcome::Feed,
-        status if status.as_u16() >= 400 => PassOutcome::Failed,
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => PassOutcome::Failed,
         status if status.is_redirection() => PassOutcome::Redirected,
         _ => PassOutcome::Passed,
     };

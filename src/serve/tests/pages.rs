@@ -5,7 +5,7 @@ use super::doubles::{hub_report, id, status};
 use super::*;
 use crate::model::{FeedName, ShownAddress};
 use crate::record::LeftOut;
-use crate::status::{FeedStatus, GatherNote, HubNote, SourceTrouble};
+use crate::status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble};
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -31,6 +31,12 @@ fn what_is_not_polled_is_not_said_to_be() {
         said.starts_with("the last poll failed, and the feed was never read, so nothing"),
         "{said}"
     );
+    let mut read = unread.clone();
+    read.polling.polls[0].outcome = PollEnding::NotModified;
+    let said = explain::why(&read, None);
+    let expected = "its polls fail, and what the site answers its readers is read instead: for an \
+                    unknown reason; the publisher says that nothing has changed (304)";
+    assert!(said.starts_with(expected), "{said}");
     status.options.sharing.local = true;
     assert_eq!(
         explain::why(&status, None),

@@ -4,15 +4,12 @@ use super::hosts::{EachHost, shown_hosts};
 use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
 use crate::store::error::AWAY;
 use crate::store::{StoreError, in_words};
+use crate::trust::ServerTrust;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
-use rustls::ClientConfig;
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
 use std::io;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
@@ -72,13 +69,10 @@ impl DatabaseAddress {
             doing,
             source: io::Error::other(error),
         };
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(BuilderVerifierExt::with_platform_verifier)
-            .map_err(|error| failed(error.into()))?
-            .with_no_client_auth();
+        // What the operator names for publishers vouches for no database.
+        let trust = ServerTrust::with(&[]).map_err(|error| failed(error.into()))?;
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let hosts = EachHost::new(&self.config, MakeRustlsConnect::new(tls));
+        let hosts = EachHost::new(&self.config, MakeRustlsConnect::new(trust.config));
         let manager = Manager::from_connect(self.config.clone(), hosts, recycling);
         let settle = Hook::async_fn(|client, _| Box::pin(async move { prepare(client).await }));
         Pool::builder(manager)
@@ -221,7 +215,9 @@ const NO_WRITES: &str = "takes no writes: it is read-only, or a standby";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustls::RootCertStore;
+    use rustls::crypto::ring;
+    use rustls::{ClientConfig, RootCertStore};
+    use std::sync::Arc;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::conformance::make::record;
-use crate::store::engine::{Class, KeyOrder, KeyRange, Portion, ValueSize, Writes};
+use crate::store::engine::{EngineCall, WatchedEngine};
 use crate::store::{CommitError, Epoch, Select};
 use std::io;
 use std::sync::Arc;
@@ -20,77 +20,24 @@ on_every_engine! {
 /// What is done before each barrier of an engine; an error is its answer.
 pub(super) type BeforePass = dyn Fn() -> io::Result<()> + Send + Sync;
 
-/// An engine with something before its barrier.
-struct Guarded {
-    engine: Arc<dyn Engine>,
-    before: Arc<BeforePass>,
-}
-
 /// Has something done before each barrier.
 pub(super) fn before_pass(
     before: impl Fn() -> io::Result<()> + Send + Sync + 'static,
 ) -> Box<WrapEngine> {
     let before: Arc<BeforePass> = Arc::new(before);
-    Box::new(move |engine| Arc::new(Guarded { engine, before: Arc::clone(&before) }))
+    Box::new(move |engine| {
+        let before = Arc::clone(&before);
+        let doing = "make a write durable";
+        let watch = Box::new(move |call: EngineCall| match call {
+            EngineCall::Pass => before().map_err(|source| StoreError::Io { doing, source }),
+            EngineCall::Read(_) | EngineCall::CloseEpochs(_) => Ok(()),
+        });
+        Arc::new(WatchedEngine { engine, watch, far: None })
+    })
 }
 
 fn no_space() -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, "no space left on device")
-}
-
-impl Engine for Guarded {
-    fn path(&self) -> &str {
-        self.engine.path()
-    }
-
-    fn is_compact(&self) -> bool {
-        self.engine.is_compact()
-    }
-
-    fn get(&self, class: Class, key: &[u8]) -> Result<Option<bytes::Bytes>, StoreError> {
-        self.engine.get(class, key)
-    }
-
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        self.engine.contains(class, key)
-    }
-
-    fn portion(
-        &self,
-        class: Class,
-        range: &KeyRange,
-        order: KeyOrder,
-        limit: usize,
-    ) -> Result<Portion, StoreError> {
-        self.engine.portion(class, range, order, limit)
-    }
-
-    fn sizes(
-        &self,
-        class: Class,
-        range: &KeyRange,
-        limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
-        self.engine.sizes(class, range, limit)
-    }
-
-    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        self.engine.apply(writes)
-    }
-
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
-        self.engine.clear(class, prefix, limit)
-    }
-
-    fn pass(&self) -> Result<(), StoreError> {
-        let doing = "make a write durable";
-        (self.before)().map_err(|source| StoreError::Io { doing, source })?;
-        self.engine.pass()
-    }
-
-    fn wake(&self) {
-        self.engine.wake();
-    }
 }
 
 /// Barriers that fail so often, and work from then on.

@@ -4,122 +4,13 @@ use super::*;
 use crate::model::{ArchiveId, Change, ItemStatus, Revision, Seal};
 use crate::store::Epoch;
 use crate::store::conformance::carry;
-use crate::store::engine::{
-    Engine, KeyOrder, KeyRange, Portion, RangeEntries, RecordKey, ValueSize, Writes, beginning_with,
-};
-use bytes::Bytes;
-use std::collections::{BTreeSet, HashMap};
+use crate::store::engine::{EngineCall, MemoryEngine, WatchedEngine};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
-/// A database that is reached by the network, as far as it says, and notes which classes each read asks for.
-#[derive(Default)]
-struct FarEngine {
-    engine: MemoryEngine,
-    reads: Arc<Mutex<Vec<Vec<Class>>>>,
-    closing: Arc<Mutex<Option<Closing>>>,
-    /// The most entries that one answer to a question for ranges has.
-    most: Arc<AtomicUsize>,
-}
-
 /// What is done as an epoch is closed.
 type Closing = Box<dyn Fn() -> Result<(), StoreError> + Send>;
-
-impl FarEngine {
-    fn note(&self, classes: Vec<Class>) {
-        self.reads.lock().unwrap().push(classes);
-    }
-}
-
-impl Engine for FarEngine {
-    fn path(&self) -> &str {
-        self.engine.path()
-    }
-
-    fn is_compact(&self) -> bool {
-        true
-    }
-
-    fn is_far(&self) -> bool {
-        true
-    }
-
-    fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.note(vec![class]);
-        self.engine.get(class, key)
-    }
-
-    fn get_many(
-        &self,
-        wanted: BTreeSet<RecordKey>,
-    ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
-        self.note(wanted.iter().map(|(class, _)| *class).collect());
-        let found = |key: RecordKey| Ok((key.clone(), self.engine.get(key.0, &key.1)?));
-        wanted.into_iter().map(found).collect()
-    }
-
-    fn get_ranges(
-        &self,
-        wanted: &[RecordKey],
-    ) -> Result<Vec<(RecordKey, RangeEntries)>, StoreError> {
-        self.note(wanted.iter().map(|(class, _)| *class).collect());
-        let (mut left, mut whole) = (self.most.load(Ordering::Relaxed), Vec::new());
-        for (class, prefix) in wanted {
-            let range = beginning_with(prefix);
-            let found = self.engine.portion(*class, &range, KeyOrder::Ascending, usize::MAX)?;
-            if found.entries.len() <= left {
-                left -= found.entries.len();
-                whole.push(((*class, prefix.clone()), found.entries));
-            } else {
-                left = 0;
-            }
-        }
-        Ok(whole)
-    }
-
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        self.note(vec![class]);
-        self.engine.contains(class, key)
-    }
-
-    fn portion(
-        &self,
-        class: Class,
-        range: &KeyRange,
-        order: KeyOrder,
-        limit: usize,
-    ) -> Result<Portion, StoreError> {
-        self.note(vec![class]);
-        self.engine.portion(class, range, order, limit)
-    }
-
-    fn sizes(
-        &self,
-        class: Class,
-        range: &KeyRange,
-        limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
-        self.note(vec![class]);
-        self.engine.sizes(class, range, limit)
-    }
-
-    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        self.engine.apply(writes)
-    }
-
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
-        self.engine.clear(class, prefix, limit)
-    }
-
-    fn pass(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn close_epochs(&self, has_epoch: bool) -> Result<(), StoreError> {
-        let closing = self.closing.lock().unwrap();
-        closing.as_ref().filter(|_| has_epoch).map_or(Ok(()), |closing| closing())
-    }
-}
 
 const NAMES: [&str; 8] =
     ["item-0", "item-1", "item-2", "item-3", "item-4", "item-5", "item-6", "item-7"];
@@ -135,9 +26,22 @@ struct FarStore {
 
 impl FarStore {
     async fn new() -> Self {
-        let engine = FarEngine::default();
-        let (reads, closing) = (Arc::clone(&engine.reads), Arc::clone(&engine.closing));
-        let most = Arc::clone(&engine.most);
+        let reads: Arc<Mutex<Vec<Vec<Class>>>> = Arc::default();
+        let closing: Arc<Mutex<Option<Closing>>> = Arc::default();
+        let most = Arc::new(AtomicUsize::default());
+        let (noted, closed) = (Arc::clone(&reads), Arc::clone(&closing));
+        let watch = Box::new(move |call: EngineCall| match call {
+            EngineCall::Read(classes) => {
+                noted.lock().unwrap().push(classes);
+                Ok(())
+            }
+            EngineCall::CloseEpochs(true) => {
+                closed.lock().unwrap().as_ref().map_or(Ok(()), |closing| closing())
+            }
+            EngineCall::CloseEpochs(false) | EngineCall::Pass => Ok(()),
+        });
+        let engine = Arc::new(MemoryEngine::default());
+        let engine = WatchedEngine { engine, watch, far: Some(Arc::clone(&most)) };
         let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
         let store = EmbeddedStore::over_memory(
             Records::of(Arc::new(engine)),
