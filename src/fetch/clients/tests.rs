@@ -13,7 +13,7 @@ use crate::model::{
 use crate::origin::PassRequest;
 use http::Method;
 use http_body_util::{BodyExt, Full};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
