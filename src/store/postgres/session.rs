@@ -20,7 +20,7 @@ use crate::store::{PollShards, StoreError};
 use deadpool_postgres::Pool;
 use std::cmp::Ordering;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering as AtomicOrdering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -71,6 +71,8 @@ pub(super) struct SessionShared {
     pub(super) lease: Duration,
     /// The fence of the claim.
     fence: Mutex<Option<i64>>,
+    /// That of the last claim, also once it was given back; 0 before the first.
+    last_fence: AtomicI64,
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
     /// This machine's clock, and the database's.
@@ -102,6 +104,7 @@ impl Session {
             node: (chance >> 1).cast_signed(),
             lease,
             fence: Mutex::default(),
+            last_fence: AtomicI64::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
             clocks: ClockComparison::default(),
             published: Mutex::default(),
@@ -213,7 +216,8 @@ impl Session {
     }
 
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
-    /// the time of the lease.
+    /// the time of the lease. Where another node has taken it since the last claim of this session, that one has it,
+    /// also once it is gone: what this process knows from before beside its store, such as who subscribes, may be old.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
         let position =
             self.run("take its shard", |shared| async move { shared.claim().await })??;
@@ -395,7 +399,7 @@ impl SessionShared {
                 self.sign.answered(began);
                 let held = self.fence();
                 match taken_by {
-                    Some((fence, name)) if *held == Some(fence) => self.sign.lost(name),
+                    Some((fence, name)) if *held == Some(fence) => drop(self.sign.lost(name)),
                     // This process has taken it again meanwhile.
                     Some(_) => {}
                     None => self.sign.held(began),
@@ -426,11 +430,19 @@ impl SessionShared {
         for _ in 0..CLAIM_TRIES {
             let row = self.row(OWNER, &[&SHARD]).await?;
             let (seen, fence) = (Ownership::read(&row, [0, 2, 3, 4])?, get::<i64>(&row, 1)?);
+            let last = self.last_fence.load(AtomicOrdering::Acquire);
+            // A claim of this node whose answer was lost is its own. Where the database went back, the fence is lower:
+            // then it is looked what is missing.
+            if last > 0 && fence > last && seen.owner != Some(self.node) {
+                let (path, owner) = (self.shown.clone(), self.sign.lost(seen.name));
+                return Ok(Err(StoreError::Leased { path, owner }));
+            }
             let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
                 LeaseState::Free => {
                     if self.execute(claim, &[&SHARD, &fence, &self.node]).await? == 1 {
                         let fence = fence.saturating_add(1);
                         *self.fence() = Some(fence);
+                        self.last_fence.store(fence, AtomicOrdering::Release);
                         // Only now: until it was taken, another node may have written.
                         let (begun, log_seq) = (since_boot(), self.reached(fence).await?);
                         self.sign.held(begun);
