@@ -10,8 +10,8 @@ use super::connect::{DatabaseAddress, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
 use super::statements::{
-    BEAT, CLAIM, CLAIM_OLDER, FORGET_NODES, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION,
-    NOW, OWNER, PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
+    BEAT, CLAIM, CLAIM_OLDER, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION, NOW, OWNER,
+    PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
@@ -40,8 +40,6 @@ pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
 const CLAIM_TRIES: u32 = 100;
 /// How long giving back may take at the end.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
-/// After how long a node that ended without a word is forgotten, in milliseconds.
-const FORGET_AFTER: i64 = 86_400_000;
 /// The part of a node's number that its name shows.
 const NODE_SHOWN: i64 = 0xff_ffff;
 /// The threads that talk to the database.
@@ -349,7 +347,7 @@ impl SessionShared {
         Ok((get(&row, 0)?, get(&row, 1)?))
     }
 
-    /// Says for the first time that this node lives, and forgets those that ended long ago.
+    /// Says for the first time that this node lives.
     async fn join(&self) -> Result<(), SqlError> {
         let began = since_boot();
         let (now, place) = self.now().await?;
@@ -368,7 +366,6 @@ impl SessionShared {
         if let Some(NodeStatus { polls, reaches, settings }) = published {
             self.execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings]).await?;
         }
-        self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
         self.sign.answered(began);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::follow::{follow, listed, named, seen, shown, wide};
 use super::{SHORT_LEASE, TestSchema, commit, open, open_at, sql};
 use crate::model::{Revision, SyncId, Time};
-use crate::store::disk::faults::{claim, news};
+use crate::store::disk::faults::{claim, news, refused};
 use crate::store::{EmbeddedStore, MovedAway, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -288,6 +288,20 @@ async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
 /// What says the time in place of the database's own clock.
 const OTHER_CLOCK: &str = "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz language sql AS \
     'SELECT pg_catalog.clock_timestamp() + interval ''AHEAD s'''";
+
+/// A gateway that joins sees the new time before the one that lives has said anything by it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_is_not_forgotten_for_a_clock_that_was_set_forward_by_days() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    schema.sql(&OTHER_CLOCK.replace("AHEAD", "200000"));
+    // This one alone asks for the time by that clock.
+    let error = refused(open_at(&format!("{}%2Cpg_catalog", schema.url)));
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    commit(&writer, "two").await.unwrap();
+    writer.close().await.unwrap();
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_whose_clock_is_not_the_databases_says_so() {
