@@ -273,6 +273,40 @@ async fn a_gateway_says_how_it_is_while_its_database_is_asked_what_it_polls() {
     store.close().await.unwrap();
 }
 
+/// Nodes that have not said for a while that they live.
+const SILENT_NODES: &str = "SELECT 1 FROM tidegate_node \
+    WHERE beat_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 2000";
+
+/// More requests than there are connections wait until the database takes them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_gateway_lives_and_follows_while_its_requests_wait() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let follower = follow(&schema);
+    schema.sql(
+        "CREATE FUNCTION wait() RETURNS trigger language plpgsql AS \
+        'BEGIN PERFORM pg_sleep(10); RETURN NEW; END'; CREATE TRIGGER waits BEFORE INSERT \
+        ON tidegate_request FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let ask = |_| follower.ask_writer(b"why".to_vec(), Duration::from_secs(30));
+    let asked = futures_util::future::join_all((0..60).map(ask));
+    let living = async {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(6) {
+            assert_eq!(sql(&schema.url, SILENT_NODES), 0, "a gateway says nothing");
+            follower.catch_up().await.unwrap();
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::select! {
+        _ = asked => panic!("the requests did not wait"),
+        () = living => {}
+    }
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
     let Some(schema) = TestSchema::new() else { return };
