@@ -50,7 +50,7 @@ impl DatabaseOwner {
 impl std::fmt::Display for DatabaseOwner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, is_gone } = self;
-        match (is_gone, name.as_str()) {
+        match (*is_gone, name.as_str()) {
             (false, name) => return write!(f, "the gateway {name} writes"),
             // It was gone before this one began to follow.
             (true, "") => write!(f, "the gateway that wrote is gone")?,
