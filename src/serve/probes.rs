@@ -52,7 +52,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
     }
     room.directory.checked().await?;
     if let Some(owner) = &condition.owner {
-        return Ok(unkept(TEXT, format!("standby: the gateway {} writes\n", owner.name)));
+        return Ok(unkept(TEXT, format!("standby: {owner}\n")));
     }
     // Reading goes on, so that this is no reason to send readers elsewhere.
     if let Err(why) = condition.check_intake() {

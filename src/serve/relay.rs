@@ -252,13 +252,13 @@ pub(super) async fn relay(
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     if route == EXPORT {
         let said = format!(
-            "the whole state is exported by the gateway that writes alone: the gateway {} writes; ask that one",
-            owner.name
+            "the whole state is exported by the gateway that writes alone: {owner}; {}",
+            owner.advice()
         );
         return Err(Problem::later(said, RETRY_SOON));
     }
     if owner.is_gone || request.extensions().get::<IsRelayed>().is_some() {
-        return Err(StoreError::Standby { owner: owner.name }.into());
+        return Err(StoreError::Standby { owner }.into());
     }
     let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
@@ -333,7 +333,7 @@ pub(super) async fn pass_on(
     let answer = room.store.ask_writer(question, limit).await;
     let answer = answer.map_err(|error| failed(&in_words(&error)))?;
     let Some(answer) = answer else {
-        return Err(StoreError::Standby { owner: owner.name.clone() }.into());
+        return Err(StoreError::Standby { owner: owner.clone() }.into());
     };
     let answer: RelayedResponse = postcard::from_bytes(&answer).map_err(|error| failed(&error))?;
     let mut response = Response::new(Body::from(answer.body));

@@ -40,6 +40,26 @@ pub struct DatabaseOwner {
     pub is_gone: bool,
 }
 
+impl DatabaseOwner {
+    /// What is to be done by whoever needs the gateway that writes.
+    pub const fn advice(&self) -> &'static str {
+        if self.is_gone { "ask again" } else { "ask that one" }
+    }
+}
+
+impl std::fmt::Display for DatabaseOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, is_gone } = self;
+        match (*is_gone, name.as_str()) {
+            (false, name) => return write!(f, "the gateway {name} writes"),
+            // It was gone before this one began to follow.
+            (true, "") => write!(f, "the gateway that wrote is gone")?,
+            (true, name) => write!(f, "the gateway {name} wrote and is gone")?,
+        }
+        write!(f, "; another takes its place in a moment")
+    }
+}
+
 /// A store that stopped because a write, or making one durable, failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreStop {
@@ -171,7 +191,7 @@ impl StoreCondition {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
         }
         if let Some(owner) = &self.owner {
-            return Err(StoreError::Standby { owner: owner.name.clone() });
+            return Err(StoreError::Standby { owner: owner.clone() });
         }
         self.space.as_ref().map_or(Ok(()), FreeBytes::check)?;
         self.taken.as_ref().map_or(Ok(()), TakenBytes::check)

@@ -1,6 +1,6 @@
 //! Why a store cannot do what it is asked.
 
-use super::{SpaceShortage, StoreStop};
+use super::{DatabaseOwner, SpaceShortage, StoreStop};
 use crate::model::{EndpointId, FeedName, Time};
 use std::error::Error;
 
@@ -37,12 +37,10 @@ pub enum StoreError {
         database: String,
     },
     /// Another gateway writes, and this one follows it.
-    #[error(
-        "this gateway is a standby and changes nothing: the gateway {owner} writes; ask that one"
-    )]
+    #[error("this gateway is a standby and changes nothing: {owner}; {}", .owner.advice())]
     Standby {
-        /// The gateway that writes, as it calls itself.
-        owner: String,
+        /// The gateway that writes.
+        owner: DatabaseOwner,
     },
     /// Another gateway has taken the database, and this one has noticed and does not follow it yet.
     #[error(

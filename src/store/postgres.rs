@@ -114,7 +114,7 @@ impl PostgresRequest {
     /// An error where commits wait for no standby of the database: a failover may take back what was acknowledged.
     pub async fn check_standby(&self) -> Result<(), StoreError> {
         let address = DatabaseAddress::parse(&self.url)?;
-        let waits = waits_for_standby(&address.pool()?).await;
+        let waits = waits_for_standby(&address.pool(1)?).await;
         match waits.map_err(|error| error.of_store("look for a standby of it", &address.shown))? {
             true => Ok(()),
             false => Err(StoreError::NoStandby { database: address.shown }),

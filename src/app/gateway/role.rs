@@ -275,6 +275,48 @@ mod tests {
         alone.close().await.unwrap();
     }
 
+    /// A standby once it writes.
+    async fn writes(mut gateway: Gateway) -> Gateway {
+        for _ in 0..100 {
+            if !gateway.is_standby() {
+                break;
+            }
+            gateway = gateway.change_role().await.unwrap();
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert!(!gateway.is_standby());
+        gateway
+    }
+
+    /// While it did not reach the database, another gateway wrote and ended. What this one knew from before, such as
+    /// who subscribes, is old.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_writer_that_another_gateway_overtook_and_left_begins_anew() {
+        let Some(schema) = TestSchema::new() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(&schema, folder.path());
+        config.store.require_standby = Some(false);
+        config.server.listen = "127.0.0.1:0".parse().unwrap();
+        let mut first = Gateway::start(&config, Outside::default()).await.unwrap();
+        assert!(!first.is_standby());
+        schema.sql("UPDATE tidegate_shard SET owner = NULL, fence = fence + 1 WHERE shard = 0");
+        // Its store stops, and is tried to be opened again.
+        let now = Time::from_unix(1_795_191_605);
+        assert!(first.store().note_running_time(now).await.is_err());
+        let began = Instant::now();
+        while first.store().condition().stop.is_some_and(|stop| stop.failed_tries == 0) {
+            assert!(began.elapsed() < Duration::from_secs(30));
+            sleep(Duration::from_millis(50)).await;
+        }
+        assert!(first.may_change_role().await);
+        let next = first.change_role().await.unwrap();
+        assert!(next.is_standby());
+        let next = writes(next).await;
+        assert!(next.store().condition().stop.is_none());
+        next.store().note_running_time(now).await.unwrap();
+        next.stop().await.unwrap();
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn who_takes_over_has_what_it_accepted_and_pauses_no_newer_feed() {
         let Some(schema) = TestSchema::new() else { return };
@@ -296,17 +338,6 @@ mod tests {
             let feeds = gateway.store().feed_list().await.unwrap();
             let active = feeds.values().filter(|feed| feed.standing == FeedStanding::Active);
             active.map(|feed| feed.name.to_string()).collect::<Vec<_>>()
-        };
-        let writes = async |mut gateway: Gateway| {
-            for _ in 0..100 {
-                if !gateway.is_standby() {
-                    break;
-                }
-                gateway = gateway.change_role().await.unwrap();
-                sleep(Duration::from_millis(100)).await;
-            }
-            assert!(!gateway.is_standby());
-            gateway
         };
         let later = || clock.set(clock.now().plus(Duration::from_secs(10)));
 

@@ -274,11 +274,24 @@ async fn what_cannot_be_passed_on_is_refused() {
     drop(relayed);
     let said = refused(&standby, "DELETE", "/api/v1/feeds/news").await;
     assert!(said.contains("whether it did what was asked is unknown"), "{said}");
-    if let Some(owner) = &mut standby.store.condition.lock().unwrap().owner {
-        owner.is_gone = true;
+    // Nobody is sent to it.
+    let taken = "another takes its place in a moment";
+    for (name, gone) in [
+        ("process 7 elsewhere", "the gateway process 7 elsewhere wrote and is gone"),
+        ("", "the gateway that wrote is gone"),
+    ] {
+        let owner = DatabaseOwner { name: name.to_owned(), is_gone: true };
+        standby.store.condition.lock().unwrap().owner = Some(owner);
+        for (method, path) in [("DELETE", "/api/v1/feeds/news"), ("GET", "/api/v1/export")] {
+            let said = refused(&standby, method, path).await;
+            assert!(said.ends_with(&format!(": {gone}; {taken}; ask again")), "{path}: {said}");
+        }
+        let ready = standby.get("/readyz").await;
+        assert_eq!(ready.status(), 200);
+        assert_eq!(text(ready).await, format!("standby: {gone}; {taken}\n"));
+        let overview = text(standby.get("/").await).await;
+        assert!(overview.contains(gone) && overview.contains("ask again."), "{overview}");
     }
-    let said = refused(&standby, "DELETE", "/api/v1/feeds/news").await;
-    assert!(said.contains("this gateway is a standby"), "{said}");
     // Without the right to it, a request goes no further.
     problem(standby.ask(request("DELETE", "/api/v1/feeds/news", &[], "")).await, 401).await;
     let long = "x".repeat(REQUEST_BODY_LIMIT + 1);

@@ -128,7 +128,7 @@ impl Following {
 
     /// Why nothing is written here.
     pub(super) fn refusal(&self) -> StoreError {
-        StoreError::Standby { owner: self.owner().name }
+        StoreError::Standby { owner: self.owner() }
     }
 
     /// For how long the database was not seen, where that is too long.

@@ -92,14 +92,15 @@ impl LeaseSign {
         }
     }
 
-    /// Notes that another gateway has it. One without a name is the one that was known.
-    pub(in crate::store) fn lost(&self, name: String) {
+    /// Notes that another gateway has it, and answers its name. One without a name is the one that was known.
+    pub(in crate::store) fn lost(&self, name: String) -> String {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         let known = owner.take().map(|owner| owner.name);
         let unknown = || "of an unknown name".to_owned();
         let name = if name.is_empty() { known.unwrap_or_else(unknown) } else { name };
-        *owner = Some(DatabaseOwner { name, is_gone: false });
+        *owner = Some(DatabaseOwner { name: name.clone(), is_gone: false });
         self.last.store(Self::LOST, Ordering::Release);
+        name
     }
 
     /// The gateway that has it, where that is another one.

@@ -2,8 +2,9 @@
 
 use super::connect::{SqlError, connection};
 use super::session::{ANSWER_TIME, SessionShared};
+use super::statements::NOW;
 use crate::store::in_words;
-use deadpool_postgres::Object;
+use deadpool_postgres::{Object, Pool};
 use scopeguard::{ScopeGuard, guard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -35,7 +36,15 @@ where
     ask().await
 }
 
-impl SessionShared {
+/// Connections of a gateway to its database.
+pub(super) struct DatabasePool(pub(super) Pool);
+
+impl DatabasePool {
+    /// Closes those that nobody uses: they may lead to a machine that hangs.
+    pub(super) fn close_idle(&self) {
+        drop(self.0.retain(|_, _| false));
+    }
+
     /// Does something once on a connection, both within a time. One on which it fails is closed: what it had begun is
     /// rolled back.
     pub(super) async fn on_connection<T>(
@@ -44,15 +53,15 @@ impl SessionShared {
         work: impl AsyncFnOnce(&Object) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let until = Instant::now() + limit;
-        let connecting = timeout_at(until, connection(&self.pool)).await;
+        let connecting = timeout_at(until, connection(&self.0)).await;
         let client = connecting.unwrap_or(Err(SqlError::Late))?;
         // Unless it is given back it is closed: also where nobody waits any more for what was asked on it.
         let client = guard(client, |client| drop(Object::take(client)));
         let done = timeout_at(until, work(&client)).await.unwrap_or(Err(SqlError::Late));
         match &done {
             Ok(_) => drop(ScopeGuard::into_inner(client)),
-            // The others may lead to the same machine that hangs.
-            Err(SqlError::Late) => drop(self.pool.retain(|_, _| false)),
+            // The others may lead to the same machine.
+            Err(SqlError::Late) => self.close_idle(),
             Err(_) => {}
         }
         done
@@ -74,6 +83,12 @@ impl SessionShared {
         parameters: Parameters<'_>,
     ) -> Result<Vec<Row>, SqlError> {
         retried(READ_PAUSE, || self.ask(text, parameters)).await
+    }
+
+    /// The time by the database's clock, in milliseconds, and where it sees this process.
+    pub(super) async fn now(&self) -> Result<(i64, String), SqlError> {
+        let row = self.row(NOW, &[]).await?;
+        Ok((get(&row, 0)?, get(&row, 1)?))
     }
 
     /// Asks for the row that there is.
@@ -98,6 +113,26 @@ impl SessionShared {
             Ok(client.execute(&statement, parameters).await?)
         };
         self.on_connection(ANSWER_TIME, executing).await
+    }
+}
+
+impl SessionShared {
+    /// As [`DatabasePool::rows`], next to all else.
+    pub(super) async fn rows(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, SqlError> {
+        self.pool.rows(text, parameters).await
+    }
+
+    /// As [`DatabasePool::execute`], next to all else.
+    pub(super) async fn execute(
+        &self,
+        text: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<u64, SqlError> {
+        self.pool.execute(text, parameters).await
     }
 }
 

@@ -17,8 +17,11 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The most connections: as many as read at a time, and those that write, keep the lease and start.
-const CONNECTIONS: usize = 20;
+/// The most connections: as many as read at a time, and those that write, ask and start.
+pub(super) const CONNECTIONS: usize = 20;
+/// Those beside them that keep the lease: for the signs of life, the claims and the looks, each of which does one thing
+/// after the other.
+pub(super) const LEASE_CONNECTIONS: usize = 3;
 /// How long one is waited for.
 pub(super) const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How long anybody waits for one that is free.
@@ -62,8 +65,8 @@ impl DatabaseAddress {
         Ok(Self { config, shown })
     }
 
-    /// Connections to it, none of which is open yet.
-    pub(super) fn pool(&self) -> Result<Pool, StoreError> {
+    /// So many connections to it at most, none of which is open yet.
+    pub(super) fn pool(&self, most: usize) -> Result<Pool, StoreError> {
         let doing = "prepare its connections";
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| StoreError::Io {
             doing,
@@ -76,7 +79,7 @@ impl DatabaseAddress {
         let manager = Manager::from_connect(self.config.clone(), hosts, recycling);
         let settle = Hook::async_fn(|client, _| Box::pin(async move { prepare(client).await }));
         Pool::builder(manager)
-            .max_size(CONNECTIONS)
+            .max_size(most)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(POOL_TIME))
             .create_timeout(Some(CONNECT_TIME.saturating_mul(4)))

@@ -90,7 +90,11 @@ impl SessionShared {
             let statement = client.prepare_cached(LOOK).await?;
             Ok(client.query(&statement, &[&SHARD, &after, &limit]).await?)
         };
-        let rows = self.on_connection(LOOK_TIME, asking).await?;
+        let rows = self.lease_pool.on_connection(LOOK_TIME, asking).await;
+        if matches!(rows, Err(SqlError::Late)) {
+            self.pool.close_idle();
+        }
+        let rows = rows?;
         let row = rows.first().ok_or_else(|| SqlError::Refused("it has no shard".to_owned()))?;
         let owner = Ownership::read(row, [3, 4, 5, 6])?;
         let (fence, log_seq, passed) = (get(row, 0)?, get::<i64>(row, 1)?, get::<i64>(row, 2)?);

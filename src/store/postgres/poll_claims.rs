@@ -99,7 +99,7 @@ impl SessionShared {
         if shards.abstains() {
             // The store has stopped: nothing can be taken in.
             self.publish_status(false, shards).await?;
-            self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
+            self.lease_pool.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
             shards.confirm(since_boot(), BTreeMap::new());
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl SessionShared {
         self.check_published(&nodes);
         // Also one that took no part any more: it may still have shards.
         for dead in nodes.iter_mut().filter(|node| !node.is_live) {
-            match self.execute(FORGET_NODE, &[&dead.node, &dead.beat]).await? {
+            match self.lease_pool.execute(FORGET_NODE, &[&dead.node, &dead.beat]).await? {
                 1 => {
                     tracing::warn!(gateway = %dead.name, "a gateway is gone; the others poll its feeds")
                 }
@@ -118,7 +118,7 @@ impl SessionShared {
         }
         if self.is_forgotten.load(Ordering::Acquire) {
             // Others may have taken its shards, or be about to.
-            self.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
+            self.lease_pool.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
             self.is_forgotten.store(false, Ordering::Release);
         }
         let seen = self.seen_shards(shards, &nodes).await?;
@@ -135,7 +135,7 @@ impl SessionShared {
         shards.give_back(give_back);
         if !take.is_empty() {
             let (taken, fences) = columns(take.into_iter());
-            self.execute(CLAIM_POLLS, &[&self.node, &taken, &fences]).await?;
+            self.lease_pool.execute(CLAIM_POLLS, &[&self.node, &taken, &fences]).await?;
             self.seen_shards(shards, &nodes).await?;
         }
         Ok(())
@@ -149,8 +149,10 @@ impl SessionShared {
             // Before it is written: a node that joins anew meanwhile writes it as well.
             *self.published() = Some(status.clone());
             let NodeStatus { polls, reaches, settings } = status;
-            let written =
-                self.execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings]).await;
+            let written = self
+                .lease_pool
+                .execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings])
+                .await;
             if written.is_err() {
                 *self.published() = None;
             }
@@ -209,7 +211,7 @@ impl SessionShared {
         &self,
         watches: &mut HashMap<i64, LeaseWatch>,
     ) -> Result<(Vec<SeenNode>, i64), SqlError> {
-        let rows = self.rows(NODES, &[]).await?;
+        let rows = self.lease_pool.rows(NODES, &[]).await?;
         let (mut nodes, mut now) = (Vec::with_capacity(rows.len()), 0);
         for row in &rows {
             let (node, beat) = (get::<i64>(row, 0)?, get::<i64>(row, 2)?);
@@ -241,7 +243,7 @@ impl SessionShared {
         nodes: &[SeenNode],
     ) -> Result<Vec<SeenShard>, SqlError> {
         let asked = since_boot();
-        let rows = self.rows(POLL_SHARDS, &[]).await?;
+        let rows = self.lease_pool.rows(POLL_SHARDS, &[]).await?;
         let mut seen = Vec::with_capacity(rows.len());
         for row in &rows {
             let Some(shard) = Shard::numbered(get(row, 0)?) else { continue };
@@ -279,14 +281,14 @@ impl SessionShared {
                 held.get(shard).filter(|held| held.is_leaving).map(|held| (*shard, held.fence))
             });
             let (ended, fences) = columns(leaving);
-            self.execute(RELEASE_POLLS, &[&self.node, &ended, &fences]).await?;
+            self.lease_pool.execute(RELEASE_POLLS, &[&self.node, &ended, &fences]).await?;
         }
         if !wanted.is_empty() {
-            self.execute(WANT_POLLS, &[&self.node, &numbers(&wanted)]).await?;
+            self.lease_pool.execute(WANT_POLLS, &[&self.node, &numbers(&wanted)]).await?;
         }
         if !of_writer.is_empty() {
-            let until = self.now().await?.0.saturating_add(WRITER_TIME);
-            self.execute(LEAVE_TO_WRITER, &[&numbers(&of_writer), &until]).await?;
+            let until = self.lease_pool.now().await?.0.saturating_add(WRITER_TIME);
+            self.lease_pool.execute(LEAVE_TO_WRITER, &[&numbers(&of_writer), &until]).await?;
         }
         Ok(())
     }

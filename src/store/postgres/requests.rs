@@ -232,7 +232,7 @@ impl SessionShared {
         body: &[u8],
         once: Option<Duration>,
     ) -> Result<bool, SqlError> {
-        let (now, _) = self.now().await?;
+        let (now, _) = self.pool.now().await?;
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let until = once.map(|once| now.saturating_add(millis(once)));
         Ok(self.execute(ASK, &[&self.node, &number, &now, &body, &until]).await? == 1)
@@ -333,7 +333,7 @@ impl DatabaseClock {
     async fn now(&mut self, session: &SessionShared) -> Result<i64, SqlError> {
         let (time, at) = match self.0 {
             Some(known) if known.1.elapsed() < CLOCK_EVERY => known,
-            _ => *self.0.insert((session.now().await?.0, Instant::now())),
+            _ => *self.0.insert((session.pool.now().await?.0, Instant::now())),
         };
         Ok(time.saturating_add(i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX)))
     }
@@ -398,7 +398,7 @@ impl SessionShared {
     /// Forgets requests that nobody waits for any more.
     async fn forget_requests(&self) {
         let forgotten = async {
-            let (now, _) = self.now().await?;
+            let (now, _) = self.pool.now().await?;
             let age = i64::try_from(FORGET_AFTER.as_millis()).unwrap_or(i64::MAX);
             self.execute(FORGET_REQUESTS, &[&now.saturating_sub(age)]).await
         };

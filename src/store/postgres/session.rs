@@ -4,23 +4,22 @@
 //! has it has not said so for the whole time, by the database's clock, and raises the shard's fence as it does:
 //! each write names the fence, so whoever had the shard before writes nothing more.
 
-use super::ask::{ASK_TRIES, READ_PAUSE, get, retried};
+use super::ask::{ASK_TRIES, DatabasePool, READ_PAUSE, get, retried};
 use super::clocks::{ClockComparison, unix_millis};
-use super::connect::{DatabaseAddress, SqlError, connection};
+use super::connect::{CONNECTIONS, DatabaseAddress, LEASE_CONNECTIONS, SqlError, connection};
 use super::lease::{LeaseState, LeaseWatch, Ownership};
 use super::poll_claims::NodeStatus;
 use super::statements::{
-    BEAT, CLAIM, CLAIM_OLDER, FORGET_NODES, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION,
-    NOW, OWNER, PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
+    BEAT, CLAIM, CLAIM_OLDER, JOIN, LEAVE, MIGRATION_LOCK, MIGRATIONS, NOTE_VERSION, OWNER,
+    PUBLISH_STATUS, RELEASE, RELEASE_ALL_POLLS,
 };
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::store::embedded::{LeaseSign, since_boot};
 use crate::store::{PollShards, StoreError};
-use deadpool_postgres::Pool;
 use std::cmp::Ordering;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering as AtomicOrdering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -40,8 +39,6 @@ pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
 const CLAIM_TRIES: u32 = 100;
 /// How long giving back may take at the end.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
-/// After how long a node that ended without a word is forgotten, in milliseconds.
-const FORGET_AFTER: i64 = 86_400_000;
 /// The part of a node's number that its name shows.
 const NODE_SHOWN: i64 = 0xff_ffff;
 /// The threads that talk to the database.
@@ -63,7 +60,9 @@ pub(super) struct Session {
 
 /// What is used on the session's own threads.
 pub(super) struct SessionShared {
-    pub(super) pool: Pool,
+    pub(super) pool: DatabasePool,
+    /// What the lease rests on has connections of its own: it does not wait behind what waits for a table.
+    pub(super) lease_pool: DatabasePool,
     /// The database, as messages show it.
     pub(super) shown: String,
     /// This process among the nodes, at random.
@@ -71,6 +70,8 @@ pub(super) struct SessionShared {
     pub(super) lease: Duration,
     /// The fence of the claim.
     fence: Mutex<Option<i64>>,
+    /// That of the last claim, also once it was given back; 0 before the first.
+    last_fence: AtomicI64,
     /// Whether what is in memory may be answered, and whether anything may be written.
     pub(super) sign: Arc<LeaseSign>,
     /// This machine's clock, and the database's.
@@ -87,7 +88,8 @@ impl Session {
     /// Connects, brings the tables to this program's version, and says that this node lives.
     pub(super) fn open(url: &str, lease: Duration) -> Result<Arc<Self>, StoreError> {
         let address = DatabaseAddress::parse(url)?;
-        let pool = address.pool()?;
+        let pool = DatabasePool(address.pool(CONNECTIONS)?);
+        let lease_pool = DatabasePool(address.pool(LEASE_CONNECTIONS)?);
         let chance = getrandom::u64().map_err(io::Error::other);
         let chance = chance.map_err(|source| StoreError::Io { doing: "choose a node", source })?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -98,10 +100,12 @@ impl Session {
             .map_err(|source| StoreError::Io { doing: "start its threads", source })?;
         let shared = Arc::new(SessionShared {
             pool,
+            lease_pool,
             shown: address.shown,
             node: (chance >> 1).cast_signed(),
             lease,
             fence: Mutex::default(),
+            last_fence: AtomicI64::default(),
             sign: Arc::new(LeaseSign::new(lease.mul_f64(KEPT_PART))),
             clocks: ClockComparison::default(),
             published: Mutex::default(),
@@ -204,7 +208,7 @@ impl Session {
                     read = reading => read,
                     why = shared.sign.reads_end() => {
                         // Those that are idle may lead to the machine that hangs.
-                        drop(shared.pool.retain(|_, _| false));
+                        shared.pool.close_idle();
                         Err(SqlError::Vain(why))
                     }
                 }
@@ -213,7 +217,8 @@ impl Session {
     }
 
     /// Takes the shard, where no other node lives that has it. Blocks for as long as that is unknown, at most
-    /// the time of the lease.
+    /// the time of the lease. Where another node has taken it since the last claim of this session, that one has it,
+    /// also once it is gone: what this process knows from before beside its store, such as who subscribes, may be old.
     pub(super) fn claim(&self) -> Result<WritePosition, StoreError> {
         let position =
             self.run("take its shard", |shared| async move { shared.claim().await })??;
@@ -303,9 +308,9 @@ impl SessionShared {
 
     /// The version of the tables; 0 where there are none.
     async fn version(&self) -> Result<usize, SqlError> {
-        let has_versions: bool = get(&self.row(HAS_VERSIONS, &[]).await?, 0)?;
+        let has_versions: bool = get(&self.lease_pool.row(HAS_VERSIONS, &[]).await?, 0)?;
         let version: i32 = match has_versions {
-            true => get(&self.row(VERSION, &[]).await?, 0)?,
+            true => get(&self.lease_pool.row(VERSION, &[]).await?, 0)?,
             false => 0,
         };
         Ok(usize::try_from(version).unwrap_or(usize::MAX))
@@ -324,7 +329,7 @@ impl SessionShared {
         if found > MIGRATIONS.len() {
             return Ok(Err(self.newer(found)));
         }
-        let mut client = connection(&self.pool).await?;
+        let mut client = connection(&self.pool.0).await?;
         for (number, migration) in (1_i32..).zip(MIGRATIONS).skip(found) {
             if found > 0 && !is_owner && !migration.only_adds {
                 break;
@@ -339,32 +344,27 @@ impl SessionShared {
         Ok(Ok(()))
     }
 
-    /// The time by the database's clock, in milliseconds, and where it sees this process.
-    pub(super) async fn now(&self) -> Result<(i64, String), SqlError> {
-        let row = self.row(NOW, &[]).await?;
-        Ok((get(&row, 0)?, get(&row, 1)?))
-    }
-
-    /// Says for the first time that this node lives, and forgets those that ended long ago.
+    /// Says for the first time that this node lives.
     async fn join(&self) -> Result<(), SqlError> {
         let began = since_boot();
-        let (now, place) = self.now().await?;
+        let (now, place) = self.lease_pool.now().await?;
         // Readers see it: it says nothing of addresses.
         let (process, node) = (std::process::id(), self.node & NODE_SHOWN);
         let name = format!("process {process} (node {node:06x})");
         tracing::info!(name, place, "this gateway is one of those of the database");
         // A node that others took for dead has lost its shards.
         if self.takes_part.load(AtomicOrdering::Acquire)
-            && self.execute(BEAT, &[&self.node, &now]).await? == 0
+            && self.lease_pool.execute(BEAT, &[&self.node, &now]).await? == 0
         {
             self.is_forgotten.store(true, AtomicOrdering::Release);
         }
-        self.execute(JOIN, &[&self.node, &name, &now]).await?;
+        self.lease_pool.execute(JOIN, &[&self.node, &name, &now]).await?;
         let published = self.published().clone();
         if let Some(NodeStatus { polls, reaches, settings }) = published {
-            self.execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings]).await?;
+            self.lease_pool
+                .execute(PUBLISH_STATUS, &[&self.node, &polls, &reaches, &settings])
+                .await?;
         }
-        self.execute(FORGET_NODES, &[&now.saturating_sub(FORGET_AFTER)]).await?;
         self.sign.answered(began);
         Ok(())
     }
@@ -374,17 +374,17 @@ impl SessionShared {
         let began = since_boot();
         let beaten = async {
             let asked = unix_millis();
-            let (now, _) = self.now().await?;
+            let (now, _) = self.lease_pool.now().await?;
             self.clocks.compare(asked, now);
             // Somebody took it for dead and forgot it. The fence says whether anybody has its shard.
-            if self.execute(BEAT, &[&self.node, &now]).await? == 0 {
+            if self.lease_pool.execute(BEAT, &[&self.node, &now]).await? == 0 {
                 self.is_forgotten.store(true, AtomicOrdering::Release);
                 self.join().await?;
             }
             // A process that was paused learns so that another one has its shard.
             let held = *self.fence();
             let Some(fence) = held else { return Ok::<_, SqlError>(None) };
-            let row = self.row(OWNER, &[&SHARD]).await?;
+            let row = self.lease_pool.row(OWNER, &[&SHARD]).await?;
             let seen = Ownership::read(&row, [0, 2, 3, 4])?;
             let is_taken = get::<i64>(&row, 1)? != fence && seen.owner != Some(self.node);
             Ok(is_taken.then_some((fence, seen.name)))
@@ -395,7 +395,7 @@ impl SessionShared {
                 self.sign.answered(began);
                 let held = self.fence();
                 match taken_by {
-                    Some((fence, name)) if *held == Some(fence) => self.sign.lost(name),
+                    Some((fence, name)) if *held == Some(fence) => drop(self.sign.lost(name)),
                     // This process has taken it again meanwhile.
                     Some(_) => {}
                     None => self.sign.held(began),
@@ -411,7 +411,8 @@ impl SessionShared {
                 // Those that are idle may lead to the machine that hangs: each would cost a try. One that is slow is
                 // not asked for new ones each time.
                 if since_boot().saturating_sub(self.sign.last_answer()) < self.lease * 2 / 3 {
-                    drop(self.pool.retain(|_, _| false));
+                    self.pool.close_idle();
+                    self.lease_pool.close_idle();
                 }
                 self.sign.not_answered();
                 tracing::warn!("the lease on the database was not renewed in time");
@@ -424,13 +425,21 @@ impl SessionShared {
         let claim = if self.version().await? == MIGRATIONS.len() { CLAIM } else { CLAIM_OLDER };
         let (mut watch, mut is_said) = (LeaseWatch::default(), false);
         for _ in 0..CLAIM_TRIES {
-            let row = self.row(OWNER, &[&SHARD]).await?;
+            let row = self.lease_pool.row(OWNER, &[&SHARD]).await?;
             let (seen, fence) = (Ownership::read(&row, [0, 2, 3, 4])?, get::<i64>(&row, 1)?);
+            let last = self.last_fence.load(AtomicOrdering::Acquire);
+            // A claim of this node whose answer was lost is its own. Where the database went back, the fence is lower:
+            // then it is looked what is missing.
+            if last > 0 && fence > last && seen.owner != Some(self.node) {
+                let (path, owner) = (self.shown.clone(), self.sign.lost(seen.name));
+                return Ok(Err(StoreError::Leased { path, owner }));
+            }
             let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
                 LeaseState::Free => {
-                    if self.execute(claim, &[&SHARD, &fence, &self.node]).await? == 1 {
+                    if self.lease_pool.execute(claim, &[&SHARD, &fence, &self.node]).await? == 1 {
                         let fence = fence.saturating_add(1);
                         *self.fence() = Some(fence);
+                        self.last_fence.store(fence, AtomicOrdering::Release);
                         // Only now: until it was taken, another node may have written.
                         let (begun, log_seq) = (since_boot(), self.reached(fence).await?);
                         self.sign.held(begun);
@@ -460,7 +469,7 @@ impl SessionShared {
     async fn release(&self) -> Result<(), SqlError> {
         let held = self.fence().take();
         if let Some(fence) = held {
-            self.execute(RELEASE, &[&SHARD, &fence]).await?;
+            self.lease_pool.execute(RELEASE, &[&SHARD, &fence]).await?;
         }
         Ok(())
     }
@@ -469,8 +478,8 @@ impl SessionShared {
     async fn leave(&self) {
         let _ = self.release().await;
         if self.takes_part.load(AtomicOrdering::Acquire) {
-            let _ = self.execute(RELEASE_ALL_POLLS, &[&self.node]).await;
+            let _ = self.lease_pool.execute(RELEASE_ALL_POLLS, &[&self.node]).await;
         }
-        let _ = self.execute(LEAVE, &[&self.node]).await;
+        let _ = self.lease_pool.execute(LEAVE, &[&self.node]).await;
     }
 }

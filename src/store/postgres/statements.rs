@@ -86,8 +86,6 @@ statements! {
     LEAVE = "DELETE FROM tidegate_node WHERE node = $1";
     /// A node that has not said for a whole lease that it lives is forgotten: it asks for nothing more under this row.
     FORGET_NODE = "DELETE FROM tidegate_node WHERE node = $1 AND beat_at = $2";
-    /// Forgets nodes that ended without a word long ago.
-    FORGET_NODES = "DELETE FROM tidegate_node WHERE beat_at < $1";
     /// Who has a shard, and when that node lived last.
     OWNER = "SELECT s.owner, s.fence, n.name, n.beat_at, \
         (extract(epoch FROM clock_timestamp()) * 1000)::bigint \

@@ -78,7 +78,7 @@ impl TestSchema {
     }
 
     /// Does something behind the store's back.
-    pub(in crate::store) fn sql(&self, text: &str) {
+    pub(crate) fn sql(&self, text: &str) {
         sql(&self.url, text);
     }
 
@@ -201,17 +201,53 @@ async fn a_gateway_whose_shard_was_taken_writes_nothing_more() {
     assert!(matches!(said, CommitError::Ambiguous(_)), "{said:?}");
     let stop = store.condition().stop.unwrap();
     assert!(stop.cause.contains("another gateway has taken it over"), "{}", stop.cause);
-    // It stays stopped while the other one lives, and goes on with what is there when that has ended.
-    sleep(Duration::from_secs(2)).await;
-    assert!(store.condition().stop.is_some());
-    schema.sql("DELETE FROM tidegate_node WHERE node = 7");
-    let began = Instant::now();
-    while store.condition().stop.is_some() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", store.condition().stop);
-        sleep(Duration::from_millis(100)).await;
+    // It stays stopped while the other one lives, and when that has ended: what is known beside it, such as who
+    // subscribes, is read anew by who takes the database then.
+    let failed_tries = || store.condition().stop.unwrap().failed_tries;
+    for _ in 0..2 {
+        let (before, began) = (failed_tries(), Instant::now());
+        while failed_tries() == before {
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", store.condition().stop);
+            sleep(Duration::from_millis(100)).await;
+        }
+        let owner = store.condition().owner.map(|owner| owner.name);
+        assert_eq!(owner.as_deref(), Some("process 7 elsewhere"));
+        assert!(!store.answers_from_memory());
+        schema.sql(
+            "UPDATE tidegate_shard SET owner = NULL; DELETE FROM tidegate_node WHERE node = 7",
+        );
     }
-    assert_eq!(store.state(&news()).await.unwrap().unwrap().revision, Revision(1));
-    assert_eq!(commit(&store, "three").await.unwrap(), Revision(2));
+    drop(store.close().await);
+    let next = open(&schema).unwrap();
+    assert_eq!(next.state(&news()).await.unwrap().unwrap().revision, Revision(1));
+    assert_eq!(commit(&next, "three").await.unwrap(), Revision(2));
+    next.close().await.unwrap();
+}
+
+/// Nobody wrote meanwhile: what is known beside the store is as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_opened_again_takes_its_own_shard() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema).unwrap();
+    commit(&store, "one").await.unwrap();
+    for (meanwhile, revision) in [
+        ("SELECT 1", 2),
+        // Others took it for dead, but its shard was left.
+        ("DELETE FROM tidegate_node", 3),
+        // It has taken its shard already, and the answer was lost.
+        ("UPDATE tidegate_shard SET fence = fence + 1 WHERE shard = 0", 4),
+    ] {
+        schema.sql("ALTER TABLE tidegate_recent RENAME TO away");
+        assert!(commit(&store, "lost").await.is_err());
+        assert!(store.condition().stop.is_some());
+        schema.sql(&format!("{meanwhile}; ALTER TABLE away RENAME TO tidegate_recent"));
+        let began = Instant::now();
+        while store.condition().stop.is_some() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", store.condition().stop);
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(commit(&store, "again").await.unwrap(), Revision(revision));
+    }
     store.close().await.unwrap();
 }
 

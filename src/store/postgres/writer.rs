@@ -199,7 +199,7 @@ impl SessionShared {
         batch: &WriteBatch,
     ) -> Result<u64, SqlError> {
         let writing = async |client: &Object| transaction(client, position, batch).await;
-        self.on_connection(WRITE_TIME, writing).await
+        self.pool.on_connection(WRITE_TIME, writing).await
     }
 
     /// The last position of the shard, after a write that may be under way; an error where another node has it.
@@ -239,7 +239,7 @@ impl SessionShared {
             committed?;
             Ok(closed?)
         };
-        self.on_connection(ANSWER_TIME, closing).await
+        self.pool.on_connection(ANSWER_TIME, closing).await
     }
 
     /// Passes the barrier with what is `closed`, or closes all, until that is answered: either may be done again. An

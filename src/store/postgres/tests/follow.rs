@@ -172,7 +172,7 @@ async fn a_standby_changes_nothing_itself_and_says_who_does() {
     commit(&writer, "one").await.unwrap();
     let standby = follow(&schema);
     let name = format!("process {}", std::process::id());
-    let is_refusal = |error: &StoreError| matches!(error, StoreError::Standby { owner } if owner.starts_with(&name));
+    let is_refusal = |error: &StoreError| matches!(error, StoreError::Standby { owner } if owner.name.starts_with(&name));
     let refuses = |error: CommitError| match error {
         CommitError::Store(error) => is_refusal(&error),
         _ => false,

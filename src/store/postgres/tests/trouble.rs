@@ -3,7 +3,7 @@
 use super::follow::{follow, listed, named, seen, shown, wide};
 use super::{SHORT_LEASE, TestSchema, commit, open, open_at, sql};
 use crate::model::{Revision, SyncId, Time};
-use crate::store::disk::faults::{claim, news};
+use crate::store::disk::faults::{claim, news, refused};
 use crate::store::{EmbeddedStore, MovedAway, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -273,6 +273,40 @@ async fn a_gateway_says_how_it_is_while_its_database_is_asked_what_it_polls() {
     store.close().await.unwrap();
 }
 
+/// Nodes that have not said for a while that they live.
+const SILENT_NODES: &str = "SELECT 1 FROM tidegate_node \
+    WHERE beat_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 2000";
+
+/// More requests than there are connections wait until the database takes them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_gateway_lives_and_follows_while_its_requests_wait() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let follower = follow(&schema);
+    schema.sql(
+        "CREATE FUNCTION wait() RETURNS trigger language plpgsql AS \
+        'BEGIN PERFORM pg_sleep(10); RETURN NEW; END'; CREATE TRIGGER waits BEFORE INSERT \
+        ON tidegate_request FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let ask = |_| follower.ask_writer(b"why".to_vec(), Duration::from_secs(30));
+    let asked = futures_util::future::join_all((0..60).map(ask));
+    let living = async {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(6) {
+            assert_eq!(sql(&schema.url, SILENT_NODES), 0, "a gateway says nothing");
+            follower.catch_up().await.unwrap();
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::select! {
+        _ = asked => panic!("the requests did not wait"),
+        () = living => {}
+    }
+    follower.close().await.unwrap();
+    writer.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
     let Some(schema) = TestSchema::new() else { return };
@@ -288,6 +322,20 @@ async fn a_statement_that_is_refused_is_a_fault_and_no_failover() {
 /// What says the time in place of the database's own clock.
 const OTHER_CLOCK: &str = "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz language sql AS \
     'SELECT pg_catalog.clock_timestamp() + interval ''AHEAD s'''";
+
+/// A gateway that joins sees the new time before the one that lives has said anything by it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_is_not_forgotten_for_a_clock_that_was_set_forward_by_days() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    schema.sql(&OTHER_CLOCK.replace("AHEAD", "200000"));
+    // This one alone asks for the time by that clock.
+    let error = refused(open_at(&format!("{}%2Cpg_catalog", schema.url)));
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    commit(&writer, "two").await.unwrap();
+    writer.close().await.unwrap();
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_whose_clock_is_not_the_databases_says_so() {
