@@ -136,6 +136,7 @@ fn services() -> Services {
                 notes: Vec::new(),
                 announced: None,
                 links: tidegate::websub::HubLinks::default(),
+                is_handed: false,
             })
         }
     });
