@@ -131,6 +131,8 @@ async fn decided(
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         settled.after(&change.state, before.as_ref(), change.tick);
+        // What waits for the gateway that writes keeps no other feed from being polled.
+        bench.place.give_back(basis.document.len()).await?;
         // What is decided on may be older than what another gateway has committed since.
         bench.permit.check()?;
         let began = Instant::now();

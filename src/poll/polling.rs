@@ -10,6 +10,7 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::pauses::SharedPauses;
 use super::permit::CommitPermit;
+use super::places::PollPlace;
 use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
@@ -64,6 +65,8 @@ pub struct PollContext {
     pub span: SpanParent,
     /// How long the errand that this is handed to may commit.
     pub permit: CommitPermit,
+    /// The place of that errand.
+    pub place: PollPlace,
 }
 
 impl PollContext {

@@ -25,6 +25,7 @@ impl PollScheduler {
         match event {
             // What has changed is compared before anything else begins.
             ShareEvent::Changed => share.compare_soon(),
+            ShareEvent::Freed(id) => self.free_place(id),
             ShareEvent::Surveyed(Ok(survey)) => self.take_over(survey),
             ShareEvent::Surveyed(Err(error)) => {
                 tracing::warn!(
