@@ -16,6 +16,7 @@ mod shard_hubs;
 pub(crate) mod shards;
 mod silent_writer;
 mod store_trouble;
+mod takeovers;
 mod wandering_shards;
 
 use super::*;
