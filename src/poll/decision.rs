@@ -66,7 +66,7 @@ pub(super) async fn decide_and_commit(
     let JudgeCost::Large(entries) = weight else {
         return decided(bench, feed, now, &basis, None, decide).await;
     };
-    let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
+    let turn = wait_to_judge(bench, weight).await?;
     let mark = bench.attempts.begin(&feed.name, entries, now).await?;
     let settled = decided(bench, feed, now, &basis, Some(turn), decide).await;
     if let Some(mark) = mark {
@@ -149,6 +149,17 @@ async fn decided(
     Err(RoundError::Contended)
 }
 
+/// Waits for the turn to judge, as long as the permit lasts: the feed's shard may be waited for.
+async fn wait_to_judge(bench: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
+    let turn = tokio::select! {
+        biased;
+        () = bench.permit.cancelled() => return Err(RoundError::Cancelled),
+        turn = bench.turns.acquire(weight) => turn.map_err(|_| RoundError::Cancelled)?,
+    };
+    bench.permit.check()?;
+    Ok(turn)
+}
+
 /// Waits for the turn to change a feed, as long as the permit lasts. `None` where it does not come in time.
 async fn wait_for_turn(
     bench: &PollContext,
@@ -177,9 +188,7 @@ async fn judge(
     let mut own = None;
     let turn = match turn {
         Some(turn) => turn,
-        None => {
-            own.insert(turns.acquire(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?)
-        }
+        None => own.insert(wait_to_judge(bench, JudgeCost::Usual).await?),
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let runtime = Handle::current();
