@@ -29,6 +29,9 @@ pub enum RoundError {
     /// The feed changed under every attempt.
     #[error("the feed was changed by others {MAX_COMMIT_ATTEMPTS} times while this poll decided")]
     Contended,
+    /// The feed was paused or removed while another gateway than the one that writes polled it.
+    #[error("the poll was given up because the feed was paused or removed")]
+    NotPolled,
     /// The gateway that writes takes nothing in, and too much waits for it.
     #[error(
         "it could not be stored: too many changes wait for the gateway that writes, which takes none in"
@@ -56,6 +59,7 @@ impl From<CommitError> for RoundError {
         match error {
             CommitError::Fenced => Self::Fenced,
             CommitError::Conflict(_) => Self::Contended,
+            CommitError::NotPolled => Self::NotPolled,
             CommitError::Ambiguous(error) | CommitError::Store(error) => Self::Store(error),
         }
     }

@@ -228,7 +228,9 @@ pub(super) fn end_span(
             span.set("tidegate.outcome", || found.outcome.name());
             span.set("tidegate.held", || found.held.is_some());
         }
-        Err(RoundError::Cancelled) => span.set("tidegate.outcome", || "given up"),
+        Err(RoundError::Cancelled | RoundError::NotPolled) => {
+            span.set("tidegate.outcome", || "given up");
+        }
         Err(error) => {
             span.fail();
             span.set("tidegate.outcome", || PollEnding::Failed.name());

@@ -101,15 +101,22 @@ impl PollScheduler {
         let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
-        if matches!(result, Err(RoundError::Cancelled)) {
+        if let Err(error @ (RoundError::Cancelled | RoundError::NotPolled)) = &result {
             feed.memory = Some(memory);
-            if !running.answers.is_empty() {
+            let mut again = now;
+            if matches!(error, RoundError::NotPolled) {
+                // The list of feeds says so here in a moment.
+                again = now.plus(STORE_REST);
+                for answer in running.answers {
+                    let _ = answer.send(Err(PollError::Unknown));
+                }
+            } else if !running.answers.is_empty() {
                 feed.after_round().waiting.splice(0..0, running.answers);
             }
             feed.hearing.listed |= running.listed;
             feed.hearing.pushed |= running.pushed;
             self.board.change(name, |status| status.in_flight = false);
-            self.schedule(name, PlannedPoll::new(now, "its last poll was given up"));
+            self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
             return;
         }
         if let (Some(share), Some(shard)) = (&mut self.share, feed.shard) {

@@ -1,4 +1,4 @@
-//! Polls of a gateway that follows, while the one that writes answers nothing.
+//! Polls of a gateway that follows, while the one that writes answers nothing, or takes a change in no more.
 
 use super::shards::{LoggedRequests, follower, give, held, shard};
 use super::*;
@@ -38,6 +38,31 @@ async fn a_change_that_the_writer_does_not_answer_to_is_not_decided_anew() {
     store.shelf.lock().unwrap().trouble = vec![Trouble::StoredUnknown];
     let report = gateway.poller.poll_now(&name("a")).await.unwrap();
     assert_eq!((report.outcome, store.writes().0), (PollEnding::Changed, 2));
+}
+
+/// Which this gateway learns later.
+#[tokio::test(start_paused = true)]
+async fn a_poll_of_a_feed_that_was_paused_is_given_up() {
+    let store = StoreDouble::new(&["a"]);
+    let (gateway, shards, log) = following(&store, &["a"]).await;
+    gateway.polls("a", 1).await;
+    store.shelf.lock().unwrap().trouble = vec![Trouble::NotPolled; 2];
+    gateway.publisher.says("two", "2");
+    assert_eq!(gateway.poller.poll_now(&name("a")).await, Err(PollError::Unknown));
+    assert_eq!((store.writes().0, log.begun("a")), (1, 2));
+    let status = gateway.poller.status(&name("a")).unwrap();
+    assert_eq!((status.totals.polls(), status.failures, status.failure), (1, 0, None));
+    assert_eq!(status.next.unwrap().at, later(10));
+    assert!(shards.take_requests().of_writer.is_empty());
+    // And so is one that was due.
+    gateway.clock.set(later(86_400));
+    eventually(|| log.begun("a") == 3).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!((store.writes().0, log.begun("a")), (1, 3));
+    // It was resumed.
+    gateway.clock.set(later(86_410));
+    gateway.polls("a", 2).await;
+    assert_eq!(store.writes().0, 2);
 }
 
 /// However many changes wait for it.
