@@ -20,6 +20,7 @@ mod memory;
 mod overlap;
 mod pauses;
 mod permit;
+mod places;
 mod politeness;
 mod poller;
 mod polling;

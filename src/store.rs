@@ -209,6 +209,9 @@ pub enum CommitError {
     /// The feed is at another revision: read again and decide again.
     #[error("the feed is at revision {}", .0.0)]
     Conflict(Revision),
+    /// The feed is paused, or was removed, and another gateway than the one that writes polled it.
+    #[error("the feed is not polled any more: it was paused or removed")]
+    NotPolled,
     /// It is unknown whether the change was stored: read again before deciding anything.
     #[error("it is unknown whether the change was stored")]
     Ambiguous(#[source] StoreError),

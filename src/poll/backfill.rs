@@ -48,7 +48,7 @@ pub(super) async fn step(
 ) -> Result<Stepped, RoundError> {
     let made = match made(&bench, &feed, &mut walk, &cancel).await {
         Ok(made) => made,
-        Err(RoundError::Cancelled) => {
+        Err(RoundError::Cancelled | RoundError::NotPolled) => {
             let given_up =
                 Stepped { walk, revision: None, wait: None, pause: None, is_given_up: true };
             return Ok(given_up);

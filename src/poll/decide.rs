@@ -205,15 +205,20 @@ impl DecisionContext {
             Err(CommitError::Ambiguous(error)) if self.store.condition().stop.is_some() => {
                 Err(CommitError::Ambiguous(error))
             }
-            Err(CommitError::Ambiguous(_)) => {
+            Err(CommitError::Ambiguous(error)) => {
                 self.store.catch_up().await?;
+                let stored = self.store.state(&feed).await?;
+                let revision = stored.as_ref().map_or(Revision::default(), |it| it.revision);
+                // The gateway that writes may answer nothing for long: whoever decided anew would wait as long again.
+                if revision == base && self.store.condition().owner.is_some() {
+                    return Err(CommitError::Ambiguous(error));
+                }
                 // Ticks are never given twice, so that ours tells whether the change is in.
                 let is_ours = |stored: &FeedState| {
                     let is_told = tick.is_none() || stored.tick == tick;
                     stored.revision > base && stored.body == body && is_told
                 };
-                let stored = self.store.state(&feed).await?.filter(is_ours);
-                Ok(stored.map(|stored| stored.revision))
+                Ok(stored.filter(is_ours).map(|stored| stored.revision))
             }
             Err(error) => Err(error),
         }

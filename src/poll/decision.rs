@@ -66,7 +66,7 @@ pub(super) async fn decide_and_commit(
     let JudgeCost::Large(entries) = weight else {
         return decided(bench, feed, now, &basis, None, decide).await;
     };
-    let turn = bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)?;
+    let turn = wait_to_judge(bench, weight).await?;
     let mark = bench.attempts.begin(&feed.name, entries, now).await?;
     let settled = decided(bench, feed, now, &basis, Some(turn), decide).await;
     if let Some(mark) = mark {
@@ -131,6 +131,8 @@ async fn decided(
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         settled.after(&change.state, before.as_ref(), change.tick);
+        // What waits for the gateway that writes keeps no other feed from being polled.
+        bench.place.give_back(basis.document.len()).await?;
         // What is decided on may be older than what another gateway has committed since.
         bench.permit.check()?;
         let began = Instant::now();
@@ -145,6 +147,17 @@ async fn decided(
         }
     }
     Err(RoundError::Contended)
+}
+
+/// Waits for the turn to judge, as long as the permit lasts: the feed's shard may be waited for.
+async fn wait_to_judge(bench: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
+    let turn = tokio::select! {
+        biased;
+        () = bench.permit.cancelled() => return Err(RoundError::Cancelled),
+        turn = bench.turns.acquire(weight) => turn.map_err(|_| RoundError::Cancelled)?,
+    };
+    bench.permit.check()?;
+    Ok(turn)
 }
 
 /// Waits for the turn to change a feed, as long as the permit lasts. `None` where it does not come in time.
@@ -175,9 +188,7 @@ async fn judge(
     let mut own = None;
     let turn = match turn {
         Some(turn) => turn,
-        None => {
-            own.insert(turns.acquire(JudgeCost::Usual).await.map_err(|_| RoundError::Cancelled)?)
-        }
+        None => own.insert(wait_to_judge(bench, JudgeCost::Usual).await?),
     };
     let (bench, feed) = (Arc::clone(bench), Arc::clone(feed));
     let runtime = Handle::current();

@@ -29,6 +29,14 @@ pub enum RoundError {
     /// The feed changed under every attempt.
     #[error("the feed was changed by others {MAX_COMMIT_ATTEMPTS} times while this poll decided")]
     Contended,
+    /// The feed was paused or removed while another gateway than the one that writes polled it.
+    #[error("the poll was given up because the feed was paused or removed")]
+    NotPolled,
+    /// The gateway that writes takes nothing in, and too much waits for it.
+    #[error(
+        "it could not be stored: too many changes wait for the gateway that writes, which takes none in"
+    )]
+    Crowded,
     /// A defect of the gateway.
     #[error("the gateway has a defect: {0}; please report it with the address of the feed")]
     Defect(String),
@@ -51,6 +59,7 @@ impl From<CommitError> for RoundError {
         match error {
             CommitError::Fenced => Self::Fenced,
             CommitError::Conflict(_) => Self::Contended,
+            CommitError::NotPolled => Self::NotPolled,
             CommitError::Ambiguous(error) | CommitError::Store(error) => Self::Store(error),
         }
     }
@@ -65,7 +74,7 @@ impl RoundError {
             Self::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. }) => true,
             // It is no smaller the next time.
             Self::Store(StoreError::TooLarge { .. }) => false,
-            Self::Store(_) | Self::Fenced | Self::Contended => is_shared,
+            Self::Store(_) | Self::Fenced | Self::Contended | Self::Crowded => is_shared,
             _ => false,
         }
     }
@@ -168,7 +177,7 @@ mod tests {
         let stopped = RoundError::Store(StoreError::Stopped(Box::new(stop)));
         assert!(stopped.is_of_store(false) && stopped.is_of_store(true));
         let closed = RoundError::Store(StoreError::Closed);
-        for error in [closed, RoundError::Fenced, RoundError::Contended] {
+        for error in [closed, RoundError::Fenced, RoundError::Contended, RoundError::Crowded] {
             assert!(error.is_of_store(true) && !error.is_of_store(false));
         }
         let large = StoreError::TooLarge { what: "a change".to_owned(), size: 9, limit: 8 };

@@ -8,6 +8,7 @@ use super::error::PollError;
 use super::evict::age_feed;
 use super::judge::DocumentJudge;
 use super::permit::CommitPermit;
+use super::places::PollPlace;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
 use super::shards::{is_polled, shard_of};
@@ -150,6 +151,7 @@ impl Poller {
             traces: parts.traces.clone(),
             span: SpanParent::default(),
             permit: CommitPermit::default(),
+            place: PollPlace::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::pauses::SharedPauses;
 use super::permit::CommitPermit;
+use super::places::PollPlace;
 use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
@@ -64,6 +65,8 @@ pub struct PollContext {
     pub span: SpanParent,
     /// How long the errand that this is handed to may commit.
     pub permit: CommitPermit,
+    /// The place of that errand.
+    pub place: PollPlace,
 }
 
 impl PollContext {
@@ -242,7 +245,9 @@ pub(super) fn end_span(
             span.set("tidegate.outcome", || found.outcome.name());
             span.set("tidegate.held", || found.held.is_some());
         }
-        Err(RoundError::Cancelled) => span.set("tidegate.outcome", || "given up"),
+        Err(RoundError::Cancelled | RoundError::NotPolled) => {
+            span.set("tidegate.outcome", || "given up");
+        }
         Err(error) => {
             span.fail();
             span.set("tidegate.outcome", || PollEnding::Failed.name());

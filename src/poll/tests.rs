@@ -14,7 +14,9 @@ mod restart;
 mod shard_faults;
 mod shard_hubs;
 pub(crate) mod shards;
+mod silent_writer;
 mod store_trouble;
+mod takeovers;
 mod wandering_shards;
 
 use super::*;

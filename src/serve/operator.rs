@@ -173,7 +173,7 @@ impl From<CommitError> for OperatorError {
                  {error}"
             )),
             // The store was opened again since, or another gateway has taken it over.
-            CommitError::Fenced => Self::Stopped(error.to_string()),
+            CommitError::Fenced | CommitError::NotPolled => Self::Stopped(error.to_string()),
             CommitError::Ambiguous(_) => Self::Internal(error.to_string()),
         }
     }

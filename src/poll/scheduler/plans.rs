@@ -31,10 +31,29 @@ pub(super) struct ResumeBasis {
     pub(super) reason: &'static str,
 }
 
-/// Over how many milliseconds the polls of so many feeds are spread that may all be due.
-pub(super) fn spread_of(feeds: usize, min_interval: Duration) -> u64 {
+/// A feed that is gone on with.
+pub(super) struct ResumedFeed {
+    record: Arc<FeedRecord>,
+    memory: Memory,
+    next: PlannedPoll,
+    pending: Option<Time>,
+    /// Whether it was polled before.
+    is_known: bool,
+    /// Whether somebody waits for it.
+    is_awaited: bool,
+}
+
+impl ResumedFeed {
+    /// Whether its poll is one of those that are spread.
+    pub(super) fn is_spread(&self, now: Time) -> bool {
+        !self.is_awaited && self.next.at <= now
+    }
+}
+
+/// Over how many milliseconds the polls of so many feeds are spread, at most over `most`.
+pub(super) fn spread_of(feeds: usize, most: Duration) -> u64 {
     let spread = START_STEP.saturating_mul(u32::try_from(feeds).unwrap_or(u32::MAX));
-    let spread = u64::try_from(spread.min(min_interval).as_millis());
+    let spread = u64::try_from(spread.min(most).as_millis());
     spread.unwrap_or(u64::MAX).max(1)
 }
 
@@ -99,8 +118,10 @@ impl PollScheduler {
         for record in records.values().filter(|record| is_here(record)) {
             let record = Arc::clone(record);
             let stored = StoredFeed::read(store.as_ref(), record, &mut states).await?;
-            if !self.is_left_to_others(&stored, None) {
-                self.resume_feed(stored, &basis);
+            if !self.is_left_to_others(&stored, None)
+                && let Some(feed) = self.resume_feed(stored, &basis)
+            {
+                self.go_on_with(feed, &basis);
             }
         }
         if let Some(share) = self.share.as_mut().filter(|share| share.is_follower()) {
@@ -109,10 +130,14 @@ impl PollScheduler {
         Ok(())
     }
 
-    /// Goes on with a feed as the store knows it.
-    pub(super) fn resume_feed(&mut self, stored: StoredFeed, basis: &ResumeBasis) {
+    /// Takes a feed over as the store knows it; `None`: it is not polled.
+    pub(super) fn resume_feed(
+        &mut self,
+        stored: StoredFeed,
+        basis: &ResumeBasis,
+    ) -> Option<ResumedFeed> {
         let StoredFeed { record, state, pending } = stored;
-        let ResumeBasis { now, alive, back, spread, reason } = *basis;
+        let ResumeBasis { now, alive, back, .. } = *basis;
         // What has still to be written is newer.
         let unsaved = self.unsaved.get(&record.name).filter(|state| state.url == record.url);
         let mut state = unsaved.cloned().or(state);
@@ -120,12 +145,12 @@ impl PollScheduler {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
                 self.keep_paused(state);
             }
-            return;
+            return None;
         }
         if let Some(subscription) = state.as_mut().and_then(|it| it.subscription.as_mut()) {
             subscriber::resume(subscription, back, now);
         }
-        let known = state.is_some();
+        let is_known = state.is_some();
         let memory =
             state.map_or_else(|| Memory::new(&record, now), |state| Memory::from_saved(state, now));
         if let Some(pause) = memory.poll.rare.pause.as_ref().filter(|pause| pause.until > now) {
@@ -138,18 +163,25 @@ impl PollScheduler {
         let next = memory.resume(&record.name, bounds, pending, (alive, now));
         // Somebody waits for it, whose request made it when the gateway stopped.
         let is_awaited = next.is_none() && record.on_demand.is_some();
-        let mut next = next.unwrap_or_else(|| {
+        let next = next.unwrap_or_else(|| {
             // The pause that was asked for, of a store of an earlier version.
             let at = memory.poll.rare.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
+        Some(ResumedFeed { record, memory, next, pending, is_known, is_awaited })
+    }
+
+    /// Polls a feed from now on that was taken over.
+    pub(super) fn go_on_with(&mut self, feed: ResumedFeed, basis: &ResumeBasis) {
+        let ResumedFeed { record, memory, mut next, pending, is_known, is_awaited } = feed;
+        let ResumeBasis { now, spread, reason, .. } = *basis;
         let mut offset = Duration::ZERO;
         let later = if is_awaited { 0 } else { phase(&record.name) % spread };
         let later = Duration::from_millis(later);
         let seconds = Duration::from_secs(later.as_secs());
         if next.at <= now {
             (next.at, offset) = (now.plus(seconds), later.saturating_sub(seconds));
-            if known {
+            if is_known {
                 next.reason = reason.into();
             }
         }

@@ -105,7 +105,7 @@ impl PollScheduler {
         }
         match &result {
             Ok(probed) => tracing::debug!(feed = %name, requests = probed.requests, "asked"),
-            Err(RoundError::Cancelled) => {}
+            Err(RoundError::Cancelled | RoundError::NotPolled) => {}
             Err(error) => {
                 let error = error.report();
                 tracing::warn!(feed = %name, error, "asking for what is missing failed");

@@ -27,6 +27,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
+/// The same where too much waits for the gateway that writes.
+const CROWDED_REST: Duration = Duration::from_secs(60);
 
 impl PollScheduler {
     /// Begins a round: in turn, or for callers.
@@ -66,17 +68,20 @@ impl PollScheduler {
         feed.running = Some(Box::new(running));
     }
 
+    /// `has_place`: whether it still has the place that it began with.
     pub(super) fn finish_poll(
         &mut self,
         name: &FeedName,
-        host: &PoliteHost,
+        (host, has_place): (&PoliteHost, bool),
         done: Result<Box<Done>, String>,
     ) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(running) = feed.running.take() else { return };
         if running.in_turn {
-            self.polite.finish(host, Instant::now());
+            if has_place {
+                self.polite.finish(host, Instant::now());
+            }
         } else {
             self.asked_for = self.asked_for.saturating_sub(1);
             self.polite.asked(host, Instant::now());
@@ -97,15 +102,22 @@ impl PollScheduler {
         let Done { mut memory, result, plan } = done;
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let bounds = self.settings.bounds(&feed.record.options);
-        if matches!(result, Err(RoundError::Cancelled)) {
+        if let Err(error @ (RoundError::Cancelled | RoundError::NotPolled)) = &result {
             feed.memory = Some(memory);
-            if !running.answers.is_empty() {
+            let mut again = now;
+            if matches!(error, RoundError::NotPolled) {
+                // The list of feeds says so here in a moment.
+                again = now.plus(STORE_REST);
+                for answer in running.answers {
+                    let _ = answer.send(Err(PollError::Unknown));
+                }
+            } else if !running.answers.is_empty() {
                 feed.after_round().waiting.splice(0..0, running.answers);
             }
             feed.hearing.listed |= running.listed;
             feed.hearing.pushed |= running.pushed;
             self.board.change(name, |status| status.in_flight = false);
-            self.schedule(name, PlannedPoll::new(now, "its last poll was given up"));
+            self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
             return;
         }
         if let (Some(share), Some(shard)) = (&mut self.share, feed.shard) {
@@ -142,7 +154,9 @@ impl PollScheduler {
             }
             // The publisher has no part in it, and what it sent is asked for again.
             Err(error) if error.is_of_store(is_shared) => {
-                PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
+                let is_crowded = matches!(error, RoundError::Crowded);
+                let rest = if is_crowded { CROWDED_REST } else { STORE_REST };
+                PlannedPoll::new(now.plus(rest), "its last poll could not be stored")
             }
             Err(error) => {
                 let words = hidden(&feed.record, &error.describe());

@@ -9,14 +9,15 @@ use super::{PollScheduler, SLICE};
 use crate::fetch::FetchLimits;
 use crate::model::{FeedName, FeedRecord};
 use crate::poll::permit::{CommitPermit, PermitBasis};
+use crate::poll::places::{PollPlace, WaitingRoom};
 use crate::poll::polling::PollContext;
 use crate::poll::shards::shard_of;
 use crate::store::{FeedList, HeldShard, PollShards, Shard, Store, StoreError};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +79,11 @@ pub(super) struct PolledShare {
     /// Which publishers are reached from here.
     pub(super) reach: ReachedPublishers,
     guards: JoinSet<()>,
+    /// Where errands wait for the gateway that writes.
+    room: Arc<WaitingRoom>,
+    freed: mpsc::UnboundedReceiver<Id>,
+    /// Errands in flight that have given their places back.
+    pub(super) placeless: HashSet<Id>,
 }
 
 /// What the share has to say to the scheduler.
@@ -85,6 +91,8 @@ pub(super) enum ShareEvent {
     /// The store says that it is another one.
     Changed,
     Surveyed(Result<Survey, String>),
+    /// An errand needs its place no more.
+    Freed(Id),
 }
 
 impl PolledShare {
@@ -93,6 +101,7 @@ impl PolledShare {
         let rounds = CancellationToken::new();
         // Nothing is confirmed yet, as far as is known here.
         rounds.cancel();
+        let (room, freed) = WaitingRoom::new();
         Self {
             changes: shards.changes(),
             shards,
@@ -113,6 +122,9 @@ impl PolledShare {
             rounds,
             reach: ReachedPublishers::new(now),
             guards: JoinSet::new(),
+            room,
+            freed,
+            placeless: HashSet::new(),
         }
     }
 
@@ -140,6 +152,7 @@ impl PolledShare {
                 Err(error) => Err(error.to_string()),
             }),
             Ok(()) = share.changes.changed() => ShareEvent::Changed,
+            Some(id) = share.freed.recv() => ShareEvent::Freed(id),
             else => std::future::pending().await,
         }
     }
@@ -199,6 +212,11 @@ impl PolledShare {
         CommitPermit::new(Arc::clone(&self.shards), basis, cancel.clone())
     }
 
+    /// The place of what begins now, which waits for another gateway in the end, or for none.
+    fn place(&self) -> PollPlace {
+        if self.is_follower() { PollPlace::new(&self.room) } else { PollPlace::default() }
+    }
+
     /// Has it be compared with what the store says at the next opportunity.
     pub(super) fn compare_soon(&mut self) {
         self.compare_at = Instant::now();
@@ -246,8 +264,8 @@ impl PollScheduler {
     ) -> Arc<PollContext> {
         let Some(share) = &self.share else { return Arc::clone(&self.bench) };
         let shard = self.feeds.get(name).and_then(|feed| feed.shard);
-        let permit = share.permit(name, shard, cancel);
-        Arc::new(PollContext { permit, ..PollContext::clone(&self.bench) })
+        let (permit, place) = (share.permit(name, shard, cancel), share.place());
+        Arc::new(PollContext { permit, place, ..PollContext::clone(&self.bench) })
     }
 
     /// Whether polling follows a record here.

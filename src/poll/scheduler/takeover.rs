@@ -3,7 +3,7 @@
 
 use super::departure::Departure;
 use super::handover::ALIVE_BEFORE;
-use super::plans::{ResumeBasis, spread_of};
+use super::plans::{ResumeBasis, ResumedFeed, spread_of};
 use super::share::{FIRST_POLL_ELSEWHERE, Postponement, ShareEvent};
 use super::survey::{ListChanges, StoredFeed, Survey};
 use super::{PollScheduler, SLICE};
@@ -17,6 +17,9 @@ use tokio::time::Instant;
 
 /// How often it is looked at whether the first poll of a feed by another gateway is stored.
 const FIRST_POLL_LOOK: Duration = Duration::from_secs(5);
+/// Over how long the polls that are due are spread at most. They have waited for long already, and no more are made at the
+/// same time than ever, nor closer to each other at one host.
+const LONGEST_SPREAD: Duration = Duration::from_secs(10);
 
 impl PollScheduler {
     /// Takes in what the share has to say.
@@ -25,6 +28,7 @@ impl PollScheduler {
         match event {
             // What has changed is compared before anything else begins.
             ShareEvent::Changed => share.compare_soon(),
+            ShareEvent::Freed(id) => self.free_place(id),
             ShareEvent::Surveyed(Ok(survey)) => self.take_over(survey),
             ShareEvent::Surveyed(Err(error)) => {
                 tracing::warn!(
@@ -65,15 +69,19 @@ impl PollScheduler {
         marks.retain(|mark| taken.contains(&mark.feed));
         self.bench.attempts.take_over(marks);
         let now = self.clock.now();
-        let basis = ResumeBasis {
+        let mut basis = ResumeBasis {
             now,
             alive: now.minus(ALIVE_BEFORE),
             back: Duration::ZERO,
-            spread: spread_of(feeds.len(), self.settings.min_interval),
+            spread: 1,
             reason: "it was due when this gateway took it over",
         };
-        for stored in feeds {
-            self.resume_feed(stored, &basis);
+        let feeds: Vec<ResumedFeed> =
+            feeds.into_iter().filter_map(|stored| self.resume_feed(stored, &basis)).collect();
+        let due = feeds.iter().filter(|feed| feed.is_spread(now)).count();
+        basis.spread = spread_of(due, LONGEST_SPREAD);
+        for feed in feeds {
+            self.go_on_with(feed, &basis);
         }
         for (name, record) in meanwhile {
             match record {

@@ -33,6 +33,8 @@ pub enum Trouble {
     StoredUnknown,
     /// It is not stored, and nobody can tell.
     LostUnknown,
+    /// The feed was paused.
+    NotPolled,
     /// The store was opened again since the claim was given out.
     Reopened,
     /// The list of feeds cannot be read.
@@ -339,6 +341,7 @@ impl Store for StoreDouble {
             Some(Trouble::LostUnknown) => {
                 return Err(CommitError::Ambiguous(StoreError::Closed));
             }
+            Some(Trouble::NotPolled) => return Err(CommitError::NotPolled),
             Some(Trouble::Unreadable | Trouble::Unwritable | Trouble::Unprunable) | None => {}
         }
         if change.base != base {

@@ -104,6 +104,7 @@ enum ForwardedAnswer {
     Answer(Vec<u8>),
     /// Nobody answers questions.
     Unanswered,
+    NotPolled,
 }
 
 /// A record as it is sent.
@@ -128,6 +129,7 @@ impl From<CommitError> for ForwardedAnswer {
         match error {
             CommitError::Fenced => Self::Fenced,
             CommitError::Conflict(revision) => Self::Conflict(revision),
+            CommitError::NotPolled => Self::NotPolled,
             CommitError::Ambiguous(error) => Self::Ambiguous(in_words(&error)),
             CommitError::Store(error) => Self::Failed(in_words(&error)),
         }
@@ -292,6 +294,7 @@ impl ForwardedAnswer {
         match self {
             Self::Conflict(revision) => CommitError::Conflict(revision),
             Self::Fenced => CommitError::Fenced,
+            Self::NotPolled => CommitError::NotPolled,
             Self::Ambiguous(said) => CommitError::Ambiguous(failed(said)),
             Self::Failed(said) => CommitError::Store(failed(said)),
             Self::Committed(..) | Self::Noted | Self::Answer(_) | Self::Unanswered => {
@@ -407,7 +410,7 @@ impl StoreInner {
             Some(record) if url.as_ref() != Some(&record.url) => return Err(CommitError::Fenced),
             Some(_) => {}
             // It was paused or purged while the other gateway polled it.
-            None => return Err(CommitError::Conflict(planned.base.0)),
+            None => return Err(CommitError::NotPolled),
         }
         let done = self
             .ask(Touches::Feed, move |committer, group| committer.commit(&claim, planned, group))

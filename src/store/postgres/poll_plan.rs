@@ -65,13 +65,19 @@ pub(super) fn plan_claims(
         |node: Option<i64>| node.is_some_and(|node| node != own.node && polling.contains(&node));
     // Beyond a bound, what only the writer should poll is polled like the rest.
     let most = if polling.len() > 1 { part.max(MOST_OF_WRITER) } else { usize::from(SHARDS) };
-    let for_writer = |seen: &SeenShard| if seen.writer_until > now { writer } else { None };
-    let of_writer = shards.iter().filter(|seen| for_writer(seen).is_some() && seen.owner == writer);
-    let of_writer = of_writer.count();
-    let has_room = of_writer < most;
+    let only_writer = shards.iter().filter(|seen| writer.is_some() && seen.writer_until > now);
+    let (of_writer, lacking): (Vec<&SeenShard>, Vec<&SeenShard>) =
+        only_writer.partition(|seen| seen.owner == writer);
+    let room = most.saturating_sub(of_writer.len());
+    // Those that go there, the same as all nodes see it: no more are given back than it takes.
+    let going: BTreeSet<Shard> = lacking.iter().take(room).map(|seen| seen.shard).collect();
+    let for_writer = |seen: &SeenShard| {
+        let is_its = seen.writer_until > now && seen.owner == writer;
+        if is_its || going.contains(&seen.shard) { writer } else { None }
+    };
     // Of another node alone: the one that writes, or one that needs it.
     let is_for_another =
-        |seen: &SeenShard| is_others(for_writer(seen).filter(|_| has_room).or(seen.wanted));
+        |seen: &SeenShard| is_others(for_writer(seen).filter(|_| room > 0).or(seen.wanted));
     let is_for_own =
         |seen: &SeenShard| seen.wanted == Some(own.node) || for_writer(seen) == Some(own.node);
     let is_held = |seen: &SeenShard| own.held.get(&seen.shard).is_some_and(|held| !held.is_leaving);
@@ -86,11 +92,7 @@ pub(super) fn plan_claims(
         .iter()
         .filter(|seen| is_free(seen) && !is_for_another(seen))
         .partition(|seen| is_for_own(seen));
-    let (wanted, needed): (Vec<&SeenShard>, Vec<&SeenShard>) =
-        needed.into_iter().partition(|seen| seen.wanted == Some(own.node));
-    let room = most.saturating_sub(of_writer);
-    let needed = wanted.into_iter().chain(needed.into_iter().take(room));
-    plan.take.extend(needed.map(|seen| (seen.shard, seen.fence)));
+    plan.take.extend(needed.into_iter().map(|seen| (seen.shard, seen.fence)));
     count += plan.take.len();
     // Nodes that look at the same time begin at different places.
     let begin = usize::try_from(own.node.unsigned_abs() % u64::from(SHARDS)).unwrap_or_default();
@@ -240,6 +242,38 @@ mod tests {
         }
         assert_eq!(fleet.of(1), MOST_OF_WRITER);
         assert_eq!(fleet.of(1) + fleet.of(2) + fleet.of(3), usize::from(SHARDS));
+        let before = fleet.shards.clone();
+        for own in [1, 2, 3] {
+            fleet.decide(own, &nodes);
+        }
+        assert_eq!(fleet.shards, before, "shards wander without a reason");
+    }
+
+    #[test]
+    fn no_more_is_given_back_for_the_writer_than_it_takes() {
+        let nodes = [node(1, true, true), node(2, false, true), node(3, false, true)];
+        let mut fleet = Fleet::new();
+        fleet.decide(1, &nodes[..1]);
+        fleet.shards.iter_mut().for_each(|seen| seen.writer_until = 11);
+        fleet.kept = Shard::all().collect();
+        for own in [1, 2, 3, 1, 2, 3] {
+            fleet.decide(own, &nodes);
+        }
+        let before = [fleet.of(2), fleet.of(3)];
+        // Another shard need not be the writer's any more, so that it has room for one.
+        let own = fleet.shards.iter_mut().find(|seen| seen.owner == Some(1)).unwrap();
+        own.writer_until = 0;
+        for own in [2, 3] {
+            fleet.decide(own, &nodes);
+        }
+        let given = before[0] + before[1] - fleet.of(2) - fleet.of(3);
+        assert_eq!(given, 1, "of {before:?}");
+        for own in [1, 2, 3, 1, 2, 3] {
+            fleet.decide(own, &nodes);
+        }
+        assert_eq!(fleet.of(1) + fleet.of(2) + fleet.of(3), usize::from(SHARDS));
+        let of_writer = |seen: &&SeenShard| seen.owner == Some(1) && seen.writer_until > 10;
+        assert_eq!(fleet.shards.iter().filter(of_writer).count(), MOST_OF_WRITER);
         let before = fleet.shards.clone();
         for own in [1, 2, 3] {
             fleet.decide(own, &nodes);

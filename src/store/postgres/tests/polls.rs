@@ -53,10 +53,10 @@ async fn what_a_follower_commits_is_written_by_the_other_gateway() {
     let late = change(&follower, "three").await;
     let paused = FeedRecord { standing: FeedStanding::Paused, ..listed("news") };
     writer.put_feed(&FeedRecord { name: news(), ..paused }).await.unwrap();
-    assert!(matches!(follower.commit(&right, late).await, Err(CommitError::Conflict(_))));
+    assert!(matches!(follower.commit(&right, late).await, Err(CommitError::NotPolled)));
     let late = wide(&follower, &named("wide"), 40, "second").await;
     writer.purge_feed(&named("wide")).await.unwrap();
-    assert!(matches!(follower.commit(&right, late).await, Err(CommitError::Conflict(_))));
+    assert!(matches!(follower.commit(&right, late).await, Err(CommitError::NotPolled)));
     assert!(writer.state(&named("wide")).await.unwrap().is_none());
     follower.close().await.unwrap();
     writer.close().await.unwrap();

@@ -1,0 +1,39 @@
+//! When the gateway that takes feeds over polls those that are due.
+
+use super::shards::{LoggedRequests, a_while, follower, give, held};
+use super::*;
+use std::collections::BTreeMap;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_when_it_is_taken_over_is_polled_within_seconds() {
+    let names: Vec<String> = (0..200).map(|number| format!("feed{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (shards, publisher) = (follower(), Publisher::new("one"));
+    let (store, log) = (StoreDouble::new(&names), Arc::new(LoggedRequests::default()));
+    let services = log.services(&publisher, Duration::ZERO);
+    let gateway = Gateway::with_client(&store.shared_by(&shards), &publisher, services).await;
+    let is_known = |feed: &&str| gateway.poller.status(&name(feed)).is_some();
+    let begun = |feeds: &[&str]| feeds.iter().map(|feed| log.begun(feed)).sum::<u32>();
+    give(&shards, held(&names, 1));
+    eventually(|| names.iter().all(is_known)).await;
+    // They are spread, over ten seconds at most.
+    gateway.clock.set(later(4));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!((50..150).contains(&begun(&names)), "{} have begun", begun(&names));
+    gateway.clock.set(later(10));
+    eventually(|| begun(&names) == 200).await;
+    a_while().await;
+
+    // Those that are not due count for nothing.
+    give(&shards, BTreeMap::new());
+    eventually(|| !names.iter().any(is_known)).await;
+    let late = ["late0", "late1", "late2", "late3"];
+    store.shelf.lock().unwrap().feeds.extend(late.iter().map(|feed| record(feed)));
+    gateway.clock.set(later(100));
+    let all: Vec<&str> = names.iter().chain(&late).copied().collect();
+    give(&shards, held(&all, 3));
+    eventually(|| all.iter().all(is_known)).await;
+    gateway.clock.set(later(101));
+    eventually(|| begun(&late) == 4).await;
+    assert_eq!(begun(&names), 200);
+}
