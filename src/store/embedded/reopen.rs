@@ -209,7 +209,7 @@ pub(super) fn keep_open(
         // Each is answered with the failure.
         requests.close();
         while let Some(request) = requests.blocking_recv() {
-            committer.serve(vec![request]);
+            committer.serve(&mut VecDeque::from([request]));
         }
         let (floors, clock) = (std::mem::take(&mut committer.floors), Arc::clone(&committer.clock));
         drop(committer);
