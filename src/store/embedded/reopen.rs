@@ -19,7 +19,7 @@ use crate::store::engine::Engine;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::IdentityRecord;
 use crate::store::{Epoch, StoreError, as_list};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
