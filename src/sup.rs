@@ -29,6 +29,12 @@ pub const PERIOD_LIMIT: u32 = 86_400;
 /// What every document covers beyond its period (SUP section 3.4; READINGS 4, row 3).
 const SLACK: Duration = Duration::from_secs(10);
 
+/// How far apart gateways over one change log may be: how much earlier the time is at which one of them has found an
+/// epoch, or closed it, than that at which another one, by its own clock, could read it. Twice the difference from which a
+/// clock is warned of, which is 4 seconds, and the 13.5 for which the gateway that writes answers while its database does
+/// not; a test of the store holds it against both.
+pub const GATEWAYS_APART: Duration = Duration::from_secs(20);
+
 /// How much longer than `period` seconds the interval of a document is: ten seconds and a tenth of
 /// the period. A consumer that polls once a period, with a document that is a little old and a timer
 /// that drifts, still finds its last `updated_time` in the interval.

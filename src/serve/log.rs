@@ -1,6 +1,6 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
-use crate::store::{ClosedEpoch, Epoch, Store, StoreError};
+use crate::store::{ClosedEpoch, Epoch, Store, StoreCondition, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -73,6 +73,11 @@ impl ChangeLog {
     /// Has the log go on to what was durable when this was called, where another gateway writes it.
     pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
         self.store.catch_up().await
+    }
+
+    /// What of its store does not work, and which gateways share it.
+    pub(super) fn condition(&self) -> StoreCondition {
+        self.store.condition()
     }
 
     /// The newest epoch.

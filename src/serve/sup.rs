@@ -17,7 +17,7 @@ use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
 use crate::clock::Clock;
 use crate::model::{FeedName, Revision, SupId};
-use crate::store::{ClosedEpoch, Epoch, StoreError, in_words};
+use crate::store::{ClosedEpoch, Epoch, StoreCondition, StoreError, in_words};
 use crate::sup::{Closed, Windows, step};
 use axum::extract::State;
 use axum::response::Response;
@@ -236,8 +236,10 @@ impl SupDocuments {
     /// Takes what is new in the log.
     async fn follow(&self) -> Result<(), StoreError> {
         // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
-        // be read after this time only.
-        let now = self.clock.now();
+        // be read after this time only. While the database does not answer, that is the time of its last answer: another
+        // gateway may have been started since, and write.
+        let StoreCondition { unanswered, gateways, .. } = self.log.condition();
+        let now = self.clock.now().minus(unanswered.unwrap_or_default());
         self.log.catch_up().await?;
         let _turn = self.reading.lock().await;
         loop {
@@ -257,7 +259,10 @@ impl SupDocuments {
             };
             let mut windows = self.windows();
             if epochs.is_empty() {
-                windows.finish(now);
+                if !gateways.is_empty() {
+                    windows.allow_other_gateways();
+                }
+                windows.finish(now, self.clock.now());
                 self.followed.store(true, Ordering::Release);
                 return Ok(());
             }

@@ -73,6 +73,7 @@ use super::portable::ExportRecord;
 use super::{FreeSpace, StoreError};
 use crate::clock::Clock;
 use crate::model::{EndpointId, FeedName, FeedState, SupIdBasis};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -467,7 +468,7 @@ impl StoreInner {
 /// Has a request served by a committer that has no thread of its own.
 fn serve_here(committer: &Mutex<Committer>, request: CommitRequest) -> Result<(), StoreError> {
     let mut committer = committer.lock().map_err(|_| broken())?;
-    committer.serve(vec![request]);
+    committer.serve(&mut VecDeque::from([request]));
     while committer.clean() {}
     Ok(())
 }

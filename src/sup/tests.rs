@@ -1,2 +1,3 @@
 mod documents;
+mod gateways;
 mod model;

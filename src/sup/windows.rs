@@ -1,6 +1,6 @@
 //! The publisher's side: the change log → the newest update of each feed, and documents of it.
 
-use super::slack;
+use super::{GATEWAYS_APART, slack};
 use crate::model::{SupId, Tick, Time};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -32,10 +32,16 @@ struct SupUpdate {
 /// **Why nobody misses an update.** A document's `updated_time` is the second before the time `now`
 /// that was read *before* the log was; so every epoch that it could not see is readable only at
 /// `now` or later. Each update bears the earliest time that is certain not to be before that moment:
-/// the closing of the next epoch, or the `now` of the reading that found it, and never less than an
-/// earlier such `now`. A document whose `since_time` is not after another's `updated_time` therefore
-/// lists every update that the other did not. After a restart only the last epoch comes to bear a
-/// later time than before: it may be listed once more, which costs nothing.
+/// the closing of the next epoch, or the time at which the reading that found it had ended, and never
+/// less than an earlier such time. A document whose `since_time` is not after another's `updated_time`
+/// therefore lists every update that the other did not. After a restart only the last epoch comes to
+/// bear a later time than before: it may be listed once more, which costs nothing.
+///
+/// **Of several gateways**, the two documents may be by two clocks, and the closing of an epoch by a
+/// third one. And a gateway may not show yet what another has found. So what an update bears may be
+/// before the moment at which the other document's gateway could read it, by less than
+/// [`GATEWAYS_APART`]. Where there may be others, a document lists what bears a time up to that long
+/// before its `since_time`, too.
 #[derive(Debug, Clone)]
 pub struct Windows {
     longest: Duration,
@@ -43,6 +49,10 @@ pub struct Windows {
     /// The last epoch that documents list.
     settled: u64,
     now: Time,
+    /// The latest time that an update bears.
+    from: Time,
+    /// How far before its `since_time` a document begins.
+    overlap: Duration,
     /// The last epoch, while it is unknown when it could first be read.
     last: Option<Closed>,
     listed: BTreeMap<u64, SupUpdate>,
@@ -59,6 +69,8 @@ impl Windows {
             epoch: 0,
             settled: 0,
             now: Time::MIN,
+            from: Time::MIN,
+            overlap: Duration::ZERO,
             last: None,
             listed: BTreeMap::new(),
             newest: HashMap::new(),
@@ -93,15 +105,21 @@ impl Windows {
         }
     }
 
-    /// Every epoch that could be read at `now` was taken: documents may say so.
-    pub fn finish(&mut self, now: Time) {
+    /// From now on documents are right also for who has asked another gateway over the same log before.
+    pub const fn allow_other_gateways(&mut self) {
+        self.overlap = GATEWAYS_APART;
+    }
+
+    /// Every epoch that could be read at `now` was taken: documents may say so. None was taken after `end`.
+    pub fn finish(&mut self, now: Time, end: Time) {
         let at = self.last.as_ref().map_or(now, |last| now.max(last.at));
         self.now = self.now.max(at);
         if let Some(last) = self.last.take() {
-            self.list(last, self.now);
+            self.list(last, end);
         }
         self.settled = self.epoch;
-        let cut = self.now.minus(self.longest).minus(Duration::from_secs(1));
+        let kept = self.longest.saturating_add(self.overlap).saturating_add(Duration::from_secs(1));
+        let cut = self.now.minus(kept);
         while let Some(oldest) = self.listed.first_entry() {
             if oldest.get().from > cut {
                 break;
@@ -114,7 +132,9 @@ impl Windows {
     }
 
     fn list(&mut self, closed: Closed, readable: Time) {
-        let from = readable.max(self.now);
+        // Never before that of an update that is listed already: documents end at the first that is too old.
+        let from = readable.max(self.now).max(self.from);
+        self.from = from;
         for (id, tick) in closed.changes {
             let place = self.next;
             self.next = self.next.saturating_add(1);
@@ -129,10 +149,12 @@ impl Windows {
     pub fn window(&self, period: u32) -> SupWindow<'_> {
         let updated = self.now.minus(Duration::from_secs(1));
         let length = Duration::from_secs(u64::from(period)).saturating_add(slack(period));
+        let since = updated.minus(length);
         SupWindow {
             windows: self,
             period,
-            since: updated.minus(length),
+            since,
+            begin: since.minus(self.overlap),
             updated,
             epoch: self.settled,
         }
@@ -147,6 +169,8 @@ pub struct SupWindow<'a> {
     pub period: u32,
     /// `since_time`.
     pub since: Time,
+    /// What bears this time or an earlier one is not listed.
+    begin: Time,
     /// `updated_time`.
     pub updated: Time,
     /// The last epoch whose updates it lists.
@@ -157,11 +181,12 @@ pub struct SupWindow<'a> {
 const UPDATE_BYTES: usize = 48;
 
 impl SupWindow<'_> {
-    /// The newest update of each feed in it, newest first (READINGS 4, rows 8 and 9).
+    /// The newest update of each feed in it, and of those shortly before where there are other gateways; newest first
+    /// (READINGS 4, rows 8 and 9).
     pub fn updates(&self) -> impl Iterator<Item = (&SupId, Tick)> {
-        let since = self.since;
+        let begin = self.begin;
         let newest = self.windows.listed.values().rev();
-        newest.take_while(move |update| update.from > since).map(|update| (&update.id, update.tick))
+        newest.take_while(move |update| update.from > begin).map(|update| (&update.id, update.tick))
     }
 
     /// The document (SUP section 3). `address`: where the document of a period is, absolute; `is_listed`:

@@ -1,6 +1,7 @@
 //! The SUP documents.
 
 use super::*;
+use crate::store::KnownGateway;
 use crate::sup::{SupDocument, read};
 use std::sync::atomic::Ordering;
 
@@ -184,6 +185,32 @@ async fn a_document_claims_no_time_up_to_which_nobody_looked() {
     keeping.await.unwrap();
 }
 
+/// Who asks may have asked another gateway before, whose clock is not the one of this gateway.
+#[tokio::test]
+async fn of_several_gateways_a_document_lists_what_changed_shortly_before_it_begins() {
+    for (gateways, listed) in [(0, vec!["news", "other"]), (1, vec!["news", "other", "third"])] {
+        let site = Site::announcing();
+        site.store.condition.lock().unwrap().gateways =
+            vec![KnownGateway::default(); gateways].into();
+        site.store.log.close(-80, &["third"]);
+        site.store.log.close(-79, &["other"]);
+        site.store.log.close(-1, &["news"]);
+        let found = document(&site, "/sup.json").await;
+        assert_eq!(found.since, at(-77));
+        assert_eq!(ids(&site, &found), listed);
+    }
+}
+
+/// Another gateway may have been started since the database answered last, and write.
+#[tokio::test]
+async fn a_document_claims_no_time_at_which_the_database_was_silent() {
+    let site = Site::announcing();
+    site.store.condition.lock().unwrap().unanswered = Some(Duration::from_secs(30));
+    site.store.log.close(-40, &["news"]);
+    let found = document(&site, "/sup.json").await;
+    assert_eq!((found.updated, ids(&site, &found)), (at(-31), vec!["news".to_owned()]));
+}
+
 #[tokio::test]
 async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     let site = Site::announcing();
@@ -233,7 +260,7 @@ async fn what_a_million_feeds_cost() {
         let changes = (0..100).map(|n| (feed(epoch * 100 + n), Tick::at(at(seconds)))).collect();
         windows.add_epoch(Closed { epoch, at: at(seconds), changes });
     }
-    windows.finish(at(0));
+    windows.finish(at(0), at(0));
     println!("read: {} updates in {:?}", windows.len(), begun.elapsed());
     for (period, updates) in [(60, 30_100), (86_400, 970_000)] {
         let begun = Instant::now();

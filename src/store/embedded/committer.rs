@@ -1,10 +1,11 @@
 //! Who writes. It groups what is waiting, applies each all or nothing, passes one barrier for all of
-//! them, and only then publishes and answers.
+//! them, and only then publishes and answers ([`groups`]).
+
+mod groups;
 
 use super::pins::Pins;
 use super::plan::PlannedCommit;
 use super::records::Records;
-use super::request::{CommitRequest, PendingAnswer, Touches};
 use super::shared::StoreShared;
 use super::undo::{Cleaning, Keep, LAST, PORTION};
 use super::{StorePlace, keys, open, prune, purge, read, transfer};
@@ -17,16 +18,9 @@ use crate::store::record::StateRecord;
 use crate::store::{Claim, CommitError, Committed, Epoch, LoggedChange, StoreError};
 use crate::websub::Subscription;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
-
-/// The most requests behind one barrier; also bounds an epoch.
-const GROUP_LIMIT: usize = 256;
-/// How far apart groups begin while more than one request comes at a time.
-const GROUP_EVERY: Duration = Duration::from_millis(20);
 
 /// Who writes.
 pub(super) struct Committer {
@@ -65,61 +59,6 @@ pub(super) struct CommitGroup {
 }
 
 impl Committer {
-    /// Serves requests until the store fails, or nobody can send any more; then passes a last barrier.
-    pub(super) fn run(&mut self, requests: &mut mpsc::Receiver<CommitRequest>) {
-        let mut last: Option<(Instant, usize)> = None;
-        while let Some(first) = requests.blocking_recv() {
-            let mut group = vec![first];
-            gather(&mut group, requests);
-            // An isolated request goes at once. Where requests come together, waiting for the next
-            // beat lets one barrier serve more of them.
-            if let Some((begun, size)) = last
-                && size.max(group.len()) > 1
-                && group.len() < GROUP_LIMIT
-            {
-                std::thread::sleep(GROUP_EVERY.saturating_sub(begun.elapsed()));
-                gather(&mut group, requests);
-            }
-            last = Some((Instant::now(), group.len()));
-            self.serve(group);
-            while self.clean() && requests.is_empty() {}
-            if self.shared.health().is_err() {
-                return;
-            }
-        }
-        self.pass();
-    }
-
-    /// Does what is asked for, passes one barrier for all of it, and answers.
-    pub(super) fn serve(&mut self, requests: Vec<CommitRequest>) {
-        let is_listed = requests.iter().any(|request| request.touches == Touches::Lists);
-        let gate = Arc::clone(&self.shared.lists);
-        // A gate is poisoned only where the committer panicked, which ends it.
-        let shut = is_listed.then(|| gate.write().unwrap_or_else(PoisonError::into_inner));
-        let mut group = CommitGroup {
-            epoch: Epoch(self.sealed.0.0 + 1),
-            changes: 0,
-            at: self.clock.now().max(self.sealed.1),
-            feeds: BTreeMap::new(),
-            listed: Vec::new(),
-            shut: Vec::new(),
-            wrote: false,
-            reached: false,
-        };
-        let shared = Arc::clone(&self.shared);
-        let health = || shared.health();
-        let answers: Vec<PendingAnswer> =
-            requests.into_iter().map(|request| request.apply(self, &mut group, &health)).collect();
-        let is_shown = group.wrote && health().is_ok() && self.pass() && self.publish(&mut group);
-        group.shut.iter().for_each(|pins| pins.open());
-        drop(shut);
-        // What is durable and shown is acknowledged, whatever failed since.
-        let acknowledge = || if is_shown { Ok(()) } else { health() };
-        for answer in answers {
-            answer(&acknowledge);
-        }
-    }
-
     /// Writes a portion of a change that is not committed yet: the first of the write `write`, or one more.
     pub(super) fn portion(
         &mut self,
@@ -484,15 +423,5 @@ impl Committer {
             self.shared.sealed.send_replace(epoch);
         }
         true
-    }
-}
-
-/// Takes what is waiting, as far as the group has room.
-fn gather(group: &mut Vec<CommitRequest>, requests: &mut mpsc::Receiver<CommitRequest>) {
-    while group.len() < GROUP_LIMIT {
-        match requests.try_recv() {
-            Ok(request) => group.push(request),
-            Err(_) => break,
-        }
     }
 }

@@ -19,7 +19,7 @@ use crate::store::engine::Engine;
 use crate::store::purge_mark::PurgeMark;
 use crate::store::record::IdentityRecord;
 use crate::store::{Epoch, StoreError, as_list};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -209,7 +209,7 @@ pub(super) fn keep_open(
         // Each is answered with the failure.
         requests.close();
         while let Some(request) = requests.blocking_recv() {
-            committer.serve(vec![request]);
+            committer.serve(&mut VecDeque::from([request]));
         }
         let (floors, clock) = (std::mem::take(&mut committer.floors), Arc::clone(&committer.clock));
         drop(committer);

@@ -1,4 +1,5 @@
 mod far;
+mod groups;
 
 use super::read_turns::READS;
 use super::*;

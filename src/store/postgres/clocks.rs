@@ -62,7 +62,17 @@ impl ClockComparison {
 
 #[cfg(test)]
 mod tests {
+    use super::super::session::{KEPT_PART, LEASE};
     use super::*;
+    use std::time::Duration;
+
+    /// SUP documents reach back over two clocks of which none is warned of, and over how long the gateway that writes
+    /// answers without an answer of its database.
+    #[test]
+    fn what_gateways_are_apart_without_a_warning_is_less_than_sup_documents_allow_for() {
+        let apart = Duration::from_millis(2 * CLOCK_LIMIT) + LEASE.mul_f64(KEPT_PART);
+        assert!(apart < crate::sup::GATEWAYS_APART, "{apart:?}");
+    }
 
     #[test]
     fn a_difference_is_told_once_and_once_when_it_is_over() {

@@ -21,15 +21,17 @@ use tokio_postgres::Row;
 const NOTES: usize = 4 * RECENT_ENTRIES;
 /// How long a look may take, with the connecting: less than readers wait for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
-/// After how long writes are made durable from here that their node has not: it may have ended between the two, and
-/// the feeds that it wrote to could not be read.
+/// After how long without another write the last ones are made durable from here, where their node has not done so: it
+/// may have ended between the two, and the feeds that it wrote to could not be read, for which readers wait about a
+/// second. As long as it goes on writing, that is left to it: what is durable is shown here at once, and there only
+/// behind its own barrier.
 const PASS_AFTER: Duration = Duration::from_millis(400);
 
 /// Looks at the shard of another node, with what was seen of that node.
 pub(super) struct ShardLooks {
     pub(super) session: Arc<Session>,
     pub(super) lease: Mutex<LeaseWatch>,
-    /// The last durable write, where others follow it that are not, and since when it is that one.
+    /// The last write, where it is not durable, and since when it is that one.
     pub(super) behind: Mutex<Option<(i64, Instant)>>,
     /// Whether that is being made durable.
     pub(super) is_passing: Arc<AtomicBool>,
@@ -58,14 +60,14 @@ impl ShardLooks {
     /// Nobody waits for that.
     fn pass_for_writer(&self, seen: &DatabaseLook) {
         let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
-        let passed = seen.passed;
-        if passed >= seen.log_seq {
+        let written = seen.log_seq;
+        if seen.passed >= written {
             *behind = None;
             return;
         }
         let since = match *behind {
-            Some((last, since)) if last == passed => since,
-            _ => behind.insert((passed, Instant::now())).1,
+            Some((last, since)) if last == written => since,
+            _ => behind.insert((written, Instant::now())).1,
         };
         if since.elapsed() < PASS_AFTER || self.is_passing.swap(true, Ordering::AcqRel) {
             return;
@@ -75,7 +77,7 @@ impl ShardLooks {
         let (shared, is_passing) =
             (Arc::clone(self.session.shared()), Arc::clone(&self.is_passing));
         self.session.spawn(async move {
-            if let Err(error) = shared.execute(PASS_FOR_WRITER, &[&SHARD, &passed]).await {
+            if let Err(error) = shared.execute(PASS_FOR_WRITER, &[&SHARD, &written]).await {
                 tracing::debug!(?error, "what another gateway wrote was not made durable");
             }
             is_passing.store(false, Ordering::Release);

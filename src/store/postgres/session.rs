@@ -32,7 +32,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// So many times in that time a node says that it lives.
 pub(super) const BEATS: u32 = 6;
 /// The part of the lease that this process relies on: it ends before the others think so.
-const KEPT_PART: f64 = 0.9;
+pub(super) const KEPT_PART: f64 = 0.9;
 /// How long the answer to a statement is waited for: longer than the database takes to give up itself.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(40);
 /// How often a claim is tried while others claim as well.

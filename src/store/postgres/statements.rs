@@ -168,9 +168,10 @@ statements! {
     CLOSE = "UPDATE tidegate_shard SET closed = log_seq \
         WHERE shard = $1 AND fence = $2 AND log_seq = $3";
     /// The barrier of a node that follows, for writes that their own node may not live to pass. It closes nothing: the
-    /// node that writes may go on with the same epoch. It does not wait for a write that is under way.
+    /// node that writes may go on with the same epoch. It does not wait for a write that is under way, and does nothing
+    /// once there is another write.
     PASS_FOR_WRITER = "UPDATE tidegate_shard SET passed = log_seq WHERE shard = \
-        (SELECT shard FROM tidegate_shard WHERE shard = $1 AND passed = $2 FOR UPDATE SKIP LOCKED)";
+        (SELECT shard FROM tidegate_shard WHERE shard = $1 AND log_seq = $2 AND passed < $2 FOR UPDATE SKIP LOCKED)";
     /// How far a shard is; waits for a write that is still under way.
     REACHED = "SELECT fence, log_seq FROM tidegate_shard WHERE shard = $1 FOR UPDATE";
     /// Sets entries.

@@ -73,7 +73,7 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
     let mut windows = Windows::new(86_400);
     windows.add_epoch(closed(1, 0, &["a", "b"]));
     windows.add_epoch(closed(2, 5, &["a", "c-3"]));
-    windows.finish(at(7));
+    windows.finish(at(7), at(7));
     for period in PERIODS {
         let text = windows.window(period).write(&PERIODS, address, |_| true);
         assert_eq!(validate(&text), Ok(()));
@@ -87,7 +87,7 @@ fn what_is_written_passes_the_validator_and_is_read_back() {
         assert_eq!(ids, [("c-3", second), ("a", second), ("b", first)]);
     }
     let mut empty = Windows::new(600);
-    empty.finish(at(0));
+    empty.finish(at(0), at(0));
     assert_eq!(validate(&empty.window(60).write(&PERIODS, address, |_| true)), Ok(()));
 }
 
@@ -105,15 +105,15 @@ impl Minus for Time {
 fn an_update_is_listed_for_its_period_and_the_slack() {
     let mut windows = Windows::new(600);
     windows.add_epoch(closed(1, 0, &["a"]));
-    windows.finish(at(0));
+    windows.finish(at(0), at(0));
     assert_eq!(listed(&windows, 60), ["a"]);
     // 60 s, 16 s of slack, and the second that `updated_time` lies behind.
-    windows.finish(at(76));
+    windows.finish(at(76), at(76));
     assert_eq!(listed(&windows, 60), ["a"]);
-    windows.finish(at(77));
+    windows.finish(at(77), at(77));
     assert_eq!(listed(&windows, 60), [""; 0]);
     assert_eq!(listed(&windows, 300), ["a"]);
-    windows.finish(at(671));
+    windows.finish(at(671), at(671));
     assert_eq!(windows.len(), 0, "nothing is kept that no document can list");
     assert!(windows.is_empty());
 }
@@ -125,10 +125,10 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
         windows.add_epoch(closed(epoch, seconds, &[feed]));
     }
     windows.add_epoch(closed(6, 100, &["b"]));
-    windows.finish(at(150));
+    windows.finish(at(150), at(150));
     assert_eq!(windows.epoch(), 7);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
-    windows.finish(at(178));
+    windows.finish(at(178), at(178));
     // Of c it is not known how late it could be read; of a and b it is.
     assert_eq!(listed(&windows, 60), ["c"]);
 }
@@ -137,11 +137,11 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
 fn a_clock_that_goes_back_takes_nothing_out_and_nothing_back() {
     let mut windows = Windows::new(600);
     windows.add_epoch(closed(1, 0, &["a"]));
-    windows.finish(at(1000));
+    windows.finish(at(1000), at(1000));
     let before = windows.window(60).updated;
     windows.add_epoch(closed(2, 1, &["b"]));
     windows.add_epoch(closed(3, 2, &["c"]));
-    windows.finish(at(3));
+    windows.finish(at(3), at(3));
     assert_eq!(windows.window(60).updated, before);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
 }

@@ -10,10 +10,10 @@ const UPDATES: usize = 100_000;
 const BEGIN: i64 = 1_800_000_000;
 
 /// Chance that is the same every time (xorshift64*).
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-fn time(seconds: i64) -> Time {
+pub(super) fn time(seconds: i64) -> Time {
     Time::from_unix(BEGIN + seconds)
 }
 
@@ -123,7 +123,7 @@ impl Gateway {
             self.windows.add_epoch(closed.clone());
         }
         self.read = self.log.len();
-        self.windows.finish(time(now));
+        self.windows.finish(time(now), time(now));
         let text = self.windows.window(period).write(
             &OFFERED,
             |p| format!("http://g.example/{p}"),

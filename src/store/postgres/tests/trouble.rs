@@ -355,3 +355,36 @@ async fn a_machine_whose_clock_is_not_the_databases_says_so() {
     }
     store.close().await.unwrap();
 }
+
+/// What is durable is shown here at once, and by a writer that goes on writing only behind its own barrier: it would be
+/// older there for as long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_made_durable_for_a_writer_that_goes_on_writing() {
+    let Some(schema) = TestSchema::new() else { return };
+    let writer = open(&schema).unwrap();
+    commit(&writer, "one").await.unwrap();
+    let standby = follow(&schema);
+    // The writes of a long group; all in one question, so that a busy machine does not stretch the pauses.
+    let url = schema.url.clone();
+    let writing = tokio::task::spawn_blocking(move || {
+        sql(
+            &url,
+            "DO $$ DECLARE durable bigint; BEGIN \
+             SELECT passed INTO durable FROM tidegate_shard WHERE shard = 0; \
+             FOR number IN 1..40 LOOP \
+             UPDATE tidegate_shard SET log_seq = log_seq + 1 WHERE shard = 0; COMMIT; PERFORM pg_sleep(0.05); \
+             END LOOP; \
+             IF (SELECT passed FROM tidegate_shard WHERE shard = 0) <> durable THEN \
+             RAISE EXCEPTION 'it was made durable meanwhile'; END IF; END $$",
+        )
+    });
+    writing.await.unwrap();
+    let is_durable = "SELECT 1 FROM tidegate_shard WHERE shard = 0 AND passed = log_seq";
+    let begun = Instant::now();
+    while sql(&schema.url, is_durable) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(9), "it waits for a writer that is gone");
+        sleep(Duration::from_millis(50)).await;
+    }
+    standby.close().await.unwrap();
+    drop(writer.close().await);
+}

@@ -1,0 +1,165 @@
+//! Consumers that ask now one gateway and now another over the same log.
+
+use super::super::*;
+use super::model::{Dice, time};
+use crate::model::{SupId, Tick};
+use std::collections::HashSet;
+
+/// The feed that changes in an epoch.
+fn feed(epoch: u64) -> SupId {
+    SupId::new(&format!("feed-{epoch}")).unwrap()
+}
+
+/// An epoch in which one feed changed, and when it was closed.
+fn closed(epoch: u64, seconds: i64) -> Closed {
+    let changes = vec![(feed(epoch), Tick::at(time(seconds)))];
+    Closed { epoch, at: time(seconds), changes }
+}
+
+fn windows(others: bool) -> Windows {
+    let mut windows = Windows::new(3600);
+    if others {
+        windows.allow_other_gateways();
+    }
+    windows
+}
+
+fn document(windows: &Windows) -> SupDocument {
+    let text = windows.window(60).write(&[60, 3600], |p| format!("http://g.example/{p}"), |_| true);
+    read(text.as_bytes()).unwrap()
+}
+
+fn told(follower: &mut Follower, windows: &Windows) -> (Vec<SupId>, FollowerStatus) {
+    let News { updates, standing } = follower.apply_document(&document(windows));
+    (updates.into_iter().map(|update| update.id).collect(), standing)
+}
+
+/// A consumer asks a gateway whose clock is right. Then two epochs are closed by a clock that is two seconds behind, and
+/// another gateway finds them when the consumer comes there.
+#[test]
+fn an_update_is_listed_for_who_asked_another_gateway_before_it() {
+    for (others, news) in [(true, vec![feed(1), feed(2)]), (false, vec![feed(2)])] {
+        let (mut first, mut second) = (windows(others), windows(others));
+        let mut follower = Follower::new();
+        second.finish(time(75), time(75));
+        first.finish(time(100), time(100));
+        assert_eq!(told(&mut follower, &first), (vec![], FollowerStatus::Complete));
+        second.add_epoch(closed(1, 98));
+        second.add_epoch(closed(2, 98));
+        second.finish(time(176), time(176));
+        assert_eq!(document(&second).since, time(99));
+        assert_eq!(told(&mut follower, &second), (news, FollowerStatus::Complete));
+    }
+}
+
+/// What a slow reading finds at its end could be read after its beginning only, and so could what follows by a clock that
+/// is behind.
+#[test]
+fn an_update_bears_the_time_by_which_it_was_found() {
+    let mut windows = windows(false);
+    windows.add_epoch(closed(1, 99));
+    windows.finish(time(100), time(103));
+    assert_eq!(document(&windows).updated, time(99));
+    windows.add_epoch(closed(2, 101));
+    windows.add_epoch(closed(3, 101));
+    windows.finish(time(178), time(178));
+    let found = document(&windows);
+    assert_eq!((found.since, found.updated), (time(101), time(177)));
+    let ids: Vec<SupId> = found.updates.into_iter().map(|update| update.id).collect();
+    assert_eq!(ids, [feed(3), feed(2), feed(1)]);
+    windows.finish(time(180), time(180));
+    assert_eq!(document(&windows).updates.len(), 1);
+}
+
+#[test]
+fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
+    for (others, until) in [(true, 20), (false, 0)] {
+        let mut windows = windows(others);
+        windows.add_epoch(closed(1, 0));
+        windows.finish(time(0), time(0));
+        let last = 3600 + 370 + until;
+        windows.finish(time(last), time(last));
+        assert_eq!(windows.window(3600).updates().count(), 1, "{others}");
+        windows.finish(time(last + 1), time(last + 1));
+        assert_eq!((windows.window(3600).updates().count(), windows.len()), (0, 0), "{others}");
+    }
+}
+
+/// A gateway: by how much its clock is ahead, and what it has read.
+struct GatewayClock {
+    ahead: i64,
+    windows: Windows,
+    read: usize,
+}
+
+/// A consumer, and how many epochs it has to have been told of.
+struct Roamer {
+    next: i64,
+    follower: Follower,
+    told: HashSet<SupId>,
+    checked: usize,
+}
+
+/// How many updates twenty consumers miss that ask three gateways by chance, whose clocks are two seconds behind (that of
+/// the one that writes), two ahead and right. The one that writes is now and then told late that an epoch is closed.
+fn missed(others: bool) -> usize {
+    let mut dice = Dice(0x5_EED0_F5A7);
+    let gateway = |ahead| GatewayClock { ahead, windows: windows(others), read: 0 };
+    let mut gateways = [-2, 2, 0].map(gateway);
+    let mut roamers: Vec<Roamer> = (0..20)
+        .map(|number| Roamer {
+            next: 3 * number,
+            follower: Follower::new(),
+            told: HashSet::new(),
+            checked: 0,
+        })
+        .collect();
+    // Each epoch, and from when on it could be read: at all gateways but the one that writes, and there.
+    let mut log: Vec<(Closed, i64, i64)> = Vec::new();
+    let (mut missed, mut together) = (0, 0);
+    for now in 0..40_000 {
+        if together == 0 && dice.below(100) == 0 {
+            together = 3;
+        }
+        if together > 0 && log.last().is_none_or(|(_, _, last)| *last <= now) {
+            together -= 1;
+            let late = if dice.below(3) == 0 { i64::try_from(dice.below(14)).unwrap() } else { 0 };
+            let epoch = u64::try_from(log.len()).unwrap() + 1;
+            log.push((closed(epoch, now + gateways[0].ahead), now, now + late));
+        }
+        for roamer in roamers.iter_mut().filter(|roamer| roamer.next <= now) {
+            let number = usize::try_from(dice.below(3)).unwrap();
+            let GatewayClock { ahead, windows, read } = &mut gateways[number];
+            while let Some((closed, elsewhere, here)) = log.get(*read)
+                && *(if number == 0 { here } else { elsewhere }) <= now
+            {
+                windows.add_epoch(closed.clone());
+                *read += 1;
+            }
+            windows.finish(time(now + *ahead), time(now + *ahead));
+            let (news, standing) = told(&mut roamer.follower, windows);
+            roamer.told.extend(news);
+            if standing != FollowerStatus::Complete {
+                // It reads every feed anew, and so knows what could be read there.
+                roamer.follower = Follower::new();
+                told(&mut roamer.follower, windows);
+                roamer.told.extend(log.iter().take(*read).map(|(closed, ..)| feed(closed.epoch)));
+            }
+            while let Some((closed, _, last)) = log.get(roamer.checked)
+                && *last <= now
+            {
+                missed += usize::from(!roamer.told.contains(&feed(closed.epoch)));
+                roamer.checked += 1;
+            }
+            roamer.next = now + 70 + i64::try_from(dice.below(9)).unwrap();
+        }
+    }
+    assert!(log.len() > 800, "{}", log.len());
+    missed
+}
+
+#[test]
+fn who_asks_gateways_whose_clocks_differ_misses_nothing() {
+    assert_eq!(missed(true), 0);
+    assert!(missed(false) > 0, "clocks that differ made no difference");
+}
