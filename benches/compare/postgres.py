@@ -18,6 +18,7 @@ import serving_stage
 STATEMENTS = {
     "ADVANCE": "SET log_seq = log_seq",
     "PASS": "SET passed = log_seq, closed",
+    "CLOSE": "SET closed = log_seq",
     "PASS_FOR_WRITER": "SET passed = log_seq WHERE",
     "PUT": "INSERT INTO tidegate_entry",
     "REMOVE": "DELETE FROM tidegate_entry e USING",
@@ -26,6 +27,7 @@ STATEMENTS = {
     "FORGET_RECENT": "DELETE FROM tidegate_recent",
     "LOOK": "LEFT JOIN tidegate_recent",
     "GET_MANY": "AS wanted (class, key)",
+    "RANGES": "AS wanted (class, first",
     "GET": "SELECT value FROM tidegate_entry",
     "CONTAINS": "SELECT EXISTS (SELECT",
     "PORTION": "AS summed WHERE before",
@@ -46,7 +48,7 @@ STATEMENTS = {
     "COMMIT": "COMMIT",
 }
 # Those that read what feeds have, those that ask the gateway that writes, and those that gateways make by the clock.
-READS = ("GET", "GET_MANY", "PORTION", "CONTAINS", "SIZES")
+READS = ("GET", "GET_MANY", "RANGES", "PORTION", "CONTAINS", "SIZES")
 BY_CLOCK = ("BEAT", "OWNER", "NODES", "POLL_SHARDS", "NOW", "LOOK", "TAKE_REQUESTS")
 # Checkpoints and vacuums come when a script asks for them.
 SETTINGS = """

@@ -29,4 +29,6 @@ if [ ! -x "$old" ]; then
     cp "$older/target/release/tidegate" "$old"
     rm -rf "$older/source"
 fi
-python3 -B tests/long/upgrade.py --old "$old" --new "$new" --url "$url"
+more=()
+[[ $commit != "$USUAL"* ]] || more=(--tables-change)
+python3 -B tests/long/upgrade.py --old "$old" --new "$new" --url "$url" "${more[@]}"

@@ -1,7 +1,8 @@
 """The state of a gateway moves from sled to PostgreSQL and back, and everybody who follows it goes on. See postgres.sh.
 
-Readers get the same bytes of every view of every feed, and their ETags are valid; so do those of archives and of the
-list of feeds. Consumers of `/changes`, `/events` and SUP documents go on from where they were before the first move."""
+Readers get the same bytes of every view of every feed, and their ETags are valid; so do those of archives, of older
+versions of items and of the list of feeds. Consumers of `/changes`, `/events` and SUP documents go on from where they
+were before the first move."""
 
 import concurrent.futures
 import datetime
@@ -46,7 +47,11 @@ PUBLISHED = f"""
 [publish]
 archive_entries = 2
 {SOURCES}"""
-VIEWS = ("", "/sync", "/complete", "?as=jsonfeed", "/sync?sx=feedsync")
+# What has a tag. The page of a feed has none: it says when the feed was polled.
+VIEWS = ("", "/sync", "/complete", "/changes", "?as=rss", "?as=jsonfeed", "/sync?as=json", "/sync?sx=feedsync",
+         "/complete?as=pox", "/complete?sx=feedsync")
+# The view that says nothing of new items.
+EDITS = "/changes"
 LIST = "/subscriptions.opml"
 # The feeds with the most items, and how many these have; all have at least one.
 DEEP, DEEPEST = 20, 8
@@ -70,6 +75,8 @@ class Moved:
         self.feeds = ["news", "one", "two", "both", *self.names]
         # The documents by path; the lines of the change log; the SUP document; the last post of the publisher.
         self.documents, self.log, self.sup, self.posts = {}, [], {}, 5
+        # What items were before they were edited, by their paths.
+        self.versions = {}
         self.notes, self.begun, self.gateway = [], time.monotonic(), None
 
     def note(self, what):
@@ -149,6 +156,7 @@ class Moved:
             shared = json.loads(self.told(path, "POST", {"title": f"item {item}"}))["sync_id"]
             if item == 1 and len(name) % 2:
                 self.told(f"{path}/{shared}", "PUT", {"title": "edited"})
+                self.versions[f"/feeds/{name}/items/{shared}?version=1"] = f"item {item}"
             if item == 2:
                 self.told(f"{path}/{shared}", "DELETE")
 
@@ -190,14 +198,18 @@ class Moved:
         self.sup = json.loads(self.told(f"/sup.json?seconds={PERIOD}"))
         self.begun = time.monotonic()
         self.documents = {path: found for path, found in self.documents.items() if feed_of(path) not in feeds}
-        self.documents.update(self.each(self.document, self.paths(feeds)))
+        self.documents.update(self.each(self.document, [LIST, *self.views(feeds), *self.old_versions(feeds)]))
         archives = self.each(self.archives, feeds)
         for found in archives:
             self.documents.update(found)
         return archives
 
-    def paths(self, feeds):
-        return [LIST, *(f"/feeds/{feed}{view}" for feed in feeds for view in VIEWS)]
+    def views(self, feeds):
+        return [f"/feeds/{feed}{view}" for feed in feeds for view in VIEWS]
+
+    def old_versions(self, feeds):
+        named = set(feeds)
+        return [path for path in self.versions if feed_of(path) in named]
 
     def document(self, path):
         status, text, headers = self.ask(path)
@@ -284,7 +296,8 @@ class Moved:
         check(is_covered and len(updates) == len(changed), f"{where}: a SUP document lists {updates}")
         new = {change["feed"] for line in self.log[known:] for change in line["changes"]}
         check(new == set(changed), f"{where}: told were changes of {new}")
-        old = [path for path in self.paths(changed) if self.documents[path] == before[path] and path != LIST]
+        views = [path for path in self.views(changed) if not path.endswith(EDITS)]
+        old = [path for path in views if self.documents[path] == before[path]]
         check(not old, f"{where}: new items are not in {old}")
         lines = [line["epoch"] for line in self.log]
         for place in (since, known):
@@ -302,6 +315,11 @@ def moved(program, work, file, feeds):
         moved.start()
         moved.make()
         archives = moved.look(moved.feeds)
+        count = sum(map(bool, archives))
+        check(count > len(archives) / 2, f"only {count} of {len(archives)} feeds have archives")
+        older = {path: moved.documents[path][0].decode() for path in moved.versions}
+        wrong = [path for path, title in moved.versions.items() if f">{title}<" not in older[path]]
+        check(older and not wrong, f"of {len(older)} older versions these are others: {wrong[:2]}")
         size = sum(len(text) for text, *_ in moved.documents.values())
         moved.note(f"read {len(moved.documents)} documents of {size / 1e6:.1f} MB in")
         since = len(moved.log)
@@ -315,6 +333,6 @@ def moved(program, work, file, feeds):
     finally:
         if moved.gateway:
             moved.gateway.process.kill()
-    print(f"{len(moved.documents)} documents of {len(moved.feeds)} feeds, {sum(map(bool, archives))} with archives, are the "
-          f"same in sled, in PostgreSQL and in sled again, their ETags valid; {len(moved.log)} epochs, none missing and "
-          f"none twice; {'; '.join(moved.notes)}")
+    print(f"{len(moved.documents)} documents of {len(moved.feeds)} feeds, {count} with archives, and {len(older)} of them "
+          f"older versions of items, are the same in sled, in PostgreSQL and in sled again, their ETags valid; "
+          f"{len(moved.log)} epochs, none missing and none twice; {'; '.join(moved.notes)}")

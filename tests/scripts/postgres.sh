@@ -15,7 +15,14 @@ source tests/scripts/postgres_stage.bash
 # `cargo test` alone leaves these out, and says so.
 case " $*" in
     *' --only'*) ;;
-    *) TIDEGATE_POSTGRES=$url cargo test --locked --lib -- on_postgres postgres:: ;;
+    *)
+        TIDEGATE_POSTGRES=$url cargo test --locked --lib -- on_postgres postgres:: | tee "$work/tests"
+        # A filter that matches nothing passes as well; there are some 150.
+        grep -Eq '^test result: ok\. [1-9][0-9]{2,} passed' "$work/tests" || {
+            echo 'postgres: hardly any test ran' >&2
+            exit 1
+        }
+        ;;
 esac
 printf -v restart '%q ' "${as_user[@]}" "$tools/pg_ctl" -D "$work/database/data" -w -l "$work/database/log" restart -m immediate
 python3 -B tests/scripts/postgres_run.py --bin "$bin" --url "$url" --work "$work" --restart "$restart" --psql "$tools/psql" "$@"

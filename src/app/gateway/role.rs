@@ -223,11 +223,6 @@ impl Gateway {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{ManualClock, SystemClock};
-    use crate::config::check;
-    use crate::model::{FeedStanding, SecretSource, SecretText, Time};
-    use crate::store::TestSchema;
-    use std::path::Path;
 
     #[test]
     fn that_another_gateway_writes_asks_nothing_of_the_operator() {
@@ -237,6 +232,18 @@ mod tests {
         assert_eq!(other_writer(&error).as_deref(), Some(said));
         assert_eq!(other_writer(&AppError::run("it failed", StoreError::Closed)), None);
     }
+}
+
+#[cfg(test)]
+mod on_postgres {
+    //! These tests need a database: `tests/scripts/postgres.sh` chooses them by the name of their module.
+
+    use super::*;
+    use crate::clock::{ManualClock, SystemClock};
+    use crate::config::check;
+    use crate::model::{FeedStanding, SecretSource, SecretText, Time};
+    use crate::store::TestSchema;
+    use std::path::Path;
 
     /// A configuration over a database for tests, in which commits wait for no standby.
     fn config(schema: &TestSchema, folder: &Path) -> Config {
