@@ -38,13 +38,15 @@ HELD = 3
 # How long gateways may take to notice that the database went back, how long they are watched then, and what they say.
 NOTICED, STOPPED = 60, 20
 GONE = "acknowledged state is missing"
+# How long a gateway waits for what it wrote on a connection that stays open (`WRITE_TIME` of src/store/postgres/writer.rs).
+# The machine of a paused leader goes on acknowledging what it gets: so `UNACKNOWLEDGED_TIME` (8 s) of connect.rs does not
+# end that wait, and feeds may be unpolled for as long, where it is the failover alone otherwise.
+GIVEN_UP = 60
 # What is done to the database, in this order.
 STEPS = ("kill", "switchover", "standby", "pause")
 # Before this version of Patroni, a leader that wakes takes the lock from the one that took its place, and with it what
 # that one acknowledged (https://github.com/patroni/patroni/pull/2689).
 MAY_PAUSE = (3, 0, 3)
-# The pause after an item that was made, and the feed that has them.
-MAKING, MADE = 0.3, "kept"
 
 
 class WentBack(Exception):
@@ -55,9 +57,9 @@ class Watch:
     """How long nothing was polled, acknowledged, told and answered, at the longest. Consumers may be behind: what they
     are told while there is no database was committed before."""
 
-    def __init__(self, stage, maker):
+    def __init__(self, stage):
         self.counts = {
-            "acknowledged": lambda: len(maker.acknowledged),
+            "acknowledged": lambda: len(stage.maker.acknowledged),
             "polled": lambda: sum(list(stage.publisher.polls.values())),
             "told": lambda: len(stage.clients.told),
             "answered": lambda: stage.fleet.answers[200],
@@ -88,51 +90,16 @@ class Watch:
         return ", ".join(f"nothing {what} for {seconds:.1f} s" for what, seconds in self.longest.items())
 
 
-class Maker:
-    """Makes items at any gateway, each once, and notes which were acknowledged."""
-
-    def __init__(self, fleet):
-        self.fleet, self.acknowledged, self.answers, self.ends = fleet, [], {}, threading.Event()
-        status, text, _ = fleet.get(fleet.near(), f"/api/v1/feeds/{MADE}", 40, "PUT", {"local": True})
-        check(status in (200, 201), f"the feed for items: {status} {text}")
-        self.thread = threading.Thread(target=self.make, daemon=True)
-        self.thread.start()
-
-    def make(self):
-        number = 0
-        while not self.ends.wait(MAKING):
-            number += 1
-            path, body = f"/api/v1/feeds/{MADE}/items", {"title": f"made-{number}"}
-            status, _, _ = self.fleet.get(self.fleet.near(), path, 10, "POST", body)
-            self.answers[status] = self.answers.get(status, 0) + 1
-            if status == 201:
-                self.acknowledged.append(f"made-{number}")
-
-    def titles(self, which):
-        """The items that a gateway shows."""
-        status, text, _ = self.fleet.get(which, f"/feeds/{MADE}/complete")
-        check(status == 200, f"gateway {which} answers {status} {text[:200]}")
-        return re.findall(r">(made-\d+)</title>", text)
-
-    def check_kept(self, when):
-        acknowledged = list(self.acknowledged)
-        for which in sorted({0, 1, 2} - self.fleet.away):
-            titles = self.titles(which)
-            lost = sorted(set(acknowledged) - set(titles))
-            check(not lost, f"{when}: gateway {which} lost {len(lost)} of {len(acknowledged)} items: {lost[:5]}")
-            check(len(titles) == len(set(titles)), f"{when}: gateway {which} has items twice")
-
-
 class Disturber:
     """Disturbs the database under a fleet of gateways."""
 
     def __init__(self, cluster, steps):
-        self.cluster, self.steps, self.figures, self.maker = cluster, steps, [], None
+        self.cluster, self.steps, self.figures = cluster, steps, []
 
     def __call__(self, stage):
         """Called where the database is to be killed."""
         self.stage, fleet = stage, stage.fleet
-        self.maker = self.maker or Maker(fleet)
+        stage.check_pauses("before the database was disturbed")
         steps = {
             "kill": ("the leader killed", self.kill_leader),
             "switchover": ("a switchover", self.switch_over),
@@ -146,29 +113,31 @@ class Disturber:
         """Disturbs, and waits until everything is as it was."""
         cluster, before = self.cluster, fleet.answers.copy()
         leader, fleet.is_shaken = cluster.leader(), True
-        with Watch(self.stage, self.maker) as watch:
-            failover = disturb(fleet, leader)
+        with Watch(self.stage) as watch:
+            said, seconds = disturb(fleet, leader)
             self.until_written(fleet, what)
             fleet.until_shared(what)
         cluster.until_whole()
         fleet.is_shaken = False
         self.stage.goes_on(5)
-        self.maker.check_kept(what)
+        self.stage.check_pauses(what, seconds)
+        self.stage.maker.check_kept(what)
         others = {status: fleet.answers[status] - before[status] for status in fleet.answers if status != 200}
-        self.figures.append(f"{what}: {failover}; {watch.shown()}; answers other than 200: {others}; "
-                            f"{len(self.stage.clients.told)} epochs told, {len(self.maker.acknowledged)} items made")
+        self.figures.append(f"{what}: {said}; {watch.shown()}; answers other than 200: {others}; "
+                            f"{len(self.stage.clients.told)} epochs told, "
+                            f"{len(self.stage.maker.acknowledged)} items made")
         print(f"  {self.figures[-1]}", file=sys.stderr, flush=True)
 
     def until_written(self, fleet, what):
         """Waits until a gateway acknowledges something that it wrote from now on."""
-        before = len(self.maker.acknowledged)
-        fleet.until(f"{what}: something is acknowledged", WRITTEN_WITHIN,
-                    lambda: len(self.maker.acknowledged) > before + 1)
+        acknowledged = self.stage.maker.acknowledged
+        before = len(acknowledged)
+        fleet.until(f"{what}: something is acknowledged", WRITTEN_WITHIN, lambda: len(acknowledged) > before + 1)
 
     def another(self, leader):
-        """Waits until another node leads; in words, for how long."""
+        """Waits until another node leads; for how long, in words and in seconds."""
         took = self.cluster.until("another node leads", FAILOVER, lambda: self.cluster.leader(leader))
-        return f"another node led after {took:.1f} s"
+        return f"another node led after {took:.1f} s", took
 
     def cut_power(self, leader):
         """Nothing goes to standbys any more, and soon the leader is gone: what it commits alone is lost."""
@@ -178,15 +147,16 @@ class Disturber:
 
     def kill_leader(self, fleet, leader):
         self.cut_power(leader)
-        failover = self.another(leader)
+        said, took = self.another(leader)
         leader.start()
-        return failover
+        return said, HELD + took
 
     def switch_over(self, fleet, leader):
         begun = time.monotonic()
         self.cluster.switchover()
         self.another(leader)
-        return f"another node led after {time.monotonic() - begun:.1f} s"
+        took = time.monotonic() - begun
+        return f"another node led after {took:.1f} s", took
 
     def kill_standby(self, fleet, leader):
         standby = self.cluster.synchronous_standby()
@@ -195,18 +165,18 @@ class Disturber:
                                   lambda: self.cluster.synchronous_standby() not in (None, standby))
         check(self.cluster.leader() is leader, "another node leads, though only a standby was killed")
         standby.start()
-        return f"another standby was synchronous after {took:.1f} s"
+        return f"another standby was synchronous after {took:.1f} s", took
 
     def pause_leader(self, fleet, leader):
         """It still takes connections, and answers nothing; once it is awake it takes writes until its Patroni looks."""
         leader.signal(signal.SIGSTOP)
         try:
-            failover = self.another(leader)
+            said, took = self.another(leader)
             self.until_written(fleet, "the old leader is paused")
             fleet.until_shared("the old leader is paused")
         finally:
             leader.signal(signal.SIGCONT)
-        return failover
+        return said, max(took, GIVEN_UP)
 
 
 class TakenBack(Disturber):
@@ -214,12 +184,12 @@ class TakenBack(Disturber):
 
     def __call__(self, stage):
         self.stage, fleet = stage, stage.fleet
-        self.maker, fleet.is_shaken = Maker(fleet), True
+        fleet.is_shaken = True
         self.stage.goes_on(5)
         leader = self.cluster.leader()
         self.cut_power(leader)
-        acknowledged = list(self.maker.acknowledged)
-        self.figures.append(self.another(leader))
+        acknowledged = list(stage.maker.acknowledged)
+        self.figures.append(self.another(leader)[0])
 
         begun, said = time.monotonic(), {}
 
@@ -248,7 +218,7 @@ class TakenBack(Disturber):
         for which in (0, 1, 2):
             fleet.start(which)
         fleet.until("gateways that were started again go on", WRITTEN_WITHIN, lambda: fleet.writer() is not None)
-        lost = set(acknowledged) - set(self.maker.titles(fleet.writer()))
+        lost = set(acknowledged) - set(stage.maker.titles(fleet.writer()))
         check(lost, "nothing was lost: the synchronous runs prove nothing")
         self.figures.append(f"{len(lost)} of {len(acknowledged)} acknowledged items are lost")
         raise WentBack
@@ -262,23 +232,18 @@ def run(given, work):
         file = work / "database.url"
         file.write_text(cluster.url() + "\n")
         file.chmod(0o600)
-        # The longest time without polls is that of a failover, of the pause before it, and of the lease after it.
         if given.mode != "asynchronous":
             # Commits wait for a standby, so that the gateways start without a word about it.
             gateways_stage.ON_POSTGRES = gateways_stage.ON_POSTGRES.replace("require_standby = false\n", "")
-        gateways(given.bin, work, file, disturber, given.feeds, given.every, given.rounds, failover=HELD + FAILOVER)
+        gateways(given.bin, work, file, disturber, given.feeds, given.every, given.rounds)
     except WentBack:
         print("\n".join(disturber.figures))
         return
     finally:
-        if disturber.maker:
-            disturber.maker.ends.set()
         cluster.end()
     for log in work.glob("gateway-*/gateway.log"):
         check(cluster.passwords["tidegate"] not in log.read_text(), f"{log} has the password of the database")
     print("\n".join(disturber.figures))
-    print(f"{len(disturber.maker.acknowledged)} items acknowledged, none lost and none twice; "
-          f"answers to who made them: {disturber.maker.answers}")
 
 
 def main():

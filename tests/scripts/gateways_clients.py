@@ -1,4 +1,5 @@
-"""Who asks the gateways of gateways_run.py: readers and consumers that go from one to the other, and an operator."""
+"""Who asks the gateways of gateways_run.py: readers and consumers that go from one to the other, an operator, and who
+makes items."""
 
 import collections
 import hashlib
@@ -9,7 +10,10 @@ import re
 import stage
 import threading
 import time
+import urllib.error
 import urllib.request
+
+from failing_disk_run import check
 
 # How long a stream of events is read from one gateway, in seconds.
 STREAMED = 1
@@ -19,6 +23,10 @@ MADE_WITHIN = 40
 CUT_OFF_READERS, CUT_OFF_PATIENCE = 8, 6
 # How long the gateway that writes may serve what was before a commit whose answer was lost, in seconds.
 SETTLED_WITHIN = 10
+# How far back SUP documents are asked for, in seconds: usually, and by who has had no answer for so long.
+UPDATES_OF, UNANSWERED, UPDATES_OF_MOST = 60, 30, 86_400
+# The pause after an item that was made, how long its answer is waited for, in seconds, and the feed that has them.
+MAKING, MAKING_PATIENCE, MADE = 0.3, 10, "kept"
 
 
 def digest(changes):
@@ -38,8 +46,12 @@ class Clients:
     def __init__(self, fleet, publisher):
         self.fleet, self.publisher = fleet, publisher
         self.ends, self.threads = threading.Event(), []
-        # Epochs of the change log by number, as digests; the last tick of each feed; the last epoch of a stream.
-        self.told, self.ticks, self.streamed = {}, {}, 0
+        # Set where nothing is published and nothing is made any more.
+        self.rests = threading.Event()
+        # Epochs of the change log by number, as digests, and the last tick of each feed.
+        self.told, self.ticks = {}, {}
+        # The last epoch of a stream of events, and the epoch, feed and tick of each event.
+        self.streamed, self.events = 0, []
         self.updates, self.seen, self.lags = {}, collections.Counter(), []
         # The newest post of each feed that some gateway has shown, and the feeds that changed last.
         self.shown, self.changed = {}, collections.deque(maxlen=50)
@@ -47,7 +59,7 @@ class Clients:
     def begin(self):
         """Lets them ask until the end, while the publisher publishes."""
         jobs = [self.read, self.read, self.consume, self.listen, self.stream, self.operate]
-        for job in [lambda: self.publisher.publish(self.ends), *jobs]:
+        for job in [lambda: self.publisher.publish(self.rests), *jobs]:
             self.threads.append(self.start(job))
 
     def start(self, job):
@@ -105,12 +117,18 @@ class Clients:
                     self.ticks[feed] = change["tick"]
                     if feed in self.publisher.newest:
                         self.changed.append(feed)
-                change, may_lag = random.choice(line["changes"]), fleet.may_lag()
-                shown = fleet.ask(path := f"/feeds/{change['feed']}/sync")
-                if shown and not shows(shown[1], change):
-                    is_there = lambda text: shows(text, change)
-                    if not (may_lag and self.catches_up(shown[0], path, is_there)):
-                        fleet.fault(f"{shown[0]} shows {change['feed']} as before {change['tick']}, which was told")
+                # Of feeds that are not removed again.
+                if changes := [change for change in line["changes"] if change["feed"] in self.publisher.newest]:
+                    self.look_for(random.choice(changes))
+
+    def look_for(self, change):
+        """Who was told of a change finds it at any gateway."""
+        fleet, may_lag = self.fleet, self.fleet.may_lag()
+        shown = fleet.ask(path := f"/feeds/{change['feed']}/sync")
+        if shown and not shows(shown[1], change):
+            is_there = lambda text: shows(text, change)
+            if not (may_lag and self.catches_up(shown[0], path, is_there)):
+                fleet.fault(f"{shown[0]} shows {change['feed']} as before {change['tick']}, which was told")
 
     def catches_up(self, which, path, is_there):
         """Whether a gateway that shows what is older may do so while answers of the database are lost: it writes, and
@@ -130,10 +148,13 @@ class Clients:
 
     def listen(self):
         """A consumer of SUP documents."""
+        until = 0
         while not self.ends.is_set():
-            answered = self.fleet.ask("/sup.json?seconds=60")
+            asked = time.monotonic()
+            answered = self.fleet.ask(f"/sup.json?seconds={UPDATES_OF if asked < until else UPDATES_OF_MOST}")
             for name, update in json.loads(answered[1])["updates"] if answered else []:
                 self.updates[name] = max(update, self.updates.get(name, ""))
+            until = asked + UNANSWERED if answered else until
             time.sleep(0.3)
 
     def stream(self):
@@ -143,6 +164,7 @@ class Clients:
             which = fleet.near()
             address = f"http://127.0.0.1:{fleet.ports[which]}/events"
             request = urllib.request.Request(address, headers={"last-event-id": place})
+            is_shaken = fleet.is_shaken
             try:
                 with urllib.request.urlopen(request, timeout=3) as answer:
                     until, at = time.monotonic() + STREAMED, place
@@ -152,17 +174,22 @@ class Clients:
                             fleet.fault(f"{which}/events does not know {place}")
                         at = said if kind == "id" else at
                         if kind == "data":
-                            epoch, place = json.loads(said)["epoch"], at
+                            event, place = json.loads(said), at
+                            epoch = event["epoch"]
                             if epoch not in (self.streamed, self.streamed + 1):
                                 fleet.fault(f"{which}/events told epoch {epoch} after {self.streamed}")
                             self.streamed = epoch
-            except (OSError, http.client.HTTPException):
+                            self.events.append((epoch, event["feed"], event["tick"]))
+            except (OSError, http.client.HTTPException) as error:
+                is_refused = isinstance(error, urllib.error.HTTPError)
+                if is_refused and not (is_shaken or fleet.is_shaken or which in fleet.away):
+                    fleet.fault(f"{which}/events answered {error.code}: {error.read()[:200]}")
                 time.sleep(0.05)
 
     def operate(self):
         """An operator who asks any gateway about a feed, to make one, and to remove it again."""
         fleet, number = self.fleet, 0
-        while not self.ends.is_set():
+        while not self.rests.is_set():
             number += 1
             name = f"own-{number}"
             if fleet.ask(f"/api/v1/feeds/feed-{number % len(self.publisher.newest)}", True):
@@ -182,8 +209,60 @@ class Clients:
         self.fleet.until("something was told", within, lambda: len(self.told) > before)
 
 
+class Maker:
+    """Makes items at any gateway, each once, and notes which were acknowledged. All of them must be there in the end, and
+    at once at any gateway."""
+
+    def __init__(self, clients):
+        self.clients, self.fleet = clients, clients.fleet
+        self.acknowledged, self.answers, self.ends = [], collections.Counter(), threading.Event()
+
+    def begin(self):
+        status, text, _ = self.fleet.get(self.fleet.near(), f"/api/v1/feeds/{MADE}", MADE_WITHIN, "PUT", {"local": True})
+        check(status in (200, 201), f"the feed for items: {status} {text}")
+        self.thread = self.clients.start(self.make)
+
+    def end(self):
+        self.ends.set()
+        self.thread.join(stage.WAIT)
+
+    def make(self):
+        number = 0
+        while not self.ends.wait(MAKING):
+            number += 1
+            path, body = f"/api/v1/feeds/{MADE}/items", {"title": f"made-{number}"}
+            status, _, _ = self.fleet.get(self.fleet.near(), path, MAKING_PATIENCE, "POST", body)
+            self.answers[status] += 1
+            if status == 201:
+                self.acknowledged.append(f"made-{number}")
+                self.look_for(f"made-{number}")
+
+    def look_for(self, title):
+        """Who has it acknowledged may read his own write at any gateway."""
+        fleet, may_lag = self.fleet, self.fleet.may_lag()
+        which = fleet.near()
+        status, text, _ = fleet.get(which, f"/feeds/{MADE}")
+        if status == 200 and f">{title}<" not in text and not (may_lag or fleet.may_lag() or which in fleet.away):
+            fleet.fault(f"{which}/feeds/{MADE} lacks {title}, which was acknowledged")
+
+    def titles(self, which):
+        """The items that a gateway shows."""
+        status, text, _ = self.fleet.get(which, f"/feeds/{MADE}/complete")
+        check(status == 200, f"gateway {which} answers {status} {text[:200]}")
+        return re.findall(r">(made-\d+)</title>", text)
+
+    def check_kept(self, when):
+        acknowledged = list(self.acknowledged)
+        check(acknowledged, f"{when}: no item was acknowledged: {dict(self.answers)}")
+        for which in self.fleet.there():
+            titles = self.titles(which)
+            lost = sorted(set(acknowledged) - set(titles))
+            check(not lost, f"{when}: gateway {which} lost {len(lost)} of {len(acknowledged)} items: {lost[:5]}")
+            check(len(titles) == len(set(titles)), f"{when}: gateway {which} has items twice")
+
+
 class CutOffReader:
-    """Reads from a gateway that is cut off, which must not answer what others have left behind."""
+    """Reads from a gateway that is cut off or stopped, which must not answer what others have left behind."""
 
     def __init__(self, clients, which):
         self.clients, self.which, self.answers, self.stale = clients, which, collections.Counter(), []

@@ -15,8 +15,6 @@ import time
 OVERLAP = 2
 # The pauses of the readers, in seconds.
 CLOCK_PAUSE, POSITION_PAUSE = 1, 0.01
-# So many rows are kept to see whether the database took them back.
-KEPT_ROWS = 200
 # The class of entries of the change log, whose keys begin with the epoch.
 LOG_CLASS = 12
 ROWS = f"""SELECT log_seq, encode(key, 'hex'), encode(value, 'hex') FROM tidegate_recent
@@ -85,7 +83,7 @@ class PositionReader:
 
     def __init__(self, psql, url, ends):
         self.psql, self.url, self.ends = psql, url, ends
-        self.last, self.seen, self.rows = None, set(), collections.deque(maxlen=KEPT_ROWS)
+        self.last, self.seen = None, set()
 
     def read(self):
         connection = None
@@ -96,7 +94,6 @@ class PositionReader:
                     self.last = int(connection.ask("SELECT log_seq FROM tidegate_shard WHERE shard = 0;")[0][0])
                 for position, key, value in connection.ask(ROWS.format(self.last)):
                     self.last = int(position)
-                    self.rows.append((position, key, value))
                     self.seen.add(change(key, value))
             except OSError:
                 connection.end()
@@ -105,21 +102,25 @@ class PositionReader:
         connection and connection.end()
 
     def is_deceived(self):
-        """Whether the database took back what it saw."""
+        """Whether the database took back what it saw, and whether that has not come again."""
         connection = Psql(self.psql, self.url)
         try:
-            rows = list(self.rows)
-            there = {tuple(row) for row in connection.ask(ROWS.format(int(rows[0][0]) - 1))} if rows else set()
-            return not set(rows) <= there
+            # Nothing that it saw since is missing.
+            seen = self.seen.copy()
+            there = {change(key, value) for _, key, value in connection.ask(ROWS.format(0))}
+            return bool(invented(there, seen))
         finally:
             connection.end()
 
     def wrong(self, changes):
         """The changes that it never saw, and what it saw that never was, of those by epoch, feed and tick."""
-        seen = {known for known in self.seen if known}
-        first = min((epoch for epoch, _, _ in seen), default=0)
-        late = lambda known: {each for each in known if each[0] > first}
-        return sorted(late(changes) - late(seen)), sorted(late(seen) - late(changes))
+        return invented(self.seen, changes), invented(changes, self.seen)
+
+
+def invented(known, others):
+    """What others have since the first of what is known, and is not known."""
+    first = min((each[0] for each in known if each), default=0)
+    return sorted(each for each in others if each and each[0] > first and each not in known)
 
 
 def change(key, value):

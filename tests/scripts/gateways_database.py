@@ -272,7 +272,8 @@ class Database:
         found = re.fullmatch(r"(\w+://(?:[^/@]*@)?)([^/@]+)(/[^?]*)?(?:\?(.*))?", url)
         self.begin, hosts, self.name, given = found.groups()
         # What goes through the proxies is read there.
-        self.settings = "&".join(["sslmode=disable", *re.findall(r"(?!sslmode=)[^&]+", given or "")])
+        others = [each for each in (given or "").split("&") if each and not each.startswith("sslmode=")]
+        self.settings = "&".join(["sslmode=disable", *others])
         servers = [(host, int(port or 5432)) for host, _, port in (each.partition(":") for each in hosts.split(","))]
         self.process = subprocess.Popen([sys.executable, "-B", __file__, str(gateways), json.dumps(servers)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -2,12 +2,15 @@
 
 They are killed, stopped and woken, ended, cut off from the network, and their database is killed; connections are cut
 at commits. A publisher of many hosts notes who polls which feed when. Readers, consumers and subscribers compare what
-they see with what is there in the end, and negative controls must miss some of it. By hand: postgres.sh takes
-`--feeds`, `--every` and `--rounds` for a longer run."""
+they see with what is there in the end, and negative controls must miss some of it. What is acknowledged to who makes
+items is looked for. By hand: postgres.sh takes `--feeds`, `--every` and `--rounds` for a longer run, as `.ci/long` does.
+"""
 
+import collections
 import concurrent.futures
 import json
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -15,7 +18,7 @@ import threading
 import time
 
 from failing_disk_run import check
-from gateways_clients import SETTLED_WITHIN, Clients, CutOffReader, digest
+from gateways_clients import SETTLED_WITHIN, UPDATES_OF_MOST, Clients, CutOffReader, Maker, digest
 from gateways_controls import ClockReader, PositionReader
 from gateways_database import AHEAD, BEHIND, Database
 from gateways_hub import Subscribers
@@ -38,6 +41,10 @@ BACK_WITHIN = 45
 REOPENED_WITHIN = 60
 # How long a gateway keeps shards whose publishers it does not reach, in seconds: polls time out, for two minutes.
 LEFT_WITHIN = 240
+# How long who reads from a gateway that is stopped waits until it is woken, and reads on then, in seconds.
+ASLEEP, AWAKE = 1, 3
+# A gateway that ends gives over what it has: nobody waits for its lease, in seconds.
+GIVEN_OVER_WITHIN = LEASE - 3
 # How often the database is killed at most until the reader by position was deceived.
 KILLS = 5
 # How long that reader may take to see a commit, in seconds.
@@ -54,14 +61,16 @@ class Stage:
         self.publisher, self.database = Publisher(feeds, every), Database(url, 4)
         self.fleet = Fleet(program, work, self.database, self.publisher, 4)
         self.clients = Clients(self.fleet, self.publisher)
+        self.maker = Maker(self.clients)
         self.subscribers = Subscribers(self.fleet, self.publisher)
         self.rested, self.controls = threading.Event(), []
         # Of many feeds each seldom changes.
         some = self.subscribers.feeds if feeds <= FEW else sorted(self.publisher.newest)[::MANY_STEP]
         self.by_time = ClockReader(self.fleet, some, self.rested)
         self.by_position = PositionReader(psql, url, self.rested)
-        # How long each disturbance kept shards or changes waiting, in seconds, and what else there is to tell.
-        self.took, self.notes, self.made = {}, [], 0
+        # How long each disturbance kept shards or changes waiting, and a feed at the longest, in seconds, and what else
+        # there is to tell.
+        self.took, self.pause, self.notes, self.made = {}, 0, [], 0
 
     def begin(self):
         fleet, publisher = self.fleet, self.publisher
@@ -86,6 +95,7 @@ class Stage:
         self.took["shared"] = fleet.until_shared("three gateways")
         self.subscribers.subscribe()
         self.clients.begin()
+        self.maker.begin()
         self.controls = [self.clients.start(control.read) for control in (self.by_time, self.by_position)]
         self.goes_on(6)
 
@@ -104,31 +114,53 @@ class Stage:
         """Changes are told, at once or soon."""
         self.clients.goes_on(seconds, SOON + self.publisher.every)
 
+    def writer(self, what=None):
+        """The gateway that writes; waits until there is one. Most often there is."""
+        writers = []
+
+        def is_there():
+            writers[:] = [self.fleet.writer()]
+            return writers != [None]
+
+        self.fleet.until(f"{what}, and somebody writes" if what else "somebody writes", SOON, is_there)
+        return writers[0]
+
     def others(self):
         """Those of the first three that do not write."""
-        writer = self.fleet.writer()
+        writer = self.writer()
         return [which for which in (0, 1, 2) if which != writer]
+
+    def check_pauses(self, what, more=0):
+        """No feed was left unpolled too long since this was asked last. `more`: for how long nobody can poll, in
+        seconds."""
+        pause, bound = self.publisher.take_pause(), self.publisher.every + 2 * LEASE + more
+        self.pause = max(self.pause, pause)
+        check(pause < bound, f"{what}: a feed was not polled for {pause:.1f} s, the bound is {bound:.1f}")
 
     def kill(self, which, what):
         self.fleet.away.add(which)
         self.fleet.gateways[which].process.kill()
         self.fleet.gateways[which].process.wait()
         self.took[what] = self.fleet.until_shared(what)
-        self.until_written(what)
+        self.writer(what)
         self.goes_on(3)
         self.fleet.start(which)
         self.fleet.until_shared(f"{what}, and back")
 
     def end(self, which, what):
+        """Ends a gateway in order; how long it took until others write and poll in its place, in seconds."""
         self.fleet.away.add(which)
+        begun = time.monotonic()
         self.fleet.gateways[which].end()
         self.took[what] = self.fleet.until_shared(what)
-        self.until_written(what)
+        self.writer(what)
+        seconds = time.monotonic() - begun
         self.goes_on(3)
+        return seconds
 
-    def until_written(self, what):
-        """Waits until there is a gateway that writes; most often there is by now."""
-        self.fleet.until(f"{what}, and somebody writes", SOON, lambda: self.fleet.writer() is not None)
+    def end_in_order(self, which, what):
+        seconds = self.end(which, what)
+        check(seconds < GIVEN_OVER_WITHIN, f"{what}: others had what it had after {seconds:.1f} s")
 
     def is_back(self, which):
         """Waits until a gateway answers again that was stopped or cut off."""
@@ -140,54 +172,72 @@ class Stage:
         self.fleet.away.add(which)
         self.fleet.gateways[which].process.send_signal(signal.SIGSTOP)
 
-    def wake(self, which):
+    def wake(self, which, what):
+        """Wakes a gateway: what waits at it by then is answered with nothing that others have left behind."""
+        reader = CutOffReader(self.clients, which)
+        time.sleep(ASLEEP)
         self.fleet.gateways[which].process.send_signal(signal.SIGCONT)
+        time.sleep(AWAKE)
+        self.check_stale(reader, f"{what}, once woken")
 
     def cut_off(self, which, at_commit=None):
-        """Cuts a gateway off from the database and the publisher; who reads from it meanwhile."""
+        """Cuts a gateway off from the database and the publisher; who reads from it meanwhile. At a commit it is cut off
+        from the database alone, and the publisher keeps its polls waiting: it must end them itself."""
         self.fleet.away.add(which)
+        self.publisher.held = 0
         self.database.cut_off(which, at_commit)
-        self.publisher.cut_off.add(f"gateway-{which}")
+        (self.publisher.slow if at_commit else self.publisher.cut_off).add(f"gateway-{which}")
         return CutOffReader(self.clients, which)
+
+    def check_stale(self, reader, what):
+        answers, last, stale = reader.end()
+        self.notes.append(f"{what}: it answered {answers}, documents for {last:.1f} s")
+        for said in stale[:1]:
+            self.fleet.fault(f"{what}: {len(stale)} of {sum(answers.values())} answers were stale, {said}")
 
     def heal(self, which, reader, what):
         """Ends that, after a look at what it answered."""
         status = self.fleet.get(which, "/readyz", 10)[0]
         check(status != 200, f"{what}: /readyz of a gateway that is cut off answers {status}")
-        answers, last, stale = reader.end()
-        self.notes.append(f"{what}: it answered {answers}, documents for {last:.1f} s")
-        for said in stale[:1]:
-            self.fleet.fault(f"{what}: {len(stale)} of {sum(answers.values())} answers were stale, {said}")
-        self.publisher.cut_off.discard(f"gateway-{which}")
+        self.check_stale(reader, what)
+        if (agent := f"gateway-{which}") in self.publisher.slow:
+            self.notes.append(f"{what}: the publisher kept {self.publisher.held} polls waiting")
+            check(self.publisher.held, f"{what}: no poll was in flight, which it would have had to end")
+        self.publisher.cut_off.discard(agent)
+        self.publisher.slow.discard(agent)
         self.database.heal(which)
 
     def leave_publisher(self):
         """A gateway reaches the database and no publisher: after some minutes it leaves its shards to the others, and
         goes on answering readers. The feeds that it polled have waited for as long."""
         fleet, publisher = self.fleet, self.publisher
-        which, (before, out) = self.others()[0], (dict(publisher.longest), time.monotonic())
-        publisher.cut_off.add(f"gateway-{which}")
+        agent = f"gateway-{(which := self.others()[0])}"
+        # Each feed is polled by who has it now.
+        time.sleep(publisher.every)
+        with publisher.lock:
+            before, out = dict(publisher.longest), time.monotonic()
+            left = [feed for feed, (_, by, _, _) in publisher.answered.items() if by == agent]
+        publisher.cut_off.add(agent)
         # It polls again when it likes to.
         fleet.idle.add(which)
         fleet.until("a gateway reaches no publisher", LEFT_WITHIN + publisher.every,
                     lambda: fleet.shards(which) == 0)
         fleet.until_shared("a gateway reaches no publisher, and its feeds are polled")
         self.took["out of reach of the publisher"] = time.monotonic() - out
-        publisher.cut_off.discard(f"gateway-{which}")
+        publisher.cut_off.discard(agent)
         time.sleep(publisher.every)
         self.goes_on(3)
         with publisher.lock:
-            publisher.longest = before
+            publisher.longest.update({feed: before.get(feed, 0) for feed in left})
 
     def kill_database(self):
         """Kills the database right after a commit that is not durable yet: who goes by position has seen it."""
         fleet = self.fleet
+        writer = self.writer()
         fleet.is_shaken = True
-        writer = fleet.writer()
         self.database.cut_off(writer, BEHIND)
         time.sleep(SEEN_WITHIN)
         subprocess.run(self.restart, shell=True, check=True, stdout=subprocess.DEVNULL, cwd="/")
-        is_deceived = self.by_position.is_deceived()
         self.database.heal(writer)
         # The gateway that writes may note only by a write that some of its own are gone.
         took = fleet.until("a write after the database was killed", REOPENED_WITHIN, self.writes)
@@ -196,7 +246,8 @@ class Stage:
         fleet.until_shared("after the database was killed")
         fleet.is_shaken = False
         self.goes_on(3)
-        return took, is_deceived
+        # What was taken back may have come again by now.
+        return took, self.by_position.is_deceived()
 
     def kill_databases(self):
         """Kills the database until the reader by position was deceived."""
@@ -214,7 +265,7 @@ class Stage:
         made = self.fleet.get(self.fleet.near(), name, method="PUT", body={"local": True})
         return made[0] == 201 and self.fleet.get(self.fleet.near(), name, method="DELETE")[0] == 204
 
-    def disturb(self, number):
+    def disturb(self):
         fleet = self.fleet
         # Connections are cut at commits while the shards of a gateway that was killed wait for another.
         fleet.cut_until = time.monotonic() + CUT_SECONDS + SETTLED_WITHIN
@@ -230,31 +281,31 @@ class Stage:
         self.took["a stop and a cut"] = fleet.until_shared("a stop and a cut")
         self.goes_on(3)
         self.heal(off, reader, "a cut")
-        self.wake(stopped)
+        self.wake(stopped, "a stop")
         self.is_back(off)
         self.is_back(stopped)
         fleet.until_shared("a stop and a cut, and back")
-        self.end(3, "an end")
+        self.end_in_order(3, "an end")
         # The one that writes.
-        fleet.is_headless = True
-        ended = fleet.writer()
-        self.end(ended, "an end of the writer")
+        ended, fleet.is_headless = self.writer(), True
+        self.end_in_order(ended, "an end of the writer")
         fleet.start(ended)
         fleet.until_shared("an end of the writer, and back")
-        self.kill(fleet.writer(), "a kill of the writer")
-        stopped = fleet.writer()
+        self.kill(self.writer(), "a kill of the writer")
+        stopped = self.writer()
         self.stop(stopped)
         self.took["a stop of the writer"] = fleet.until_shared("a stop of the writer")
-        self.until_written("a stop of the writer")
+        self.writer("a stop of the writer")
         self.goes_on(3)
-        self.wake(stopped)
+        self.wake(stopped, "a stop of the writer")
         self.is_back(stopped)
         fleet.until_shared("a stop of the writer, and woken")
         # At the worst moment: within a transaction, or when it may have been committed.
-        off = fleet.writer()
-        reader = self.cut_off(off, AHEAD if number % 2 == 0 else BEHIND)
+        off, way = self.writer(), random.choice((AHEAD, BEHIND))
+        self.notes.append(f"the writer was cut off {way} its commit")
+        reader = self.cut_off(off, way)
         self.took["a cut of the writer"] = fleet.until_shared("a cut of the writer")
-        self.until_written("a cut of the writer")
+        self.writer("a cut of the writer")
         self.goes_on(3)
         self.heal(off, reader, "a cut of the writer")
         self.is_back(off)
@@ -275,7 +326,8 @@ class Stage:
     def rest(self):
         """Nothing is published any more, and everything that was arrives."""
         self.goes_on(5)
-        self.clients.end()
+        self.clients.rests.set()
+        self.maker.end()
         time.sleep(self.publisher.every)
         lacking, begun = set(self.publisher.newest), time.monotonic()
         while self.still_lack(lacking) and time.monotonic() < begun + self.publisher.every + 2 * LEASE + SOON:
@@ -289,6 +341,9 @@ class Stage:
             raise RuntimeError(f"{error}; subscribers lack {lacking}, gateways {sorted(lacking_posts)[:9]}; {told}") from error
         # The controls have had their time as well.
         time.sleep(AFTERWARDS)
+        clients = self.clients
+        self.fleet.until("the stream has come to the end", SOON, lambda: clients.streamed >= len(clients.told))
+        clients.end()
         self.rested.set()
         for control in self.controls:
             control.join(SOON)
@@ -302,85 +357,113 @@ class Stage:
         return bool(feeds)
 
     def end_all(self):
-        self.clients.ends.set()
-        self.rested.set()
+        for ends in (self.clients.ends, self.clients.rests, self.maker.ends, self.rested):
+            ends.set()
         for gateway in filter(None, self.fleet.gateways):
             gateway.process.kill()
         self.database.end()
 
 
-def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=None, failover=0):
+def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=None):
     """Three gateways on the database whose address is in `file`, and for a while a fourth.
 
     `restart` is a command that kills the database and starts it again, or is called with the stage and does something
-    to the database; `failover` is how long that may be away then, in seconds."""
+    to the database."""
     psql = psql or shutil.which("psql") or str(max(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql")))
     stage = Stage(program, work, file, restart, feeds, every, psql)
     try:
         stage.begin()
         for number in range(rounds):
-            stage.disturb(number)
+            stage.disturb()
             if rounds > 1 and number == 0:
                 stage.leave_publisher()
         stage.rest()
-        finish(stage, has_controls=not callable(restart), failover=failover)
+        finish(stage, has_controls=not callable(restart))
     finally:
         stage.end_all()
 
 
-def finish(stage, has_controls=True, failover=0):
+def finish(stage, has_controls=True):
     """Compares what gateways say with what the publisher has, and with what clients saw."""
     fleet, publisher, clients, there = stage.fleet, stage.publisher, stage.clients, stage.fleet.there()
+    stage.check_pauses("in the end")
     for feed, newest in publisher.newest.items():
         answers = [fleet.get(which, f"/feeds/{feed}") for which in there]
         texts, tags = {text for _, text, _ in answers}, {headers.get("etag") for _, _, headers in answers}
         check(len(texts) == 1 and len(tags) == 1, f"gateways serve {feed} in {len(texts)} ways, with the tags {tags}")
-        check(f"Post {newest}<" in texts.pop(), f"{feed} lacks post {newest}; {publisher.last_answer(feed)}")
-    listed = [dict(json.loads(fleet.get(which, "/sup.json?seconds=3600")[1])["updates"]) for which in there]
-    check(all(updates == listed[0] for updates in listed), "gateways list other updates in SUP documents")
-    later = {name for name, update in clients.updates.items() if update > listed[0].get(name, "")}
-    check(not later and len(listed[0]) >= len(publisher.newest), f"SUP documents lost updates of {later}")
-    epochs, changes = check_log(fleet, clients)
+        is_it = publisher.check_posts(feed, texts.pop()) == (newest, True)
+        check(is_it, f"{feed} is not the document with post {newest}; {publisher.last_answer(feed)}")
+    stage.maker.check_kept("in the end")
+    check(clients.seen["made 201"] and clients.seen["shown"], f"an operator was answered {dict(clients.seen)}")
+    epochs, changes, updates = check_log(fleet, publisher, clients)
+    check_updates(fleet, clients, updates)
     faults = fleet.faults + publisher.faults
     check(not faults, f"{len(faults)} faults: {faults[:8]}")
     stage.notes.append(check_subscribers(stage.subscribers))
     if has_controls:
         stage.notes.append(check_controls(stage, changes))
-    bound = publisher.every + 2 * LEASE + SOON + failover
-    longest = max(publisher.longest.values())
-    check(longest < bound, f"a feed was not polled for {longest:.1f} s, the bound is {bound}")
     for which in there:
         fleet.gateways[which].end()
     shown = ", ".join(f"{what} {seconds:.1f}" for what, seconds in stage.took.items())
     print(f"{len(there)} gateways shared {len(publisher.newest)} feeds: all shards were polled again, in seconds: "
           f"{shown}; {sum(publisher.polls.values())} polls ({dict(publisher.polls)}), none twice at once, the longest "
-          f"pause {longest:.1f} s at an interval of {publisher.every}; {epochs} epochs, answers {dict(fleet.answers)}, "
-          f"operators {dict(clients.seen)}; {'; '.join(stage.notes)}")
+          f"pause {stage.pause:.1f} s at an interval of {publisher.every}; {epochs} epochs, answers {dict(fleet.answers)}, "
+          f"operators {dict(clients.seen)}, {len(stage.maker.acknowledged)} items acknowledged, none lost and none twice, "
+          f"answers to who made them {dict(stage.maker.answers)}; {'; '.join(stage.notes)}")
 
 
-def check_log(fleet, clients):
-    """What consumers were told is everything; how many epochs there are, and the changes by epoch, feed and tick."""
-    count, place, missed, ticks, revisions, changes = 0, "0", [], {}, {}, set()
-    while lines := [json.loads(line) for line in fleet.get(0, f"/changes?after={place}&wait=0")[1].splitlines()]:
-        place = lines[-1]["id"]
-        for line in lines:
-            count += 1
-            check(line["epoch"] == count, f"epochs are not dense: {line['epoch']} follows {count - 1}")
-            if count <= len(clients.told) and clients.told.get(count) != digest(line["changes"]):
-                missed.append(count)
-            for change in line["changes"]:
-                feed, tick, revision = change["feed"], change["tick"], change["revision"]
-                if feed.startswith("feed-"):
-                    check(tick > ticks.get(feed, ""), f"the tick of {feed} does not rise")
-                    check(revision > revisions.get(feed, 0), f"the revision of {feed} does not rise")
-                    ticks[feed], revisions[feed] = tick, revision
-                    changes.add((count, feed, tick))
-    check(not missed and len(clients.told) > count * 0.8, f"a consumer missed {missed} of {count}")
-    check(clients.streamed > count * 0.8, f"the stream of events came to {clients.streamed} of {count}")
-    return count, changes
+def read_log(fleet, which):
+    """The change log as a gateway tells it, a line for each epoch."""
+    log, place = [], "0"
+    while lines := fleet.get(which, f"/changes?after={place}&wait=0")[1].splitlines():
+        place = json.loads(lines[-1])["id"]
+        log += lines
+    return log
+
+
+def check_log(fleet, publisher, clients):
+    """What consumers were told is everything, and everything once; how many epochs there are, the changes by epoch, feed
+    and tick, and the last update of each feed by the name that SUP documents have for it."""
+    logs = [read_log(fleet, which) for which in fleet.there()]
+    check(all(log == logs[0] for log in logs), "gateways tell other changes")
+    missed, ticks, revisions, versions = [], {}, collections.Counter(), collections.Counter()
+    changes, updates = set(), {}
+    for count, line in enumerate(map(json.loads, logs[0]), 1):
+        check(line["epoch"] == count, f"epochs are not dense: {line['epoch']} follows {count - 1}")
+        if clients.told.get(count) != digest(line["changes"]):
+            missed.append(count)
+        for change in line["changes"]:
+            feed, tick, revision = change["feed"], change["tick"], change["revision"]
+            if feed in publisher.newest:
+                check(tick > ticks.get(feed, ""), f"the tick of {feed} does not rise")
+                check(revision == revisions[feed] + 1, f"{feed} has revision {revision} after {revisions[feed]}")
+                ticks[feed], revisions[feed] = tick, revision
+                versions[feed] += change["versions"]
+                updates[change["sup_id"]] = change["update_id"]
+                changes.add((count, feed, tick))
+    check(not missed and len(clients.told) == len(logs[0]), f"a consumer missed {missed} of {len(logs[0])}")
+    events = [event for event in clients.events if event[1] in publisher.newest]
+    check(len(events) == len(changes) and set(events) == changes,
+          f"the stream told {len(events)} changes, {len(set(events))} different ones, of {len(changes)}; it lacks "
+          f"{sorted(changes.difference(events))[:5]}")
+    other = {feed: versions[feed] for feed, newest in publisher.newest.items() if versions[feed] != newest}
+    check(not other, f"feeds have other numbers of versions than of posts: {other}")
+    return len(logs[0]), changes, updates
+
+
+def check_updates(fleet, clients, updates):
+    """All gateways list the last update of each feed in SUP documents, and a consumer has seen what is listed."""
+    path = f"/sup.json?seconds={UPDATES_OF_MOST}"
+    listed, *others = [dict(json.loads(fleet.get(which, path)[1])["updates"]) for which in fleet.there()]
+    check(all(other == listed for other in others), "gateways list other updates in SUP documents")
+    lost = {name for name, update in updates.items() if listed.get(name) != update}
+    check(not lost, f"SUP documents have other updates of {lost} than the last ones")
+    missed = {name for name, update in listed.items() if clients.updates.get(name) != update}
+    check(not missed, f"a consumer of SUP documents has seen other updates of {missed} than are listed")
 
 
 def check_subscribers(subscribers):
+    check(subscribers.deliveries, "nothing was delivered to subscribers of the hub")
     lacking = subscribers.lacking()
     check(not lacking, f"subscribers of the hub lack posts: {lacking}")
     return (f"{subscribers.deliveries} deliveries to subscribers of {len(subscribers.feeds)} feeds, of them "

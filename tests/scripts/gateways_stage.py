@@ -6,7 +6,6 @@ import http.server
 import json
 import random
 import re
-import select
 import socket
 import stage
 import sys
@@ -81,9 +80,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def is_left(self):
         """Whether the client has ended the connection."""
-        readable, _, _ = select.select([self.connection], [], [], 0)
         try:
-            return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
+            return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
         except OSError:
             return True
 
@@ -99,8 +99,10 @@ class Publisher:
         self.every, self.faults, self.lock = every, [], threading.Lock()
         self.in_flight, self.last, self.longest, self.answered = {}, {}, {}, {}
         self.polls, self.since = collections.Counter(), time.monotonic()
-        # The gateways that do not get through to it.
-        self.cut_off = set()
+        # The newest post of each feed that some gateway has, by what it said when it polled.
+        self.known = collections.Counter()
+        # The gateways that do not get through to it, and those that wait for its answers; how many polls waited so.
+        self.cut_off, self.slow, self.held = set(), set(), 0
         publisher = self
 
         class Feeds(Handler):
@@ -108,13 +110,17 @@ class Publisher:
                 feed, agent = self.path.strip("/").removesuffix(".xml"), self.headers["user-agent"].split(" ")[0]
                 if not self.gets_through(agent):
                     return
+                known = self.headers.get("if-none-match", "")
                 with Poll(publisher, feed, agent):
+                    publisher.known[feed] = max(publisher.known[feed], int(known.strip('"') or 0))
+                    while agent in publisher.slow and not self.is_left():
+                        time.sleep(0.05)
                     time.sleep(random.choice((0, 0.01, 0.2)))
                     newest = publisher.newest[feed]
                     tag = '"%d"' % newest
                     if not self.gets_through(agent):
                         return
-                    is_known = self.headers.get("if-none-match") == tag
+                    is_known = known == tag
                     publisher.answered[feed] = (time.monotonic(), agent, 304 if is_known else 200, newest)
                     if is_known:
                         self.answer(304, headers=[("etag", tag)])
@@ -136,11 +142,13 @@ class Publisher:
         return f"http://127.1.{host // 250}.{host % 250 + 1}:{self.server.port}/feed-{number}.xml"
 
     def publish(self, ends):
-        """A new post in some feed, and now and then in many."""
+        """A new post in some feed, and now and then in many. Each is a version of its own in the end: none comes where
+        one that no gateway has would leave the document."""
         feeds = sorted(self.newest)
         while not ends.is_set():
             for feed in random.sample(feeds, random.choice((1, 1, 1, 3))):
-                self.newest[feed] += 1
+                if self.newest[feed] - self.known[feed] < POSTS:
+                    self.newest[feed] += 1
             time.sleep(0.1)
 
     def last_answer(self, feed):
@@ -149,11 +157,20 @@ class Publisher:
         return f"{agent} got {status} for post {newest} {time.monotonic() - at:.1f} s ago"
 
     def check_posts(self, feed, text):
-        """The newest post of a document, and whether it is one of the publisher's documents."""
-        posts = sorted({int(number) for number in re.findall(r"Post (\d+)<", text)})
-        last = posts[-1] if posts else 0
-        is_whole = posts == list(range(max(1, last - POSTS + 1), last + 1))
-        return last, is_whole and last <= self.newest[feed]
+        """The newest post of a document, and whether it is one of the publisher's documents of this feed."""
+        posts, texts = ([int(number) for number in re.findall(what, text)]
+                        for what in (r"Post (\d+)<", rf"the text of post (\d+) of {feed}<"))
+        last = max(posts, default=0)
+        is_whole = posts == texts == list(range(last, max(0, last - POSTS), -1))
+        return last, is_whole and 0 < last <= self.newest[feed]
+
+    def take_pause(self):
+        """For how long a feed was not polled since this was asked last, at the longest: until a poll, or until now."""
+        with self.lock:
+            now = time.monotonic()
+            longest = max([*self.longest.values(), *(now - at for at in self.last.values())])
+            self.longest.clear()
+            return longest
 
 
 class Poll:
@@ -173,6 +190,7 @@ class Poll:
             publisher.longest[self.feed] = max(publisher.longest.get(self.feed, 0), gap)
             publisher.last[self.feed] = now
             publisher.polls[self.agent] += 1
+            publisher.held += self.agent in publisher.slow
 
     def __exit__(self, *_):
         with self.publisher.lock:
@@ -288,6 +306,10 @@ class Fleet:
         return self.until(what, SHARED_WITHIN + LEASE, is_shared)
 
     def writer(self):
-        """The gateway that writes; nothing where there is none."""
-        writers = [which for which in self.there() if self.get(which, "/readyz", 5)[1].startswith("ready")]
+        """The gateway that writes; nothing where there is none. There must not be two."""
+        writes = lambda which: self.get(which, "/readyz", 5)[1].startswith("ready")
+        writers = list(filter(writes, self.there()))
+        # The one may have handed over to the other meanwhile.
+        if len(writers) > 1 and len(writers := list(filter(writes, writers))) > 1:
+            self.fault(f"gateways {writers} say that they write")
         return writers[0] if writers else None
