@@ -128,9 +128,13 @@ fn open(schema: &TestSchema) -> Result<EmbeddedStore, StoreError> {
 }
 
 fn open_at(url: &str) -> Result<EmbeddedStore, StoreError> {
+    open_for(url, SHORT_LEASE)
+}
+
+fn open_for(url: &str, lease: Duration) -> Result<EmbeddedStore, StoreError> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    open_with_lease(PostgresRequest::new(url, Some(endpoint)), SHORT_LEASE, clock)
+    open_with_lease(PostgresRequest::new(url, Some(endpoint)), lease, clock)
 }
 
 async fn commit(store: &EmbeddedStore, text: &str) -> Result<Revision, CommitError> {
