@@ -141,6 +141,10 @@ class Publisher:
         host = number // OF_HOST
         return f"http://127.1.{host // 250}.{host % 250 + 1}:{self.server.port}/feed-{number}.xml"
 
+    def host(self, feed):
+        """The number of the host that has a feed."""
+        return int(feed.removeprefix("feed-")) // OF_HOST
+
     def publish(self, ends):
         """A new post in some feed, and now and then in many. Each is a version of its own in the end: none comes where
         one that no gateway has would leave the document."""
