@@ -212,11 +212,11 @@ class Stage:
         goes on answering readers. The feeds that it polled have waited for as long."""
         fleet, publisher = self.fleet, self.publisher
         agent = f"gateway-{(which := self.others()[0])}"
-        # Each feed is polled by who has it now.
-        time.sleep(publisher.every)
+        # By then each feed was polled by who has it now; who has one of a host's has all of them.
+        time.sleep(2 * publisher.every)
         with publisher.lock:
             before, out = dict(publisher.longest), time.monotonic()
-            left = [feed for feed, (_, by, _, _) in publisher.answered.items() if by == agent]
+            hosts = {publisher.host(feed) for feed, (_, by, _, _) in publisher.answered.items() if by == agent}
         publisher.cut_off.add(agent)
         # It polls again when it likes to.
         fleet.idle.add(which)
@@ -228,7 +228,9 @@ class Stage:
         time.sleep(publisher.every)
         self.goes_on(3)
         with publisher.lock:
-            publisher.longest.update({feed: before.get(feed, 0) for feed in left})
+            # Those are waited for from now on, polled again or not yet.
+            for feed in [feed for feed in publisher.newest if publisher.host(feed) in hosts]:
+                publisher.longest[feed], publisher.last[feed] = before.get(feed, 0), time.monotonic()
 
     def kill_database(self):
         """Kills the database right after a commit that is not durable yet: who goes by position has seen it."""
