@@ -470,9 +470,12 @@ impl Operator for AdminService {
     async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
         self.decide(&record, decision).await?;
-        // A released document comes out with the poll that finds it again.
-        if decision == Decision::Release {
-            self.poller.poll_now(feed).await.map_err(stopped)?;
+        // A released document comes out with the poll that finds it again. Where none can be made now, the decision is
+        // stored all the same.
+        if decision == Decision::Release
+            && let Err(error) = self.poller.poll_now(feed).await
+        {
+            tracing::info!(%feed, %error, "a released feed is not polled at once");
         }
         Ok(())
     }

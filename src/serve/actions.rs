@@ -98,7 +98,8 @@ async fn carry_out(
         FeedAction::Poll => polled(&operator.poll_now(feed).await?),
         FeedAction::Release => {
             operator.hold(feed, Decision::Release).await?;
-            "The held document was released: what it says is published now.".to_owned()
+            "The held document was released: the poll that finds it again publishes what it says."
+                .to_owned()
         }
         FeedAction::Drop => {
             operator.hold(feed, Decision::Drop).await?;

@@ -238,7 +238,7 @@ impl SupDocuments {
         // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
         // be read after this time only. While the database does not answer, that is the time of its last answer: another
         // gateway may have been started since, and write.
-        let StoreCondition { unanswered, gateways, .. } = self.log.condition();
+        let StoreCondition { unanswered, gateways, stop, .. } = self.log.condition();
         let now = self.clock.now().minus(unanswered.unwrap_or_default());
         self.log.catch_up().await?;
         let _turn = self.reading.lock().await;
@@ -259,6 +259,10 @@ impl SupDocuments {
             };
             let mut windows = self.windows();
             if epochs.is_empty() {
+                // The epoch that was to be closed as the store stopped may be there, and other gateways show it.
+                if let Some(stop) = stop {
+                    return Err(StoreError::Stopped(Box::new(stop)));
+                }
                 if !gateways.is_empty() {
                     windows.allow_other_gateways();
                 }

@@ -44,11 +44,11 @@ pub enum StoreError {
     },
     /// Another gateway has taken the database, and this one has noticed and does not follow it yet.
     #[error(
-        "the gateway {owner} writes since a moment ago, and this one is about to follow it; ask again, or ask another gateway"
+        "this gateway has lost its database, and is about to follow whoever writes: {owner}; ask again"
     )]
     Overtaken {
-        /// The gateway that writes, as it calls itself.
-        owner: String,
+        /// The gateway that has taken it.
+        owner: DatabaseOwner,
     },
     /// The gateway has not seen its database for so long that it cannot answer from it, or that what it knows may be old.
     #[error(

@@ -92,6 +92,23 @@ async fn sup_goes_on_from_what_is_in_memory() {
     problem(early.get("/sup.json").await, 503).await;
 }
 
+/// The database may answer again, and have an epoch that this gateway knows nothing of before its store is open again.
+#[tokio::test(start_paused = true)]
+async fn sup_claims_no_time_at_which_the_store_was_closed() {
+    let site = Site::announcing();
+    site.store.log.close(-2, &["news"]);
+    site.text("/sup.json").await;
+    for (now, condition, updated) in
+        [(200, stopped(), at(-1)), (400, StoreCondition::default(), at(399))]
+    {
+        site.clock.set(at(now));
+        site.set_condition(condition);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let document = crate::sup::read(site.text("/sup.json").await.as_bytes()).unwrap();
+        assert_eq!(document.updated, updated);
+    }
+}
+
 #[tokio::test]
 async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     let site = Site::new();

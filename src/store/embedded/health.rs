@@ -69,6 +69,7 @@ impl StoreHealth {
                 StoreError::Leased { owner, .. } => {
                     Some(DatabaseOwner { name: owner.clone(), is_gone: false })
                 }
+                StoreError::Overtaken { owner } => Some(owner.clone()),
                 _ => None,
             };
             stop.failed_tries = stop.failed_tries.saturating_add(1);
@@ -77,8 +78,8 @@ impl StoreHealth {
             }
             match owner {
                 // The gateway goes on as one that follows.
-                Some(DatabaseOwner { name, .. }) => {
-                    tracing::info!(writer = %name, "the store is another gateway's by now");
+                Some(owner) => {
+                    tracing::info!(%owner, "another gateway has taken the database of the store");
                 }
                 None => {
                     let error = in_words(error);
@@ -146,5 +147,18 @@ mod tests {
         health.end("/data", &health.check().unwrap_err(), Time::from_unix(2));
         assert_eq!(health.stop().unwrap(), first);
         assert_eq!((first.since, first.next_try), (Time::from_unix(1), None));
+    }
+
+    #[test]
+    fn who_has_taken_the_database_and_is_gone_is_said_to_be() {
+        let (health, at) = (StoreHealth::default(), Time::from_unix(1));
+        health.fail(&StoreError::Closed, at);
+        for (is_gone, said) in [(false, " writes; "), (true, " wrote and is gone; ")] {
+            let owner = DatabaseOwner { name: "another".to_owned(), is_gone };
+            let error = StoreError::Overtaken { owner: owner.clone() };
+            health.plan_try(at, Some(&error), false);
+            assert_eq!(health.owner(), Some(owner));
+            assert!(error.to_string().contains(said), "{error}");
+        }
     }
 }

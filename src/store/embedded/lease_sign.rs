@@ -92,15 +92,16 @@ impl LeaseSign {
         }
     }
 
-    /// Notes that another gateway has it, and answers its name. One without a name is the one that was known.
-    pub(in crate::store) fn lost(&self, name: String) -> String {
+    /// Notes that another gateway has it, or `is_gone`: had it, and answers which. One without a name is the one that
+    /// was known.
+    pub(in crate::store) fn lost(&self, name: String, is_gone: bool) -> DatabaseOwner {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         let known = owner.take().map(|owner| owner.name);
-        let unknown = || "of an unknown name".to_owned();
-        let name = if name.is_empty() { known.unwrap_or_else(unknown) } else { name };
-        *owner = Some(DatabaseOwner { name: name.clone(), is_gone: false });
+        let name = if name.is_empty() { known.unwrap_or_default() } else { name };
+        let lost_to = DatabaseOwner { name, is_gone };
+        *owner = Some(lost_to.clone());
         self.last.store(Self::LOST, Ordering::Release);
-        name
+        lost_to
     }
 
     /// The gateway that has it, where that is another one.
@@ -124,7 +125,7 @@ impl LeaseSign {
 
     /// Why what is read is not waited for: another gateway has the database, or it is silent.
     fn vain_read(&self) -> Option<StoreError> {
-        let overtaken = self.owner().map(|owner| StoreError::Overtaken { owner: owner.name });
+        let overtaken = self.owner().map(|owner| StoreError::Overtaken { owner });
         let unseen = |silent: Duration| StoreError::Unseen { seconds: silent.as_secs() };
         overtaken.or_else(|| self.unanswered().map(unseen))
     }
@@ -154,11 +155,12 @@ mod tests {
     fn a_sign_is_good_until_it_is_old_or_another_has_the_database() {
         let sign = LeaseSign::new(LONG);
         assert!(sign.is_good());
-        sign.lost("another".to_owned());
+        let another = |is_gone| Some(DatabaseOwner { name: "another".to_owned(), is_gone });
+        sign.lost("another".to_owned(), false);
         assert!(!sign.is_good());
-        assert_eq!(sign.owner().unwrap().name, "another");
-        sign.lost(String::new());
-        assert_eq!(sign.owner().unwrap().name, "another");
+        assert_eq!(sign.owner(), another(false));
+        sign.lost(String::new(), true);
+        assert_eq!(sign.owner(), another(true));
         sign.not_answered();
         assert!(!sign.is_good());
         sign.held(since_boot());
@@ -239,9 +241,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_read_is_not_waited_for_once_another_gateway_has_the_database() {
         let sign = LeaseSign::new(LONG);
-        sign.lost("another".to_owned());
+        sign.lost("another".to_owned(), false);
         let told = timeout(2 * SILENT_READ_TIME, sign.reads_end()).await.unwrap();
-        assert!(matches!(&told, StoreError::Overtaken { owner } if owner == "another"), "{told}");
+        let is_overtaken = |by: &DatabaseOwner| by.name == "another" && !by.is_gone;
+        assert!(matches!(&told, StoreError::Overtaken { owner } if is_overtaken(owner)), "{told}");
         sign.held(since_boot());
         assert!(timeout(100 * SILENT_READ_TIME, sign.reads_end()).await.is_err());
     }

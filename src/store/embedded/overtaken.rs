@@ -85,7 +85,7 @@ impl StoreInner {
                     let noticed = |_: &mut _, _: &mut _| Ok::<_, StoreError>(());
                     let _ = timeout(UNSEEN_LIMIT, self.ask(Touches::Feed, noticed)).await;
                 }
-                return Err(StoreError::Overtaken { owner: owner.name });
+                return Err(StoreError::Overtaken { owner });
             }
             if begun.elapsed() > UNSEEN_LIMIT {
                 let unseen = self.unanswered().unwrap_or_default().max(begun.elapsed());

@@ -98,7 +98,7 @@ mod leased {
 
         /// The database says that another gateway has it.
         pub fn lose(&self) {
-            self.0.lost("process 7 elsewhere".to_owned());
+            self.0.lost("process 7 elsewhere".to_owned(), false);
         }
 
         /// The gateway was cut off from the database for longer than the lease lasts: another one may have it.

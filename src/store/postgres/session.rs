@@ -16,7 +16,7 @@ use super::statements::{
 use super::statements::{HAS_VERSIONS, VERSION};
 use super::writer::WritePosition;
 use crate::store::embedded::{LeaseSign, since_boot};
-use crate::store::{PollShards, StoreError};
+use crate::store::{DatabaseOwner, PollShards, StoreError};
 use std::cmp::Ordering;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering as AtomicOrdering};
@@ -387,7 +387,7 @@ impl SessionShared {
             let row = self.lease_pool.row(OWNER, &[&SHARD]).await?;
             let seen = Ownership::read(&row, [0, 2, 3, 4])?;
             let is_taken = get::<i64>(&row, 1)? != fence && seen.owner != Some(self.node);
-            Ok(is_taken.then_some((fence, seen.name)))
+            Ok(is_taken.then_some((fence, seen)))
         };
         // So that there is time for another.
         match timeout(self.lease / 3, beaten).await {
@@ -395,7 +395,7 @@ impl SessionShared {
                 self.sign.answered(began);
                 let held = self.fence();
                 match taken_by {
-                    Some((fence, name)) if *held == Some(fence) => drop(self.sign.lost(name)),
+                    Some((fence, seen)) if *held == Some(fence) => drop(self.lost_to(seen)),
                     // This process has taken it again meanwhile.
                     Some(_) => {}
                     None => self.sign.held(began),
@@ -420,6 +420,11 @@ impl SessionShared {
         }
     }
 
+    /// Notes that another node has taken the shard. One that gave it back or was forgotten has said nothing of its life.
+    fn lost_to(&self, seen: Ownership) -> DatabaseOwner {
+        self.sign.lost(seen.name, seen.beat.is_none())
+    }
+
     async fn claim(&self) -> Result<Result<WritePosition, StoreError>, SqlError> {
         retried(READ_PAUSE, || self.join()).await?;
         let claim = if self.version().await? == MIGRATIONS.len() { CLAIM } else { CLAIM_OLDER };
@@ -431,8 +436,7 @@ impl SessionShared {
             // A claim of this node whose answer was lost is its own. Where the database went back, the fence is lower:
             // then it is looked what is missing.
             if last > 0 && fence > last && seen.owner != Some(self.node) {
-                let (path, owner) = (self.shown.clone(), self.sign.lost(seen.name));
-                return Ok(Err(StoreError::Leased { path, owner }));
+                return Ok(Err(StoreError::Overtaken { owner: self.lost_to(seen) }));
             }
             let left = match watch.note(&seen, (self.node, self.lease), Instant::now()) {
                 LeaseState::Free => {

@@ -208,14 +208,14 @@ async fn a_gateway_whose_shard_was_taken_writes_nothing_more() {
     // It stays stopped while the other one lives, and when that has ended: what is known beside it, such as who
     // subscribes, is read anew by who takes the database then.
     let failed_tries = || store.condition().stop.unwrap().failed_tries;
-    for _ in 0..2 {
+    for is_gone in [false, true] {
         let (before, began) = (failed_tries(), Instant::now());
         while failed_tries() == before {
             assert!(began.elapsed() < Duration::from_secs(30), "{:?}", store.condition().stop);
             sleep(Duration::from_millis(100)).await;
         }
-        let owner = store.condition().owner.map(|owner| owner.name);
-        assert_eq!(owner.as_deref(), Some("process 7 elsewhere"));
+        let owner = store.condition().owner.unwrap();
+        assert_eq!((owner.name.as_str(), owner.is_gone), ("process 7 elsewhere", is_gone));
         assert!(!store.answers_from_memory());
         schema.sql(
             "UPDATE tidegate_shard SET owner = NULL; DELETE FROM tidegate_node WHERE node = 7",

@@ -136,6 +136,22 @@ async fn a_move_to_https_and_another_host_waits_for_nothing() {
     second.stage.stop().await;
 }
 
+/// The decision is stored, though no poll follows.
+#[tokio::test]
+async fn a_hold_of_a_paused_feed_is_released() {
+    let mut second = Second::new(1..=8).await;
+    let empty = Answer::document("application/rss+xml", Format::Rss20.document(&[]));
+    second.stage.publisher.set("/old", empty);
+    let (report, _) = second.poll().await;
+    assert!(report["held"].is_string(), "{report}");
+    let (status, paused) = second.stage.admin("POST", "/feeds/second/pause", None).await;
+    assert_eq!((status, &paused["standing"]), (200, &json!("paused")));
+    let release = Some(json!({ "action": "release" }));
+    let (status, told) = second.stage.admin("POST", "/feeds/second/hold", release).await;
+    assert_eq!((status, &told["hold"]["decision"]), (200, &json!("release")), "{told}");
+    second.stage.stop().await;
+}
+
 /// Posts of which those after the eighth wait for the end of a hold: their address is that of the first,
 /// which is missing.
 fn doubtful(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
