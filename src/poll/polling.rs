@@ -192,14 +192,14 @@ pub async fn round(
 }
 
 /// On whose word a feed is asked for that a list added: a list at a public address must not choose what is read behind
-/// the walls, by whatever name. `None`: its own.
+/// the walls, by whatever name. `None`: its own, also where the operator took it over.
 async fn word_of_list(
     bench: &PollContext,
     feed: &FeedRecord,
 ) -> Result<Option<LeadScope>, StoreError> {
-    let Some(member) = &feed.list else { return Ok(None) };
+    let Some(list) = feed.deciding_list() else { return Ok(None) };
     let feeds = bench.store.feed_list().await?;
-    let list = feeds.get(&member.list).filter(|list| list.has_upstream());
+    let list = feeds.get(list).filter(|list| list.has_upstream());
     Ok(list.map(|list| LeadScope::by_feed(list)))
 }
 

@@ -48,13 +48,17 @@ fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
 async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
     let (store, publisher) = (StoreDouble::new(&["list"]), Publisher::new("one"));
     let gateway = Gateway::start(&store, &publisher).await;
-    let list = ListMember { list: name("list"), standing: MemberStanding::Listed, placed: 0 };
-    let member = FeedRecord { list: Some(list), ..record("member") };
-    gateway.poller.put(member).await.unwrap();
-    for feed in ["list", "member"] {
+    let member = |feed: &str, standing| {
+        let list = ListMember { list: name("list"), standing, placed: 0 };
+        FeedRecord { list: Some(list), ..record(feed) }
+    };
+    gateway.poller.put(member("member", MemberStanding::Listed)).await.unwrap();
+    gateway.poller.put(member("own", MemberStanding::Own)).await.unwrap();
+    // What the operator took over is his word, as if he had added it.
+    for (feed, word) in [("list", "list"), ("member", "list"), ("own", "own")] {
         gateway.polls(feed, 1).await;
         let asked = publisher.asked.lock().unwrap();
         let request = asked.iter().find(|request| request.url == record(feed).url).unwrap();
-        assert_eq!(request.leads, LeadScope::of_feed(&record("list")), "{feed}");
+        assert_eq!(request.leads, LeadScope::of_feed(&record(word)), "{feed}");
     }
 }
