@@ -165,9 +165,11 @@ impl Core {
         if let Some(there) = self.behind_our_address(leads.at()) {
             leads.begin_at(there);
         }
-        // Everybody may lead to what everybody gets of our sites.
-        let ours = self.behind_our_address(&trail.url).filter(|_| is_anybodys);
-        let is_ours = ours.is_some();
+        // Everybody may lead to what everybody gets of our sites, and they to more of it.
+        let ours = self.behind_our_address(&trail.url);
+        let ours = ours.or_else(|| self.moved_within_site(&request.url, &trail.url));
+        let ours = ours.filter(|_| is_anybodys);
+        let mut is_ours = ours.is_some();
         if let Some(there) = ours {
             trail.begin_at(there);
         }
@@ -183,7 +185,7 @@ impl Core {
         }
         // Ends by the limit on redirects in `follow`.
         loop {
-            let is_public = leads.is_confined() && !(is_ours && trail.hops == 0);
+            let is_public = leads.is_confined() && !is_ours;
             let asking = self.ask(&asked, &trail, credentials.as_ref(), is_public);
             let response = asking.await.map_err(|error| leads.explained(error))?;
             let code = response.status().as_u16();
@@ -192,6 +194,7 @@ impl Core {
             }
             let led = response.headers().get(LOCATION);
             let within = self.within_site(led, &trail.url);
+            is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
             self.lead(&mut leads, &trail.url).await;
