@@ -11,7 +11,6 @@ use super::error::{ANSWERING, FetchError};
 use super::guard::{AllowPrivate, Openness};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
-use super::lead::LeadTrail;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
@@ -160,8 +159,7 @@ impl Core {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
         let identity = RequestIdentity::read(request.access.as_ref()).await?;
         let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);
-        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
-        let mut leads = LeadTrail::begin(&request.leads, &request.url).map_err(refused)?;
+        let mut leads = self.way_to(&request.leads, &request.url).await?;
         if let Some(there) = self.behind_our_address(leads.at()) {
             leads.begin_at(there);
         }

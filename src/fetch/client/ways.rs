@@ -7,7 +7,7 @@ use crate::fetch::address::kind;
 use crate::fetch::clients::{Clients, HttpVersions};
 use crate::fetch::error::FetchError;
 use crate::fetch::guard::{self, AllowPrivate, Openness};
-use crate::fetch::lead::LeadTrail;
+use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
 use crate::fetch::passers::Passers;
 use crate::fetch::resolver::{LookupError, Unresolved};
 use crate::fetch::unreached::unreached;
@@ -110,6 +110,21 @@ impl Core {
         let keeps = kept.admit(host, soon, Instant::now());
         let client = if keeps { clients.keeping } else { clients.closing };
         Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
+    }
+
+    /// Goes from who may name an address to who names this one.
+    pub(in crate::fetch) async fn way_to(
+        &self,
+        scope: &LeadScope,
+        asked: &str,
+    ) -> Result<LeadTrail, FetchError> {
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let mut trail = LeadTrail::begin(scope, asked).map_err(refused)?;
+        for named in scope.named_by.iter().skip(1) {
+            let named = read_named(named).map_err(refused)?;
+            self.lead(&mut trail, &named).await;
+        }
+        Ok(trail)
     }
 
     /// Goes where an answer leads.
