@@ -101,6 +101,8 @@ pub(super) struct LeadTrail {
     is_on_demand: bool,
     site: Option<Url>,
     is_confined: bool,
+    /// Why nobody can tell now whether where it is may be private.
+    unknown: Option<FetchError>,
 }
 
 impl LeadTrail {
@@ -109,7 +111,7 @@ impl LeadTrail {
         let at = read_named(scope.named_by.first().map_or(asked, String::as_str))?;
         let site = scope.site.as_deref().and_then(|site| read_url(site).ok());
         let is_on_demand = scope.site.is_some();
-        Ok(Self { at, from: None, is_on_demand, site, is_confined: false })
+        Ok(Self { at, from: None, is_on_demand, site, is_confined: false, unknown: None })
     }
 
     /// Where it is.
@@ -148,11 +150,23 @@ impl LeadTrail {
         self.is_confined |= !is_free;
         if self.at != *to {
             self.from = Some(std::mem::replace(&mut self.at, to.clone()));
+            self.unknown = None;
         }
+    }
+
+    /// Goes on to public addresses alone, since nobody can tell now whether it may be to others.
+    pub(super) fn go_unknown(&mut self, to: &Url, why: FetchError) {
+        self.go(to, false);
+        self.unknown = Some(why);
     }
 
     /// A refusal of where it is, with who led there.
     pub(super) fn explained(&self, error: FetchError) -> FetchError {
+        if let (FetchError::Refused { refusal: Refusal::Address { .. }, .. }, Some(why)) =
+            (&error, &self.unknown)
+        {
+            return why.clone();
+        }
         match (error, &self.from) {
             (FetchError::Refused { hop, refusal: Refusal::Address { what, .. } }, Some(from))
                 if self.is_confined =>

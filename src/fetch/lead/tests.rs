@@ -184,9 +184,8 @@ async fn whoever_led_to_a_private_address_had_to_be_private() {
         let whole = FetchRequest::whole(private.url(path), Time::from_unix(0));
         services(settings).unwrap().fetch.oneshot(FetchRequest { leads, ..whole }).await
     };
-    let is_refused = |asked: &Result<Fetched, FetchError>| {
-        matches!(asked, Err(FetchError::Refused { .. }))
-    };
+    let is_refused =
+        |asked: &Result<Fetched, FetchError>| matches!(asked, Err(FetchError::Refused { .. }));
     let (member, public) = (feed(&private.url("/feed")), feed("http://198.51.101.1/feed"));
     let inside = feed("http://127.0.0.1:1/list");
     // The feed itself, and what it names at its own place.
@@ -196,6 +195,10 @@ async fn whoever_led_to_a_private_address_had_to_be_private() {
         assert!(is_refused(&asked), "{path}: {asked:?}");
         asked_by(by(&inside), path).await.unwrap();
     }
+    // Of a list that cannot be looked up nobody knows whether it is private.
+    let lost = LeadScope::of_feed(&member).added_by(&feed("http://lists.invalid/list"));
+    let asked = asked_by(lost, "/feed").await;
+    assert!(matches!(asked, Err(FetchError::Name { .. })), "{asked:?}");
     // A public feed gains nothing by a private list.
     let asked = asked_by(LeadScope::of_feed(&public).added_by(&inside), "/2").await;
     assert!(is_refused(&asked), "{asked:?}");

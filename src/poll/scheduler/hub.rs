@@ -419,11 +419,8 @@ async fn ask(
 ) -> FinishedErrand {
     let asking = async {
         let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await;
-        let leads = leads.map_err(|error| Failed {
-            why: in_words(&error),
-            wait: None,
-            pause: None,
-        })?;
+        let leads =
+            leads.map_err(|error| Failed { why: in_words(&error), wait: None, pause: None })?;
         subscribe::ask(bench.call.clone(), (hub, leads), request, now).await
     };
     FinishedErrand::Hub(tokio::select! {

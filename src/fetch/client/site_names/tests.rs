@@ -1,7 +1,8 @@
 use crate::config::OriginPlace;
 use crate::fetch::publisher::{Publisher, our_ca, response, tls};
 use crate::fetch::{
-    AllowPrivate, AskRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services, services,
+    AllowPrivate, AskRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
+    services,
 };
 use crate::model::Time;
 use crate::origin::{OriginSite, PassRequest, site_of_config};
