@@ -2,7 +2,8 @@ use super::*;
 use crate::fetch::Validators;
 use crate::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
 use crate::poll::tests::double::{StoreDouble, name, record};
-use crate::poll::tests::gateway::{Gateway, Publisher};
+use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
+use crate::status::WalkOrder;
 
 fn feed(secret: Option<bool>) -> FeedRecord {
     FeedRecord {
@@ -44,7 +45,7 @@ fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
 }
 
 /// It may be behind the walls by a name of which nobody can tell that.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
     let (store, publisher) = (StoreDouble::new(&["list"]), Publisher::new("one"));
     let gateway = Gateway::start(&store, &publisher).await;
@@ -63,4 +64,10 @@ async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
         let word = if feed == "member" { own.added_by(&record("list")) } else { own };
         assert_eq!(request.leads, word, "{feed}");
     }
+    // And so is what it names, as its older documents.
+    gateway.poller.walk(&name("member"), WalkOrder::Start).await.unwrap();
+    eventually(|| publisher.requests() == 4).await;
+    let asked = publisher.asked.lock().unwrap();
+    let word = LeadScope::of_feed(&record("member")).added_by(&record("list"));
+    assert_eq!(asked.last().unwrap().leads, word);
 }
