@@ -37,6 +37,7 @@ mod subscribe;
 mod sup;
 mod turns;
 mod walk;
+mod word;
 
 pub use allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
 pub use announced::{DISTRUST, FAILURES_BORNE, MAX_DOCUMENTS, MAX_LOOKS_AT_ONCE};

@@ -7,7 +7,7 @@ use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::freshness;
-use super::lead::{LeadScope, LeadTrail};
+use super::lead::LeadScope;
 use crate::model::{ProxyRoute, Time};
 use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
 use std::time::Duration;
@@ -51,8 +51,7 @@ impl Core {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, PAGES);
         self.say_name(&url, &mut headers);
-        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
-        let mut leads = LeadTrail::begin(&request.leads, url.as_str()).map_err(refused)?;
+        let mut leads = self.way_to(&request.leads, url.as_str()).await?;
         self.lead(&mut leads, &url).await;
         let (route, versions) = (request.route.as_ref(), HttpVersions::of_request(&headers));
         let way = RequestWay { route, versions, is_public: leads.is_confined() };

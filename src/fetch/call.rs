@@ -9,7 +9,7 @@ use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::FetchError;
 use super::freshness;
-use super::lead::{LeadScope, LeadTrail};
+use super::lead::LeadScope;
 use super::unreached::broken;
 use crate::model::Time;
 use bytes::{Bytes, BytesMut};
@@ -71,8 +71,7 @@ impl Core {
         let mut url = request.url;
         super::guard::strip_credentials(&mut url);
         url.set_fragment(None);
-        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
-        let mut leads = LeadTrail::begin(&request.leads, url.as_str()).map_err(refused)?;
+        let mut leads = self.way_to(&request.leads, url.as_str()).await?;
         self.lead(&mut leads, &url).await;
         let is_public = leads.is_confined();
         let way = RequestWay { route: None, versions: HttpVersions::All, is_public };

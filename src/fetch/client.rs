@@ -11,7 +11,6 @@ use super::error::{ANSWERING, FetchError};
 use super::guard::{AllowPrivate, Openness};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
-use super::lead::LeadTrail;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
 };
@@ -160,14 +159,15 @@ impl Core {
         let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
         let identity = RequestIdentity::read(request.access.as_ref()).await?;
         let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);
-        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
-        let mut leads = LeadTrail::begin(&request.leads, &request.url).map_err(refused)?;
+        let mut leads = self.way_to(&request.leads, &request.url).await?;
         if let Some(there) = self.behind_our_address(leads.at()) {
             leads.begin_at(there);
         }
-        // Everybody may lead to what everybody gets of our sites.
-        let ours = self.behind_our_address(&trail.url).filter(|_| is_anybodys);
-        let is_ours = ours.is_some();
+        // Everybody may lead to what everybody gets of our sites, and they to more of it.
+        let ours = self.behind_our_address(&trail.url);
+        let ours = ours.or_else(|| self.moved_within_site(&request.url, &trail.url));
+        let ours = ours.filter(|_| is_anybodys);
+        let mut is_ours = ours.is_some();
         if let Some(there) = ours {
             trail.begin_at(there);
         }
@@ -183,7 +183,7 @@ impl Core {
         }
         // Ends by the limit on redirects in `follow`.
         loop {
-            let is_public = leads.is_confined() && !(is_ours && trail.hops == 0);
+            let is_public = leads.is_confined() && !is_ours;
             let asking = self.ask(&asked, &trail, credentials.as_ref(), is_public);
             let response = asking.await.map_err(|error| leads.explained(error))?;
             let code = response.status().as_u16();
@@ -192,6 +192,7 @@ impl Core {
             }
             let led = response.headers().get(LOCATION);
             let within = self.within_site(led, &trail.url);
+            is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
             self.lead(&mut leads, &trail.url).await;

@@ -4,7 +4,7 @@
 //! behind its walls, and publishes.
 
 use super::error::FetchError;
-use super::guard::{AllowPrivate, Refusal, is_same_place, read_url, shown};
+use super::guard::{AllowPrivate, Refusal, is_same_place, read_url, shown, strip_credentials};
 use crate::model::FeedRecord;
 use crate::origin::spelled_below;
 use url::Url;
@@ -12,8 +12,8 @@ use url::Url;
 /// On whose word an address is asked for. By default it is that of who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LeadScope {
-    /// The address whose answer named this one, or which it is.
-    pub named_by: Option<String>,
+    /// The addresses that led to this one, each of which was named by the one before, or which it is itself.
+    pub(super) named_by: Vec<String>,
     /// The site that the operator admits, where a request made the feed that leads there.
     pub site: Option<String>,
 }
@@ -22,7 +22,7 @@ impl LeadScope {
     /// Of a feed's own address, and of what its documents and answers name.
     pub fn of_feed(feed: &FeedRecord) -> Self {
         let site = feed.on_demand.as_ref().map(|made| made.site.clone());
-        Self { named_by: Some(feed.url.clone()), site }
+        Self { named_by: vec![feed.url.clone()], site }
     }
 
     /// Of what a feed names that is asked for apart from it. Messages about that tell no address of which the operator
@@ -31,7 +31,7 @@ impl LeadScope {
         let leads = Self::of_feed(feed);
         match read_url(&feed.url) {
             Ok(url) if feed.options.secret == Some(true) => {
-                leads.by_answer(&url.origin().ascii_serialization())
+                Self { named_by: vec![url.origin().ascii_serialization()], ..leads }
             }
             _ => leads,
         }
@@ -43,12 +43,21 @@ impl LeadScope {
         let is_led = |trail: LeadTrail| {
             trail.stays(to) || trail.may_leave() && allow.is_own_host(trail.at())
         };
-        !allow.is_own_host(to) || LeadTrail::begin(self, to.as_str()).is_ok_and(is_led)
+        let last = self.named_by.last().cloned().into_iter().collect();
+        let by = Self { named_by: last, ..self.clone() };
+        !allow.is_own_host(to) || LeadTrail::begin(&by, to.as_str()).is_ok_and(is_led)
     }
 
-    /// Of what the answer of an address names.
-    pub fn by_answer(self, address: &str) -> Self {
-        Self { named_by: Some(address.to_owned()), ..self }
+    /// Of what the answer of an address names that is asked for on this word.
+    pub fn by_answer(mut self, address: &str) -> Self {
+        self.named_by.push(address.to_owned());
+        self
+    }
+
+    /// The same of a feed that a list added.
+    pub fn added_by(self, list: &FeedRecord) -> Self {
+        let named_by = [Self::by_feed(list).named_by, self.named_by].concat();
+        Self { named_by, site: self.site }
     }
 }
 
@@ -76,6 +85,14 @@ fn advice(site: Option<&str>) -> String {
     }
 }
 
+/// An address on the way, as it is asked for.
+pub(super) fn read_named(address: &str) -> Result<Url, Refusal> {
+    let mut url = read_url(address)?;
+    strip_credentials(&mut url);
+    url.set_fragment(None);
+    Ok(url)
+}
+
 /// The way from the address that may be private to where answers lead.
 pub(super) struct LeadTrail {
     at: Url,
@@ -84,15 +101,17 @@ pub(super) struct LeadTrail {
     is_on_demand: bool,
     site: Option<Url>,
     is_confined: bool,
+    /// Why nobody can tell now whether where it is may be private.
+    unknown: Option<FetchError>,
 }
 
 impl LeadTrail {
     /// Begins where somebody named an address who may.
     pub(super) fn begin(scope: &LeadScope, asked: &str) -> Result<Self, Refusal> {
-        let at = read_url(scope.named_by.as_deref().unwrap_or(asked))?;
+        let at = read_named(scope.named_by.first().map_or(asked, String::as_str))?;
         let site = scope.site.as_deref().and_then(|site| read_url(site).ok());
         let is_on_demand = scope.site.is_some();
-        Ok(Self { at, from: None, is_on_demand, site, is_confined: false })
+        Ok(Self { at, from: None, is_on_demand, site, is_confined: false, unknown: None })
     }
 
     /// Where it is.
@@ -129,11 +148,25 @@ impl LeadTrail {
     /// Goes on; `is_free`: to an address that may be private.
     pub(super) fn go(&mut self, to: &Url, is_free: bool) {
         self.is_confined |= !is_free;
-        self.from = Some(std::mem::replace(&mut self.at, to.clone()));
+        if self.at != *to {
+            self.from = Some(std::mem::replace(&mut self.at, to.clone()));
+            self.unknown = None;
+        }
+    }
+
+    /// Goes on to public addresses alone, since nobody can tell now whether it may be to others.
+    pub(super) fn go_unknown(&mut self, to: &Url, why: FetchError) {
+        self.go(to, false);
+        self.unknown = Some(why);
     }
 
     /// A refusal of where it is, with who led there.
     pub(super) fn explained(&self, error: FetchError) -> FetchError {
+        if let (FetchError::Refused { refusal: Refusal::Address { .. }, .. }, Some(why)) =
+            (&error, &self.unknown)
+        {
+            return why.clone();
+        }
         match (error, &self.from) {
             (FetchError::Refused { hop, refusal: Refusal::Address { what, .. } }, Some(from))
                 if self.is_confined =>

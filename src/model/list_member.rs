@@ -53,11 +53,15 @@ impl ListMember {
 }
 
 impl FeedRecord {
+    /// The list that decides about it: none where it is the operator's own.
+    pub fn deciding_list(&self) -> Option<&FeedName> {
+        let member = self.list.as_ref().filter(|member| member.standing != MemberStanding::Own);
+        member.map(|member| &member.list)
+    }
+
     /// Whether the list of that name decides about it.
     pub fn is_member_of(&self, list: &FeedName) -> bool {
-        let decides =
-            |member: &ListMember| member.list == *list && member.standing != MemberStanding::Own;
-        self.list.as_ref().is_some_and(decides)
+        self.deciding_list() == Some(list)
     }
 
     /// Whether it is a list that its feeds follow now.

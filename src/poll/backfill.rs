@@ -7,6 +7,7 @@ use super::judge::{DocumentJudge, ReceivedDocument, Wants};
 use super::ledger::LedgerReader;
 use super::polling::PollContext;
 use super::walk;
+use super::word::behind_list;
 use crate::fetch::{self, FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Backfill, FeedRecord, Revision, WalkStanding};
 use crate::record::Observation;
@@ -95,7 +96,8 @@ async fn made(
         return Ok((None, None));
     }
     let url = with_credentials(walk.next.as_deref().unwrap_or(&feed.url), &feed.url);
-    let request = FetchRequest::whole(url, now).for_feed(feed);
+    let mut request = FetchRequest::whole(url, now).for_feed(feed);
+    request.leads = behind_list(&bench.store, feed, request.leads).await?;
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),

@@ -14,6 +14,7 @@ use super::places::PollPlace;
 use super::politeness::PoliteHost;
 use super::sharing;
 use super::turns::Turns;
+use super::word::behind_list;
 use crate::clock::Clock;
 use crate::fetch::{
     AllowPrivate, Call, Fetch, FetchAnswer, FetchError, Fetched, FetchedDocument, LeadScope,
@@ -23,7 +24,7 @@ use crate::judge::probe::ProbeScope;
 use crate::load::Load;
 use crate::model::{EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time};
 use crate::status::PollEnding;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use crate::sup::{SupAnnouncement, in_link};
 use crate::traces::{SpanKind, SpanParent, TraceSpan, Traces};
 use crate::websub::{Discovery, HubLinks};
@@ -101,9 +102,9 @@ pub struct PollResult {
     pub rewritten: u32,
     /// What an operator may want to know.
     pub notes: Vec<String>,
-    /// Where the feed says that its changes are announced: nowhere (`Some(None)`), or nothing
+    /// Where the feed says that its changes are announced, and on whose word that is asked for: nowhere (`Some(None)`), or nothing
     /// about it (`None`).
-    pub announced: Option<Option<SupAnnouncement>>,
+    pub announced: Option<Option<(SupAnnouncement, LeadScope)>>,
     /// Which hub tells of it, likewise.
     pub hub: Option<Option<Discovery>>,
     /// What a host asked for in answer to a further request.
@@ -155,9 +156,7 @@ pub async fn round(
 ) -> Result<PollResult, RoundError> {
     let state = bench.store.state(&feed.name).await?;
     let mut request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
-    if let Some(leads) = word_of_list(bench, feed).await? {
-        request.leads = leads;
-    }
+    request.leads = behind_list(&bench.store, feed, request.leads).await?;
     let mut span = bench.span.begin("fetch", SpanKind::Client);
     // Only the fetch is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
@@ -189,18 +188,6 @@ pub async fn round(
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
         (_, None) => Err(FetchError::Unasked304.into()),
     }
-}
-
-/// On whose word a feed is asked for that a list added: a list at a public address must not choose what is read behind
-/// the walls, by whatever name. `None`: its own.
-async fn word_of_list(
-    bench: &PollContext,
-    feed: &FeedRecord,
-) -> Result<Option<LeadScope>, StoreError> {
-    let Some(member) = &feed.list else { return Ok(None) };
-    let feeds = bench.store.feed_list().await?;
-    let list = feeds.get(&member.list).filter(|list| list.has_upstream());
-    Ok(list.map(|list| LeadScope::by_feed(list)))
 }
 
 fn describe_fetch(span: &mut TraceSpan, fetched: Result<&Fetched, &FetchError>) {
@@ -282,7 +269,7 @@ async fn unchanged(
         held: state.hold.as_ref().map(Hold::describe),
         look_again: state.next_decision_at.map(|at| bench.decisions.by_wall_clock(at, now)),
         until: state.tick,
-        announced: may_announce(bench, feed, fetched.announced.clone()).map(Some),
+        announced: may_announce(bench, feed, fetched.announced.clone()).await.map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
         hub: match hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
@@ -330,7 +317,7 @@ async fn judged(
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
-    let place = may_announce(bench, feed, fetched.announced.clone().or_else(element));
+    let place = may_announce(bench, feed, fetched.announced.clone().or_else(element)).await;
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = PollResult {
         document: Some(ParsedDocument {
@@ -353,16 +340,19 @@ async fn judged(
     Ok(found)
 }
 
-/// Where a feed says that its changes are announced, unless it may not lead there.
-fn may_announce(
+/// Where a feed says that its changes are announced, and on whose word, unless it may not lead there.
+async fn may_announce(
     bench: &PollContext,
     feed: &FeedRecord,
     place: Option<SupAnnouncement>,
-) -> Option<SupAnnouncement> {
-    place.filter(|place| {
+) -> Option<(SupAnnouncement, LeadScope)> {
+    let place = place.filter(|place| {
         let leads = LeadScope::of_feed(feed);
         read_url(&place.document).is_ok_and(|to| leads.admits(&to, &bench.allow_private))
-    })
+    })?;
+    // What the poll found is there already: it must not fail by this.
+    let leads = behind_list(&bench.store, feed, LeadScope::by_feed(feed)).await.ok()?;
+    Some((place, leads))
 }
 
 /// Whether the operator says that the address of a feed is secret, whatever address it gives itself.

@@ -7,6 +7,7 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::memory::UnchangedCount;
 use super::polling::PollContext;
+use super::word::behind_list;
 use crate::fetch::{AskRequest, LeadScope, PageFetch, PauseRequest};
 use crate::judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use crate::model::{EventKind, FeedRecord, Probing, ProxyRoute, Revision, Time};
@@ -83,7 +84,8 @@ pub(super) async fn run(
     cancel: CancellationToken,
 ) -> Result<ProbeResult, RoundError> {
     let begun = bench.clock.now();
-    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun).of_feed(&feed);
+    let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await?;
+    let mut asking = Asking::new(bench.ask.clone(), &plan, pause, begun).of_feed(&feed, leads);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -158,10 +160,10 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The same by the way of a feed, whose documents name the pages.
-    fn of_feed(self, feed: &FeedRecord) -> Self {
+    /// The same by the way of a feed, whose documents name the pages, and on this word.
+    fn of_feed(self, feed: &FeedRecord, leads: LeadScope) -> Self {
         let route = feed.access.as_ref().and_then(|access| access.route.clone());
-        Self { route, leads: LeadScope::of_feed(feed), ..self }
+        Self { route, leads, ..self }
     }
 
     /// What is listed first, then a made-up address, then the items.

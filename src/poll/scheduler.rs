@@ -420,10 +420,14 @@ impl PollScheduler {
         self.note_schedules(STOP_NOTE);
         self.bench.attempts.close();
         self.is_fenced = false;
-        self.write_all().await;
+        self.write_all(true).await;
         // Another gateway writes the store since, which gave the right to poll out anew.
         if self.is_fenced && self.bench.decisions.renew_claim().await.is_ok() {
-            self.write_all().await;
+            self.write_all(true).await;
+        }
+        // A mark that cannot be stored keeps nothing else from it.
+        if self.bench.attempts.has_unwritten() {
+            self.write_all(false).await;
         }
     }
 }

@@ -8,9 +8,11 @@ use super::judge::{DocumentJudge, ReceivedDocument, SharingContext, Wants};
 use super::ledger::LedgerReader;
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
+use super::word::behind_list;
 use crate::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use crate::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
 use crate::record::{Issued, Observation};
+use crate::store::in_words;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tower::ServiceExt as _;
@@ -88,7 +90,9 @@ async fn complete(
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
     let request = FetchRequest::whole(with_credentials(url, &feed.url), bench.clock.now());
-    let request = request.for_feed(feed);
+    let mut request = request.for_feed(feed);
+    let leads = behind_list(&bench.store, feed, request.leads).await;
+    request.leads = leads.map_err(|error| in_words(&error))?;
     let fetched = bench.fetch.clone().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);

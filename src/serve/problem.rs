@@ -37,6 +37,8 @@ pub(super) struct Problem {
     challenge: bool,
     #[serde(skip)]
     is_unknown_feed: bool,
+    #[serde(skip)]
+    is_of_site: bool,
 }
 
 fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
@@ -55,6 +57,7 @@ impl Problem {
             retry_after: None,
             challenge: false,
             is_unknown_feed: false,
+            is_of_site: false,
         }
     }
 
@@ -85,6 +88,16 @@ impl Problem {
             retry_after: Some(retry_after),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
         }
+    }
+
+    /// 503 with `Retry-After`, since an origin has not answered what it was asked before.
+    pub(super) fn site_is_late(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self { is_of_site: true, ..Self::later(detail, retry_after) }
+    }
+
+    /// Whether it is that an origin has not answered what it was asked before.
+    pub(super) const fn is_of_site(&self) -> bool {
+        self.is_of_site
     }
 
     /// The store is closed and opened again.

@@ -2,6 +2,7 @@
 
 use super::Core;
 use crate::fetch::ask::location;
+use crate::fetch::guard::read_url;
 use crate::origin::site_of;
 use http::header::{HeaderMap, HeaderValue};
 use url::Url;
@@ -19,6 +20,12 @@ impl Core {
     pub(super) fn behind_our_address(&self, url: &Url) -> Option<Url> {
         let mut named = self.sites.iter().filter(|site| site.public_name().is_some());
         named.find_map(|site| site.upstream_of(url))
+    }
+
+    /// Where the site of an address of ours has moved it, as remembered; `None` where that is no more at the site.
+    pub(super) fn moved_within_site(&self, ours: &str, to: &Url) -> Option<Url> {
+        let at = self.behind_our_address(&read_url(ours).ok()?)?;
+        site_of(&self.sites, &at)?.there(to)
     }
 
     /// Where a redirect of a site leads at the site, also where the site says it by its public name; `None` where it

@@ -7,7 +7,7 @@ use crate::fetch::address::kind;
 use crate::fetch::clients::{Clients, HttpVersions};
 use crate::fetch::error::FetchError;
 use crate::fetch::guard::{self, AllowPrivate, Openness};
-use crate::fetch::lead::LeadTrail;
+use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
 use crate::fetch::passers::Passers;
 use crate::fetch::resolver::{LookupError, Unresolved};
 use crate::fetch::unreached::unreached;
@@ -112,26 +112,55 @@ impl Core {
         Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
     }
 
+    /// Goes from who may name an address to who names this one.
+    pub(in crate::fetch) async fn way_to(
+        &self,
+        scope: &LeadScope,
+        asked: &str,
+    ) -> Result<LeadTrail, FetchError> {
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let mut trail = LeadTrail::begin(scope, asked).map_err(refused)?;
+        for named in scope.named_by.iter().skip(1) {
+            let named = read_named(named).map_err(refused)?;
+            match self.is_free(&trail, &named).await {
+                Ok(is_free) => trail.go(&named, is_free),
+                Err(unknown) => trail.go_unknown(&named, unknown),
+            }
+        }
+        Ok(trail)
+    }
+
     /// Goes where an answer leads.
     pub(in crate::fetch) async fn lead(&self, trail: &mut LeadTrail, to: &Url) {
-        let is_free = trail.stays(to) || trail.may_leave() && self.is_own(trail.at()).await;
+        let is_free = self.is_free(trail, to).await.unwrap_or(false);
         trail.go(to, is_free);
+    }
+
+    /// Whether the next address may be private.
+    async fn is_free(&self, trail: &LeadTrail, to: &Url) -> Result<bool, FetchError> {
+        Ok(trail.stays(to) || trail.may_leave() && self.is_own(trail.at()).await?)
     }
 
     /// Whether an address is at a host of the operator's own. Where all private addresses are allowed, a name says
     /// that by what it leads to.
-    async fn is_own(&self, url: &Url) -> bool {
+    async fn is_own(&self, url: &Url) -> Result<bool, FetchError> {
         if self.allow.is_own_host(url) {
-            return true;
+            return Ok(true);
         }
         let (AllowPrivate::All, Some(Host::Domain(name))) = (&self.allow, url.host()) else {
-            return false;
+            return Ok(false);
         };
         let [_, private, _] = &self.names;
-        let found = private.look_up(name).await;
-        found.is_ok_and(|found| {
-            !found.is_empty() && found.iter().all(|address| kind(address.ip()).is_some())
-        })
+        match private.look_up(name).await {
+            Ok(found) => {
+                let is_private = found.iter().all(|address| kind(address.ip()).is_some());
+                Ok(is_private && !found.is_empty())
+            }
+            Err(LookupError::Refused(_)) => Ok(false),
+            Err(LookupError::Unresolved(Unresolved { why })) => {
+                Err(FetchError::Name { host: name.to_owned(), why })
+            }
+        }
     }
 
     /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no

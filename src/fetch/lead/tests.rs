@@ -66,8 +66,8 @@ fn a_secret_address_is_told_by_its_host_alone() {
     let mut secret = feed("https://news.example/hidden/feed");
     assert_eq!(LeadScope::by_feed(&secret), LeadScope::of_feed(&secret));
     secret.options.secret = Some(true);
-    let told = LeadScope::by_feed(&secret).named_by.unwrap();
-    assert_eq!(told, "https://news.example");
+    let told = LeadScope::by_feed(&secret).named_by;
+    assert_eq!(told, ["https://news.example"]);
     let trail = LeadTrail::begin(&LeadScope::by_feed(&secret), "").unwrap();
     assert!(trail.stays(&url("https://news.example/sup.json")));
 }
@@ -173,4 +173,38 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
         }
     }
     assert!(private.heads().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_led_to_a_private_address_had_to_be_private() {
+    let private = redirecting().await;
+    let asked_by = async |leads: LeadScope, path: &str| {
+        let allow_private = AllowPrivate::All;
+        let settings = FetchSettings { allow_private, ..FetchSettings::default() };
+        let whole = FetchRequest::whole(private.url(path), Time::from_unix(0));
+        services(settings).unwrap().fetch.oneshot(FetchRequest { leads, ..whole }).await
+    };
+    let is_refused =
+        |asked: &Result<Fetched, FetchError>| matches!(asked, Err(FetchError::Refused { .. }));
+    let (member, public) = (feed(&private.url("/feed")), feed("http://198.51.101.1/feed"));
+    let inside = feed("http://127.0.0.1:1/list");
+    // The feed itself, and what it names at its own place.
+    for path in ["/feed", "/2"] {
+        let by = |list: &FeedRecord| LeadScope::of_feed(&member).added_by(list);
+        let asked = asked_by(by(&public), path).await;
+        assert!(is_refused(&asked), "{path}: {asked:?}");
+        asked_by(by(&inside), path).await.unwrap();
+    }
+    // Of a list that cannot be looked up nobody knows whether it is private.
+    let lost = LeadScope::of_feed(&member).added_by(&feed("http://lists.invalid/list"));
+    let asked = asked_by(lost, "/feed").await;
+    assert!(matches!(asked, Err(FetchError::Name { .. })), "{asked:?}");
+    // A public feed gains nothing by a private list.
+    let asked = asked_by(LeadScope::of_feed(&public).added_by(&inside), "/2").await;
+    assert!(is_refused(&asked), "{asked:?}");
+    // Nor by what it names, which may have had another address when it was asked for.
+    let named = LeadScope::of_feed(&public).by_answer(&private.url("/sup.json"));
+    let asked = asked_by(named, "/sup2.json").await;
+    assert!(is_refused(&asked), "{asked:?}");
+    assert_eq!(private.heads().len(), 2);
 }

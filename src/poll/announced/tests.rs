@@ -279,7 +279,7 @@ async fn only_ids_that_matter_are_remembered() {
     assert_eq!(look.follower.remembered(), 1);
 }
 
-/// A document is asked for on the word of the feed that names it, and another one on that of the document.
+/// A document is asked for on the word of the feed that names it, and another one on that of both.
 #[tokio::test(start_paused = true)]
 async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
     let leads = LeadScope::default().by_answer("http://b.example/feed");
@@ -300,7 +300,7 @@ async fn a_document_has_no_more_leave_than_the_feed_that_names_it() {
     let (_, Begun(look)) = announced.take_due(now + PAUSE_LIMIT).unwrap();
     assert_eq!(asked(&look), leads);
     let longer = look.question.of_another("http://c.example/sup.json");
-    let by_document = LeadScope::default().by_answer(DOCUMENT);
+    let by_document = leads.by_answer(DOCUMENT);
     assert_eq!(longer.leads(), &by_document);
     assert_eq!(longer.of_another("http://d.example/sup.json").leads(), &by_document);
 }

@@ -2,7 +2,8 @@ use super::*;
 use crate::fetch::Validators;
 use crate::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
 use crate::poll::tests::double::{StoreDouble, name, record};
-use crate::poll::tests::gateway::{Gateway, Publisher};
+use crate::poll::tests::gateway::{Gateway, Publisher, eventually};
+use crate::status::WalkOrder;
 
 fn feed(secret: Option<bool>) -> FeedRecord {
     FeedRecord {
@@ -44,17 +45,29 @@ fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
 }
 
 /// It may be behind the walls by a name of which nobody can tell that.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
     let (store, publisher) = (StoreDouble::new(&["list"]), Publisher::new("one"));
     let gateway = Gateway::start(&store, &publisher).await;
-    let list = ListMember { list: name("list"), standing: MemberStanding::Listed, placed: 0 };
-    let member = FeedRecord { list: Some(list), ..record("member") };
-    gateway.poller.put(member).await.unwrap();
-    for feed in ["list", "member"] {
+    let member = |feed: &str, standing| {
+        let list = ListMember { list: name("list"), standing, placed: 0 };
+        FeedRecord { list: Some(list), ..record(feed) }
+    };
+    gateway.poller.put(member("member", MemberStanding::Listed)).await.unwrap();
+    gateway.poller.put(member("own", MemberStanding::Own)).await.unwrap();
+    // What the operator took over is his word, as if he had added it.
+    for feed in ["list", "member", "own"] {
         gateway.polls(feed, 1).await;
         let asked = publisher.asked.lock().unwrap();
         let request = asked.iter().find(|request| request.url == record(feed).url).unwrap();
-        assert_eq!(request.leads, LeadScope::of_feed(&record("list")), "{feed}");
+        let own = LeadScope::of_feed(&record(feed));
+        let word = if feed == "member" { own.added_by(&record("list")) } else { own };
+        assert_eq!(request.leads, word, "{feed}");
     }
+    // And so is what it names, as its older documents.
+    gateway.poller.walk(&name("member"), WalkOrder::Start).await.unwrap();
+    eventually(|| publisher.requests() == 4).await;
+    let asked = publisher.asked.lock().unwrap();
+    let word = LeadScope::of_feed(&record("member")).added_by(&record("list"));
+    assert_eq!(asked.last().unwrap().leads, word);
 }

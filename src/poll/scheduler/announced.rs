@@ -1,7 +1,6 @@
 //! SUP documents: when they are asked for, and what is polled because of what they tell.
 
 use super::{PollScheduler, RunningErrand, ScheduledFeed};
-use crate::fetch::LeadScope;
 use crate::model::{EventKind, FeedName, Time};
 use crate::poll::announced::{AnnouncedFeed, Looked};
 use crate::poll::polling::PollResult;
@@ -159,8 +158,7 @@ impl PollScheduler {
         running: &RunningErrand,
     ) -> Option<PushSource> {
         if let Some(place) = &found.announced {
-            let leads = |place| Some((place, LeadScope::by_feed(&self.feeds.get(name)?.record)));
-            self.announced.attach(name, place.clone().and_then(leads), Instant::now());
+            self.announced.attach(name, place.clone(), Instant::now());
         }
         let feed = self.feeds.get_mut(name)?;
         let new = [EventKind::Created, EventKind::Updated];

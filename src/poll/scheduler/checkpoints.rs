@@ -15,7 +15,7 @@ pub(super) type CheckpointResult = Result<Vec<PollState>, Option<CommitError>>;
 impl PollScheduler {
     /// Writes what is due. One gateway alone writes all of it at once.
     pub(super) async fn write_what_is_due(&mut self) {
-        while self.begin_checkpoint() {
+        while self.begin_checkpoint(true) {
             // Its answer may take long.
             let is_passed_on = self.share.as_ref().is_some_and(|share| share.is_follower());
             if is_passed_on || !self.end_checkpoint().await || self.share.is_some() {
@@ -24,15 +24,15 @@ impl PollScheduler {
         }
     }
 
-    /// Writes all of it, until that fails.
-    pub(super) async fn write_all(&mut self) {
+    /// Writes all of it, until that fails; `with_marks`: the marks of large documents before it.
+    pub(super) async fn write_all(&mut self, with_marks: bool) {
         let now = Instant::now();
         (self.checkpoint_at, self.flush_at) = (Some(now), now);
-        while self.begin_checkpoint() && self.end_checkpoint().await {}
+        while self.begin_checkpoint(with_marks) && self.end_checkpoint().await {}
     }
 
     /// Begins to write some of it, where that is due and nothing is being written. Answers whether it did.
-    fn begin_checkpoint(&mut self) -> bool {
+    fn begin_checkpoint(&mut self, with_marks: bool) -> bool {
         let now = Instant::now();
         if !self.checkpoints.is_empty() || self.flush_at > now {
             return false;
@@ -44,7 +44,7 @@ impl PollScheduler {
             // The rest is written next.
             self.checkpoint_at = (states.len() < self.unsaved.len()).then_some(now);
         }
-        let has_marks = self.bench.attempts.has_unwritten();
+        let has_marks = with_marks && self.bench.attempts.has_unwritten();
         if states.is_empty() && !has_marks {
             return false;
         }

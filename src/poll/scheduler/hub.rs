@@ -4,18 +4,21 @@
 use super::errands::{ErrandState, FinishedErrand};
 use super::share::PolledShare;
 use super::{PollScheduler, ScheduledFeed};
-use crate::fetch::{Call, LeadScope, read_url};
-use crate::model::{FeedName, HubSubscription, ShownAddress, Time};
+use crate::fetch::{LeadScope, read_url};
+use crate::model::{FeedName, FeedRecord, HubSubscription, ShownAddress, Time};
 use crate::poll::PollSettings;
 use crate::poll::announced::AnnouncedFeed;
 use crate::poll::callbacks::Reach;
 use crate::poll::politeness::Errand;
-use crate::poll::polling::PollResult;
+use crate::poll::polling::{PollContext, PollResult};
 use crate::poll::subscribe::{self, Failed};
+use crate::poll::word::behind_list;
 use crate::status::HubReport;
+use crate::store::in_words;
 use crate::websub::subscriber::{self, CallbackReply, Polled, Requests};
 use crate::websub::{Discovery, HubRequest, Intent, Verification};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -219,7 +222,7 @@ impl PollScheduler {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(host) = feed.subscribing.leave_line() else { return };
-        let leads = LeadScope::of_feed(&feed.record);
+        let record = Arc::clone(&feed.record);
         let request = feed.subscription.as_mut().and_then(|it| {
             subscriber::sent(it, now);
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
@@ -233,8 +236,8 @@ impl PollScheduler {
             return self.plan_hub(name);
         };
         let cancel = self.round_token();
-        let call = self.bench.call.clone();
-        let task = ask(call, ((hub, leads), request), now, cancel.clone());
+        let bench = Arc::clone(&self.bench);
+        let task = ask(bench, record, (hub, request), now, cancel.clone());
         self.run_errand(Errand::Hub(name.clone()), host, task, cancel);
     }
 
@@ -375,7 +378,7 @@ impl PollScheduler {
         let asks = self.may_begin() && self.leaves_hub(name).is_none();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(left) = feed.subscription.take() else { return };
-        let leads = LeadScope::of_feed(&feed.record);
+        let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
         self.callbacks.shut(&left.keys.token);
         feed.hearing.expects = false;
@@ -401,21 +404,28 @@ impl PollScheduler {
         let leaving = Leaving { topic: left.topic, since: now };
         self.callbacks.leave(&left.keys.token);
         self.leaving.insert(left.keys.token, leaving);
-        let (call, at) = (self.bench.call.clone(), self.clock.now());
-        self.running.spawn(ask(call, ((hub, leads), request), at, self.round_token()));
+        let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
+        self.running.spawn(ask(bench, record, (hub, request), at, self.round_token()));
     }
 }
 
-/// Asks a hub, unless that is given up.
+/// Asks a hub for a feed, unless that is given up.
 async fn ask(
-    call: Call,
-    (hub, request): ((String, LeadScope), HubRequest),
+    bench: Arc<PollContext>,
+    feed: Arc<FeedRecord>,
+    (hub, request): (String, HubRequest),
     now: Time,
     cancel: CancellationToken,
 ) -> FinishedErrand {
+    let asking = async {
+        let leads = behind_list(&bench.store, &feed, LeadScope::of_feed(&feed)).await;
+        let leads =
+            leads.map_err(|error| Failed { why: in_words(&error), wait: None, pause: None })?;
+        subscribe::ask(bench.call.clone(), (hub, leads), request, now).await
+    };
     FinishedErrand::Hub(tokio::select! {
         () = cancel.cancelled() => None,
-        asked = subscribe::ask(call, hub, request, now) => Some(asked),
+        asked = asking => Some(asked),
     })
 }
 

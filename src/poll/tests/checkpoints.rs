@@ -2,7 +2,7 @@
 
 use super::shards::{a_while, asks, follower, give, held, shard};
 use super::*;
-use crate::model::PollState;
+use crate::model::{Attempt, PollState};
 use crate::poll::attempts::Attempts;
 use crate::poll::turns::LARGE_ENTRIES;
 use crate::store::PollShards;
@@ -129,4 +129,21 @@ async fn a_mark_that_is_being_stored_counts_as_unwritten() {
     assert!(flushing.await.unwrap());
     assert!(!attempts.is_unwritten(&feed) && !attempts.has_unwritten());
     assert!(store.shelf.lock().unwrap().attempts.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_cannot_be_stored_costs_no_state_at_the_end() {
+    let store = StoreDouble::new(&["a"]);
+    let mark = Attempt { feed: name("a"), entries: 1, begun: NOW, kills: 0, is_open: true };
+    {
+        let mut shelf = store.shelf.lock().unwrap();
+        shelf.attempts.insert(name("a"), mark);
+        shelf.refuses_marks = true;
+    }
+    let gateway = Gateway::start(&store, &Publisher::new("one")).await;
+    gateway.polls("a", 1).await;
+    assert!(stored(&store, "a").is_none());
+    gateway.stop().await;
+    assert_eq!(stored(&store, "a").unwrap().etag.as_deref(), Some("1"));
+    assert!(store.shelf.lock().unwrap().attempts[&name("a")].is_open);
 }

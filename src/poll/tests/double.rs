@@ -56,6 +56,8 @@ pub struct Shelf {
     pub attempts: HashMap<FeedName, Attempt>,
     /// How often a mark of a large document was written or taken out.
     pub marks: u32,
+    /// Whether no mark can be written.
+    pub refuses_marks: bool,
     /// What the store says of itself.
     pub condition: StoreCondition,
     /// How often that was asked for.
@@ -369,6 +371,9 @@ impl Store for StoreDouble {
     async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
         self.wait_for_checkpoint().await;
         let mut shelf = self.shelf.lock().unwrap();
+        if shelf.refuses_marks {
+            return Err(StoreError::Closed);
+        }
         shelf.marks += 1;
         shelf.attempts.insert(attempt.feed.clone(), attempt.clone());
         shelf.attempts.retain(|_, attempt| !attempt.is_over());

@@ -55,7 +55,10 @@ impl OriginFlights {
             Ok(turn) => turn,
             Err(_) => match timeout_at(until, Arc::clone(turns).acquire_owned()).await {
                 Ok(Ok(turn)) => turn,
-                _ => return Err(Problem::later("too many requests wait for this site", AGAIN)),
+                _ => {
+                    let said = "too many requests wait for this site";
+                    return Err(Problem::site_is_late(said, AGAIN));
+                }
             },
         };
         Ok(Flight { _share: share, _turn: Some(turn) })
@@ -64,6 +67,7 @@ impl OriginFlights {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PassOutcome;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -78,9 +82,14 @@ mod tests {
         for _ in 0..CLIENT_LIMIT {
             held.push(flights.begin(&name, client(1)).await.unwrap());
         }
-        assert!(flights.begin(&name, client(1)).await.is_err());
+        let refused = async |last: u8| {
+            let problem = flights.begin(&name, client(last)).await.err().unwrap();
+            PassOutcome::of_error(&problem)
+        };
+        assert_eq!(refused(1).await, PassOutcome::Busy);
         let other = flights.begin(&name, client(2)).await.unwrap();
-        assert!(flights.begin(&name, client(3)).await.is_err(), "the site has as many as it may");
+        // The site has as many as it may, and has answered none.
+        assert_eq!(refused(3).await, PassOutcome::Failed);
         drop(other);
         assert!(flights.begin(&name, client(3)).await.is_ok());
         held.pop();

@@ -1,6 +1,7 @@
 //! What came of requests for origins, and how many there were of each kind.
 
 use super::super::metrics::Metrics;
+use super::super::problem::Problem;
 use crate::origin::OriginSite;
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
@@ -15,7 +16,7 @@ pub(in crate::serve) enum PassOutcome {
     Unmade,
     Redirected,
     Refused,
-    /// Too much waits, of its client or in all, or what is asked for is not there yet: no fault of the site's.
+    /// Too much of its client waits, or what is asked for is not there yet: no fault of the site's.
     Busy,
     Failed,
 }
@@ -25,8 +26,9 @@ impl PassOutcome {
     const NUMBER: usize = Self::Failed as usize + 1;
 
     /// That of an error of the gateway's own: the site failed where it says so.
-    pub(super) fn of_error(status: StatusCode) -> Self {
-        match status {
+    pub(super) fn of_error(problem: &Problem) -> Self {
+        match problem.status() {
+            _ if problem.is_of_site() => Self::Failed,
             StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Self::Failed,
             StatusCode::SERVICE_UNAVAILABLE => Self::Busy,
             _ => Self::Refused,
@@ -72,7 +74,10 @@ mod tests {
 
     #[test]
     fn only_what_the_site_did_not_answer_failed() {
-        let of = |status| PassOutcome::of_error(StatusCode::from_u16(status).unwrap()).name();
+        let of = |status| {
+            let problem = Problem::new(StatusCode::from_u16(status).unwrap(), "");
+            PassOutcome::of_error(&problem).name()
+        };
         assert_eq!([502, 504].map(of), ["failed"; 2]);
         assert_eq!(of(503), "busy", "a client's own share may be used up");
         assert_eq!([400, 405, 501, 508].map(of), ["refused"; 4]);

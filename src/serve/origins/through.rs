@@ -37,7 +37,7 @@ const OF_WHOLE_HOST: [HeaderName; 2] =
     [HeaderName::from_static("service-worker-allowed"), HeaderName::from_static("clear-site-data")];
 
 pub(super) fn failed(problem: Problem) -> (Response, PassOutcome) {
-    let outcome = PassOutcome::of_error(problem.status());
+    let outcome = PassOutcome::of_error(&problem);
     (problem.into_response(), outcome)
 }
 

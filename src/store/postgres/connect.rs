@@ -12,7 +12,7 @@ use std::io;
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -67,13 +67,16 @@ impl DatabaseAddress {
 
     /// So many connections to it at most, none of which is open yet.
     pub(super) fn pool(&self, most: usize) -> Result<Pool, StoreError> {
-        let doing = "prepare its connections";
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StoreError::Io {
-            doing,
-            source: io::Error::other(error),
-        };
         // What the operator names for publishers vouches for no database.
-        let trust = ServerTrust::with(&[]).map_err(|error| failed(error.into()))?;
+        let trust = ServerTrust::with(&[]).map_err(|error| unprepared(error.into()))?;
+        self.pool_by(trust, most)
+    }
+
+    /// The same, where servers are believed by this.
+    fn pool_by(&self, trust: ServerTrust, most: usize) -> Result<Pool, StoreError> {
+        if self.config.get_ssl_mode() == SslMode::Require && !trust.has_authorities {
+            return Err(unprepared(NO_AUTHORITIES.into()));
+        }
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let hosts = EachHost::new(&self.config, MakeRustlsConnect::new(trust.config));
         let manager = Manager::from_connect(self.config.clone(), hosts, recycling);
@@ -85,8 +88,13 @@ impl DatabaseAddress {
             .create_timeout(Some(CONNECT_TIME.saturating_mul(4)))
             .post_create(settle)
             .build()
-            .map_err(|error| failed(error.into()))
+            .map_err(|error| unprepared(error.into()))
     }
+}
+
+/// Why there can be no connections.
+fn unprepared(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    StoreError::Io { doing: "prepare its connections", source: io::Error::other(error) }
 }
 
 /// Sets up a new connection: time-outs, and commits that wait for the disk where the database's own would not.
@@ -206,10 +214,16 @@ fn known_cause(code: Option<&str>, said: &str) -> Option<&'static str> {
         // What the client itself found.
         None if said.contains("server does not support TLS") => Some(NO_TLS),
         None if said.contains("database does not allow writes") => Some(NO_WRITES),
+        None if said.contains("UnknownIssuer") => Some(UNKNOWN_AUTHORITY),
         _ => None,
     }
 }
 
+const NO_AUTHORITIES: &str = "store.url demands TLS, and the system has no certificates of authorities, so that no \
+    server would be believed: install them (ca-certificates), or name a file with that of the database's authority \
+    (SSL_CERT_FILE)";
+const UNKNOWN_AUTHORITY: &str = "has a certificate of an authority that the system does not know (SSL_CERT_FILE may \
+    name a file with that of the authority)";
 const NO_TLS: &str = "does not speak TLS, which the address in store.url asks for";
 const POOLER: &str = "it is reached through a pooler in transaction mode, which cannot be used: have that one pool \
     sessions (pool_mode = session), or write the address of the server itself to store.url";
@@ -275,6 +289,22 @@ mod tests {
         }
         let said = "error connecting to server: database does not allow writes";
         assert_eq!(known_cause(None, said), Some(NO_WRITES));
+        let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        assert_eq!(known_cause(None, &unknown.to_string()), Some(UNKNOWN_AUTHORITY));
+    }
+
+    #[tokio::test]
+    async fn tls_that_could_believe_nobody_is_refused_at_once() {
+        for (mode, is_refused) in [("require", true), ("prefer", false), ("disable", false)] {
+            let address = format!("postgresql://gate@db.example/feeds?sslmode={mode}");
+            let address = DatabaseAddress::parse(&address).unwrap();
+            let trust = ServerTrust { has_authorities: false, ..ServerTrust::with(&[]).unwrap() };
+            let refused = address.pool_by(trust, 1).err();
+            assert_eq!(refused.is_some(), is_refused, "{mode}");
+            if let Some(error) = refused {
+                assert!(!error.is_passing() && in_words(&error).contains(NO_AUTHORITIES));
+            }
+        }
     }
 
     #[test]

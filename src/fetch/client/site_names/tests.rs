@@ -1,7 +1,8 @@
 use crate::config::OriginPlace;
 use crate::fetch::publisher::{Publisher, our_ca, response, tls};
 use crate::fetch::{
-    AllowPrivate, AskRequest, FetchRequest, FetchSettings, LeadScope, Services, services,
+    AllowPrivate, AskRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
+    services,
 };
 use crate::model::Time;
 use crate::origin::{OriginSite, PassRequest, site_of_config};
@@ -107,6 +108,42 @@ async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
     // An older document that the site names by its public name.
     let fetched = services.fetch.clone().oneshot(poll("https://blog.example/2")).await.unwrap();
     assert_eq!(fetched.final_url, publisher.url("/2"));
+}
+
+/// Also where a list at a public address says it, which may lead to no other private address.
+#[tokio::test]
+async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
+    let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
+    let out = format!("location: {}\r\n", other.url("/"));
+    let publisher = Publisher::start(move |head| match head.split(' ').nth(1) {
+        Some("/feed") => {
+            let to = "location: https://blog.example/feed/\r\n";
+            response("301 Moved Permanently", to, b"")
+        }
+        Some("/out") => response("302 Found", &out, b""),
+        _ => response("200 OK", "", b"<feed/>"),
+    })
+    .await;
+    let services = in_front_of(&site(&publisher.url("/"), false));
+    let fetch = |url: &str, start: Option<String>| {
+        let leads = LeadScope::default().by_answer("http://198.51.101.1/list");
+        services.fetch.clone().oneshot(FetchRequest { leads, start, ..poll(url) })
+    };
+    let there = publisher.url("/feed/");
+    for start in [None, Some(there.clone())] {
+        let fetched = fetch("https://blog.example/feed", start).await.unwrap();
+        assert_eq!(fetched.moved_to.as_ref(), Some(&there));
+    }
+    for (url, start) in [
+        ("https://blog.example/out", None),
+        ("https://blog.example/feed", Some(other.url("/"))),
+        // Nothing but its public address is what everybody gets.
+        (there.as_str(), None),
+    ] {
+        let refused = fetch(url, start).await;
+        assert!(matches!(refused, Err(FetchError::Refused { .. })), "{url}: {refused:?}");
+    }
+    assert!(other.heads().is_empty());
 }
 
 /// A site with TLS that speaks HTTP/2 to who can; its port, and what its requests begin with.
