@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(in crate::store) enum EngineCall {
     /// A read, of these classes.
     Read(Vec<Class>),
+    /// A write.
+    Apply,
     /// The durability barrier.
     Pass,
     /// An epoch is closed, if there is one.
@@ -113,6 +115,7 @@ impl Engine for WatchedEngine {
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
+        (self.watch)(EngineCall::Apply)?;
         self.engine.apply(writes)
     }
 

@@ -30,7 +30,7 @@ pub(super) fn before_pass(
         let doing = "make a write durable";
         let watch = Box::new(move |call: EngineCall| match call {
             EngineCall::Pass => before().map_err(|source| StoreError::Io { doing, source }),
-            EngineCall::Read(_) | EngineCall::CloseEpochs(_) => Ok(()),
+            EngineCall::Read(_) | EngineCall::Apply | EngineCall::CloseEpochs(_) => Ok(()),
         });
         Arc::new(WatchedEngine { engine, watch, far: None })
     })

@@ -38,7 +38,7 @@ impl FarStore {
             EngineCall::CloseEpochs(true) => {
                 closed.lock().unwrap().as_ref().map_or(Ok(()), |closing| closing())
             }
-            EngineCall::CloseEpochs(false) | EngineCall::Pass => Ok(()),
+            EngineCall::CloseEpochs(false) | EngineCall::Apply | EngineCall::Pass => Ok(()),
         });
         let engine = Arc::new(MemoryEngine::default());
         let engine = WatchedEngine { engine, watch, far: Some(Arc::clone(&most)) };

@@ -1,15 +1,8 @@
 //! How many requests are carried out behind one barrier.
 
 use super::*;
-use crate::store::engine::{Engine, KeyOrder, KeyRange, Portion, ValueSize, Writes};
-use bytes::Bytes;
-
-/// A database whose writes take so long, and that may be far away.
-struct SlowEngine {
-    engine: MemoryEngine,
-    is_far: bool,
-    log: Arc<Mutex<SlowLog>>,
-}
+use crate::store::engine::{EngineCall, WatchedEngine};
+use std::sync::atomic::AtomicUsize;
 
 /// What a slow database did.
 #[derive(Default)]
@@ -23,66 +16,32 @@ struct SlowLog {
     fails: bool,
 }
 
-impl Engine for SlowEngine {
-    fn path(&self) -> &str {
-        self.engine.path()
+impl SlowLog {
+    /// An engine that is noted here, over one in memory; `is_far`: it says that it is reached by the network.
+    fn engine(log: &Arc<Mutex<Self>>, is_far: bool) -> WatchedEngine {
+        let log = Arc::clone(log);
+        let watch = Box::new(move |call: EngineCall| match call {
+            EngineCall::Apply => {
+                let delay = log.lock().unwrap().delay;
+                std::thread::sleep(delay);
+                log.lock().unwrap().waiting += 1;
+                Ok(())
+            }
+            EngineCall::Pass => log.lock().unwrap().pass(),
+            EngineCall::Read(_) | EngineCall::CloseEpochs(_) => Ok(()),
+        });
+        let far = is_far.then(|| Arc::new(AtomicUsize::new(usize::MAX)));
+        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, far }
     }
 
-    fn is_compact(&self) -> bool {
-        true
-    }
-
-    fn is_far(&self) -> bool {
-        self.is_far
-    }
-
-    fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.engine.get(class, key)
-    }
-
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        self.engine.contains(class, key)
-    }
-
-    fn portion(
-        &self,
-        class: Class,
-        range: &KeyRange,
-        order: KeyOrder,
-        limit: usize,
-    ) -> Result<Portion, StoreError> {
-        self.engine.portion(class, range, order, limit)
-    }
-
-    fn sizes(
-        &self,
-        class: Class,
-        range: &KeyRange,
-        limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
-        self.engine.sizes(class, range, limit)
-    }
-
-    fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        let delay = self.log.lock().unwrap().delay;
-        std::thread::sleep(delay);
-        self.log.lock().unwrap().waiting += 1;
-        self.engine.apply(writes)
-    }
-
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
-        self.engine.clear(class, prefix, limit)
-    }
-
-    fn pass(&self) -> Result<(), StoreError> {
-        let mut log = self.log.lock().unwrap();
-        let written = std::mem::take(&mut log.waiting);
+    fn pass(&mut self) -> Result<(), StoreError> {
+        let written = std::mem::take(&mut self.waiting);
         if written > 0 {
-            log.groups.push(written);
+            self.groups.push(written);
         }
         let source = || std::io::Error::other("it is gone");
         let failed = || StoreError::Io { doing: "pass the barrier", source: source() };
-        if log.fails { Err(failed()) } else { Ok(()) }
+        if self.fails { Err(failed()) } else { Ok(()) }
     }
 }
 
@@ -93,7 +52,7 @@ async fn twelve(
     fails: bool,
 ) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitError>>) {
     let log = Arc::new(Mutex::new(SlowLog::default()));
-    let engine = SlowEngine { engine: MemoryEngine::default(), is_far, log: Arc::clone(&log) };
+    let engine = SlowLog::engine(&log, is_far);
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let endpoint = EndpointId::own("gate.example").ok();
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
