@@ -46,7 +46,9 @@ pub(super) async fn reconcile(
     accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
-    let FeedChanges { changed, written, left_out, moved } = compare(store, config, now).await?;
+    let mut applied = store.applied().await.map_err(failed)?;
+    let FeedChanges { changed, written, left_out, moved } =
+        compare(store, config, &applied.origins, now).await?;
     for sentence in left_out {
         tracing::warn!("{sentence}");
     }
@@ -60,7 +62,6 @@ pub(super) async fn reconcile(
     for record in changed.iter().filter(|record| has_left(record)) {
         tracing::info!(feed = %record.name, "left the configuration: paused, and still served");
     }
-    let mut applied = store.applied().await.map_err(failed)?;
     if applied.feeds.is_none_or(|before| before.digest != accepted.digest) {
         applied.feeds = Some(accepted);
         // First: whoever takes over from a gateway that ends in between does not have its feeds for newer ones.
@@ -84,12 +85,12 @@ pub(super) async fn take_over(
     accepted: AcceptedFeeds,
     now: Time,
 ) -> Result<Option<String>, AppError> {
-    let applied = store.applied().await.map_err(failed)?.feeds;
-    if applied.is_none_or(|applied| !accepted.are_older_than(&applied)) {
+    let applied = store.applied().await.map_err(failed)?;
+    if applied.feeds.is_none_or(|applied| !accepted.are_older_than(&applied)) {
         reconcile(store, config, accepted, now).await?;
         return Ok(None);
     }
-    let FeedChanges { changed, moved, .. } = compare(store, config, now).await?;
+    let FeedChanges { changed, moved, .. } = compare(store, config, &applied.origins, now).await?;
     if changed.is_empty() && moved.is_empty() {
         return Ok(None);
     }
@@ -107,11 +108,16 @@ fn has_left(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Paused
 }
 
-async fn compare(store: &dyn Store, config: &Config, now: Time) -> Result<FeedChanges, AppError> {
+async fn compare(
+    store: &dyn Store,
+    config: &Config,
+    sites: &AppliedOrigins,
+    now: Time,
+) -> Result<FeedChanges, AppError> {
     let stored = store.feed_list().await.map_err(failed)?;
     let (config, left_out) = names::assigned(config, &stored);
     let when = FeedRecord::next_change(stored.values().map(Arc::as_ref), now);
-    let moved = moved_sites(&store.applied().await.map_err(failed)?.origins, &config);
+    let moved = moved_sites(sites, &config);
     let known: HashSet<String> = match moved.is_empty() {
         true => HashSet::new(),
         false => stored.values().map(|record| record.url.clone()).collect(),
