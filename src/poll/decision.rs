@@ -9,7 +9,7 @@ use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
 use crate::model::{FeedRecord, Snapshot, Time};
 use crate::record::Observation;
-use crate::store::{FeedLock, PinnedFeed};
+use crate::store::PinnedFeed;
 use crate::traces::SpanKind;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -109,10 +109,11 @@ async fn decided(
     mut turn: Option<JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
-    let mut place = None;
+    let mut alone = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
-        if attempt >= FREE_ATTEMPTS && place.is_none() {
-            place = Box::pin(wait_for_turn(bench, feed)).await?;
+        if attempt >= FREE_ATTEMPTS && alone.is_none() {
+            let waiting = bench.decisions.wait_for_turn(&feed.name);
+            alone = Box::pin(bench.permit.wait(waiting)).await?;
         }
         let (snapshot, reader) = if basis.is_unsettled {
             bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
@@ -151,27 +152,8 @@ async fn decided(
 
 /// Waits for the turn to judge, as long as the permit lasts: the feed's shard may be waited for.
 async fn wait_to_judge(bench: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
-    let turn = tokio::select! {
-        biased;
-        () = bench.permit.cancelled() => return Err(RoundError::Cancelled),
-        turn = bench.turns.acquire(weight) => turn.map_err(|_| RoundError::Cancelled)?,
-    };
-    bench.permit.check()?;
-    Ok(turn)
-}
-
-/// Waits for the turn to change a feed, as long as the permit lasts. `None` where it does not come in time.
-async fn wait_for_turn(
-    bench: &PollContext,
-    feed: &FeedRecord,
-) -> Result<Option<FeedLock>, RoundError> {
-    let place = tokio::select! {
-        biased;
-        () = bench.permit.cancelled() => None,
-        place = bench.decisions.wait_for_turn(&feed.name) => place,
-    };
-    bench.permit.check()?;
-    Ok(place)
+    let turn = bench.permit.wait(bench.turns.acquire(weight)).await?;
+    turn.map_err(|_| RoundError::Cancelled)
 }
 
 /// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A

@@ -55,12 +55,15 @@ impl CommitPermit {
         }
     }
 
-    /// Ends when what has the permit is cancelled; never, where no other gateway polls the feed.
-    pub(super) async fn cancelled(&self) {
-        match &self.0 {
-            Some(permit) => permit.cancel.cancelled().await,
-            None => std::future::pending().await,
-        }
+    /// Waits as long as the permit lasts; [`RoundError::Cancelled`] where it ends before.
+    pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, RoundError> {
+        let Some(permit) = &self.0 else { return Ok(work.await) };
+        let done = tokio::select! {
+            biased;
+            () = permit.cancel.cancelled() => return Err(RoundError::Cancelled),
+            done = work => done,
+        };
+        self.check().map(|()| done)
     }
 }
 
