@@ -25,8 +25,6 @@ pub(super) struct ResumeBasis {
     pub(super) alive: Time,
     /// By how much the clock was set back since.
     pub(super) back: Duration,
-    /// Over how many milliseconds what is due is spread.
-    pub(super) spread: u64,
     /// Why what is due is polled now.
     pub(super) reason: &'static str,
 }
@@ -111,9 +109,9 @@ impl PollScheduler {
             now,
             alive: self.noted.unwrap_or(now),
             back,
-            spread: spread_of(active, self.settings.min_interval),
             reason: "it was due when polling began",
         };
+        let spread = spread_of(active, self.settings.min_interval);
         let mut states = OrderedStates::new(states);
         for record in records.values().filter(|record| is_here(record)) {
             let record = Arc::clone(record);
@@ -121,7 +119,7 @@ impl PollScheduler {
             if !self.is_left_to_others(&stored, None)
                 && let Some(feed) = self.resume_feed(stored, &basis)
             {
-                self.go_on_with(feed, &basis);
+                self.go_on_with(feed, &basis, spread);
             }
         }
         if let Some(share) = self.share.as_mut().filter(|share| share.is_follower()) {
@@ -171,10 +169,10 @@ impl PollScheduler {
         Some(ResumedFeed { record, memory, next, pending, is_known, is_awaited })
     }
 
-    /// Polls a feed from now on that was taken over.
-    pub(super) fn go_on_with(&mut self, feed: ResumedFeed, basis: &ResumeBasis) {
+    /// Polls a feed from now on that was taken over; what is due is spread over `spread` milliseconds.
+    pub(super) fn go_on_with(&mut self, feed: ResumedFeed, basis: &ResumeBasis, spread: u64) {
         let ResumedFeed { record, memory, mut next, pending, is_known, is_awaited } = feed;
-        let ResumeBasis { now, spread, reason, .. } = *basis;
+        let ResumeBasis { now, reason, .. } = *basis;
         let mut offset = Duration::ZERO;
         let later = if is_awaited { 0 } else { phase(&record.name) % spread };
         let later = Duration::from_millis(later);

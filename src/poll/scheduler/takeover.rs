@@ -69,19 +69,18 @@ impl PollScheduler {
         marks.retain(|mark| taken.contains(&mark.feed));
         self.bench.attempts.take_over(marks);
         let now = self.clock.now();
-        let mut basis = ResumeBasis {
+        let basis = ResumeBasis {
             now,
             alive: now.minus(ALIVE_BEFORE),
             back: Duration::ZERO,
-            spread: 1,
             reason: "it was due when this gateway took it over",
         };
         let feeds: Vec<ResumedFeed> =
             feeds.into_iter().filter_map(|stored| self.resume_feed(stored, &basis)).collect();
         let due = feeds.iter().filter(|feed| feed.is_spread(now)).count();
-        basis.spread = spread_of(due, LONGEST_SPREAD);
+        let spread = spread_of(due, LONGEST_SPREAD);
         for feed in feeds {
-            self.go_on_with(feed, &basis);
+            self.go_on_with(feed, &basis, spread);
         }
         for (name, record) in meanwhile {
             match record {
