@@ -28,8 +28,7 @@ impl PassOutcome {
     /// That of an error of the gateway's own: the site failed where it says so.
     pub(super) fn of_error(problem: &Problem) -> Self {
         match problem.status() {
-            _ if problem.is_of_site() => Self::Failed,
-            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Self::Failed,
+            status if problem.is_of_site() || is_unanswered(status) => Self::Failed,
             StatusCode::SERVICE_UNAVAILABLE => Self::Busy,
             _ => Self::Refused,
         }
@@ -66,6 +65,11 @@ impl ServedOrigin {
             counter.get_or_init(|| metrics.passed(&self.site.config().name, outcome)).inc();
         }
     }
+}
+
+/// Whether a status says that the site did not answer.
+pub(super) fn is_unanswered(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
 }
 
 #[cfg(test)]

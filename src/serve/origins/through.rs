@@ -8,6 +8,7 @@ use super::super::unsent_bodies::Recipient;
 use super::super::{Listener, SharedState, auth, relay};
 use super::body::{NoSize, ReadAnswer, read, whole_body};
 use super::first::{FirstLook, Look, LookPermit, LookResult, NoFeedKind};
+use super::outcome::is_unanswered;
 use super::service::{AdmittedSite, FeedTraits, Inspected, NotMade, PassError};
 use super::unmade::{self, Hindrance};
 use super::{
@@ -445,7 +446,7 @@ async fn make_feed_elsewhere(
     let response = answered?;
     let outcome = match response.status() {
         _ if is_judged => PassOutcome::Feed,
-        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => PassOutcome::Failed,
+        status if is_unanswered(status) => PassOutcome::Failed,
         status if status.is_redirection() => PassOutcome::Redirected,
         _ => PassOutcome::Passed,
     };
