@@ -149,12 +149,10 @@ impl Windows {
     pub fn window(&self, period: u32) -> SupWindow<'_> {
         let updated = self.now.minus(Duration::from_secs(1));
         let length = Duration::from_secs(u64::from(period)).saturating_add(slack(period));
-        let since = updated.minus(length);
         SupWindow {
             windows: self,
             period,
-            since,
-            begin: since.minus(self.overlap),
+            since: updated.minus(length),
             updated,
             epoch: self.settled,
         }
@@ -169,8 +167,6 @@ pub struct SupWindow<'a> {
     pub period: u32,
     /// `since_time`.
     pub since: Time,
-    /// What bears this time or an earlier one is not listed.
-    begin: Time,
     /// `updated_time`.
     pub updated: Time,
     /// The last epoch whose updates it lists.
@@ -184,7 +180,7 @@ impl SupWindow<'_> {
     /// The newest update of each feed in it, and of those shortly before where there are other gateways; newest first
     /// (READINGS 4, rows 8 and 9).
     pub fn updates(&self) -> impl Iterator<Item = (&SupId, Tick)> {
-        let begin = self.begin;
+        let begin = self.since.minus(self.windows.overlap);
         let newest = self.windows.listed.values().rev();
         newest.take_while(move |update| update.from > begin).map(|update| (&update.id, update.tick))
     }
