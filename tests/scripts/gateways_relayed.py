@@ -20,7 +20,7 @@ import urllib.parse
 from failing_disk_run import check
 from gateways_database import Database
 from gateways_stage import Fleet, Handler, LEASE, ON_POSTGRES, PUBLIC, Server
-from moves import SOURCES
+from moves import SOURCES, VIEWS
 
 # Feeds are polled when they are pushed or asked for, in seconds otherwise.
 EVERY = 3600
@@ -46,9 +46,8 @@ ENTRY = "<entry><id>urn:p{0}</id><title>pushed {0}.</title><updated>2026-01-01T0
 RSS = '<?xml version="1.0"?><rss version="2.0"><channel><title>r</title><link>http://r.example/</link>' \
       "<description>r</description>{}</channel></rss>"
 ITEM = '<item><guid isPermaLink="false">r{0}</guid><title>told {0}.</title></item>'
-# Every view that has items.
-VIEWS = ("", "/sync", "/complete", "/changes", "/about", "?as=rss", "?as=jsonfeed", "/sync?as=json", "/complete?as=pox",
-         "/complete?sx=feedsync")
+# Every view that has items, also the one that says when the feed was polled.
+ALL_VIEWS = (*VIEWS, "/about")
 
 
 class Callbacks:
@@ -192,7 +191,7 @@ class Relayed:
     def views(self, which, feed, more):
         """All that a gateway says of a feed, archives included."""
         found, archives = {}, []
-        for path in [f"/feeds/{feed}{view}" for view in VIEWS] + more:
+        for path in [f"/feeds/{feed}{view}" for view in ALL_VIEWS] + more:
             found[path] = self.fleet.get(which, path)
         text = found[f"/feeds/{feed}"][1]
         while link := re.search(r'<(?:atom:)?link rel="prev-archive" [^>]*href="([^"]+)"', text):
