@@ -1,9 +1,13 @@
 """Requests that would make a proxy an open one, or two requests of one: each is refused or harmless. Nothing ever
 arrives at the origin of somebody else, and no request that was hidden in another."""
 
+import time
 import typing
 
 import origin_stage as lab
+
+# How long a request may be on its way after its client was answered, in seconds.
+ON_ITS_WAY = 3
 
 # A request that must never be seen: the rest of another one is taken for it.
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: blog.test\r\n\r\n"
@@ -335,25 +339,41 @@ def of_framing():
     yield Abuse("an empty line before it", b"\r\n" + get("/first"), either, as_path("/first"))
 
 
-def try_abuse(abuse, base, site, trap):
-    """What came of an abuse: the status, and what is wrong with it."""
-    site.taken()
-    before = trap.opened
-    answers = lab.exchange(base, abuse.sent, wait=2)
-    status = answers[0].status if answers else 0
-    arrived = site.taken()
-    faults = []
-    if trap.opened != before or trap.taken():
-        faults.append("a request arrived at somebody else")
+class Attempt(typing.NamedTuple):
+    """An abuse that was sent, and by which address: the origin knows by it whose a request is, since one may arrive
+    after its client was answered."""
+
+    abuse: Abuse
+    client: str
+    status: int
+
+
+def attempts(abuses, base, trap, network):
+    """Sends each abuse by an address of its own, and answers how that went. With each comes whether somebody else got
+    a connection meanwhile."""
+    for number, abuse in enumerate(abuses):
+        client = f"127.{network}.{number // 250}.{number % 250 + 1}"
+        before = trap.opened
+        answers = lab.exchange(base, abuse.sent, wait=2, client=client)
+        yield Attempt(abuse, client, answers[0].status if answers else 0), trap.opened != before
+
+
+def faults_of(attempt, arrived):
+    """What is wrong with an attempt by what arrived of it."""
+    abuse = attempt.abuse
     if any("/hidden" in request.line for request in arrived):
-        faults.append(f"the hidden request arrived: {[request.line for request in arrived]}")
+        yield f"the hidden request arrived: {[request.line for request in arrived]}"
     if abuse.harmless is None and arrived:
-        faults.append(f"it arrived: {arrived[0].line[:80]}")
-    elif arrived and not (len(arrived) == 1 and lab.until(lambda: abuse.harmless(arrived[0]), wait=1)):
-        faults.append(f"it arrived as {[(each.line[:80], each.headers, each.body[:80]) for each in arrived]}")
-    if status not in abuse.allowed:
-        faults.append(f"status {status}")
-    return status, len(arrived), faults
+        yield f"it arrived: {arrived[0].line[:80]}"
+    elif arrived and not (len(arrived) == 1 and abuse.harmless(arrived[0])):
+        yield f"it arrived as {[(each.line[:80], each.headers, each.body[:80]) for each in arrived]}"
+    if attempt.status not in abuse.allowed:
+        yield f"status {attempt.status}"
+
+
+def client_of(request):
+    """Whose a request is, as the proxy says."""
+    return (request.one("x-forwarded-for") or "").rpartition(",")[2].strip()
 
 
 def run(given, folder):
@@ -375,12 +395,32 @@ def run(given, folder):
 
 
 def compare(abuses, gate, nginx, site, trap):
-    rows, faults = [], []
-    for abuse in abuses:
-        site.answers = {}
-        status, arrived, wrong = try_abuse(abuse, gate.base, site, trap)
-        other = try_abuse(abuse, nginx.base, site, trap) if nginx else (0, 0, [])
-        rows.append((abuse.name, status, arrived, other[0], other[1], "; ".join(wrong)))
-        faults += [f"{abuse.name}: {each}" for each in wrong]
+    site.taken()
+    others = [attempt for attempt, _ in attempts(abuses, nginx.base, trap, 2)]
+    time.sleep(ON_ITS_WAY)
+    other_arrived, opened_by_nginx = site.taken(), trap.opened
+    ours, trapped = zip(*attempts(abuses, gate.base, trap, 1))
+    time.sleep(ON_ITS_WAY)
+    # A request of which only a part is there by now ends when its connection does.
+    arrived = site.taken()
+
+    def by(attempt, requests):
+        return [request for request in requests if client_of(request) == attempt.client]
+
+    def wrong():
+        for attempt, opened in zip(ours, trapped):
+            faults = [*faults_of(attempt, by(attempt, arrived))]
+            yield [*faults, *(["somebody else got a connection"] if opened else [])]
+
+    lab.until(lambda: not any(wrong()))
+    faults, rows = [], []
+    for attempt, other, found in zip(ours, others, wrong()):
+        counts = (len(by(attempt, arrived)), other.status, len(by(other, other_arrived)))
+        rows.append((attempt.abuse.name, attempt.status, *counts, "; ".join(found)))
+        faults += [f"{attempt.abuse.name}: {each}" for each in found]
+    clients = {attempt.client for attempt in ours}
+    faults += [f"nobody sent what arrived: {each.line[:80]}" for each in arrived if client_of(each) not in clients]
+    if trap.opened != opened_by_nginx and not any(trapped):
+        faults.append("somebody else got a connection")
     lab.table(rows, ("abuse", "tidegate", "arrived", "nginx", "arrived", ""))
     return faults

@@ -221,16 +221,17 @@ class Wire:
                 return message and self.read_body(message, bodyless)
 
 
-def connect(base, wait=ANSWER_WAIT):
-    connection = socket.create_connection(place(base), timeout=wait)
+def connect(base, wait=ANSWER_WAIT, client=""):
+    """A connection to an address, from one of this machine's where that is given."""
+    connection = socket.create_connection(place(base), timeout=wait, source_address=(client, 0))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
-def exchange(base, request, wait=ANSWER_WAIT, bodyless=False):
+def exchange(base, request, wait=ANSWER_WAIT, bodyless=False, client=""):
     """The answers to the bytes of one or more requests, until the connection ends or is quiet. A request says
     `Connection: close` where it is the last."""
-    with connect(base, wait) as connection:
+    with connect(base, wait, client) as connection:
         wire, answers = Wire(connection), []
         try:
             connection.sendall(request)
