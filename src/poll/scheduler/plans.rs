@@ -2,6 +2,7 @@
 //! then.
 
 use super::survey::{OrderedStates, StoredFeed};
+use super::takeover::TAKEOVER_SPREAD;
 use super::{PollScheduler, START_STEP};
 use crate::model::{FeedName, FeedRecord, FeedStanding, Time};
 use crate::poll::error::RoundError;
@@ -48,11 +49,22 @@ impl ResumedFeed {
     }
 }
 
-/// Over how many milliseconds the polls of so many feeds are spread, at most over `most`.
-pub(super) fn spread_of(feeds: usize, most: Duration) -> u64 {
-    let spread = START_STEP.saturating_mul(u32::try_from(feeds).unwrap_or(u32::MAX));
-    let spread = u64::try_from(spread.min(most).as_millis());
-    spread.unwrap_or(u64::MAX).max(1)
+/// How polls that are due at once are spread.
+#[derive(Clone, Copy)]
+pub(super) struct Spread {
+    /// By how much each feed lengthens it.
+    pub(super) step: Duration,
+    /// How long it is at most.
+    pub(super) most: Duration,
+}
+
+impl Spread {
+    /// Over how many milliseconds the polls of so many feeds are spread.
+    pub(super) fn over(self, feeds: usize) -> u64 {
+        let spread = self.step.saturating_mul(u32::try_from(feeds).unwrap_or(u32::MAX));
+        let spread = u64::try_from(spread.min(self.most).as_millis());
+        spread.unwrap_or(u64::MAX).max(1)
+    }
 }
 
 impl PollScheduler {
@@ -111,7 +123,12 @@ impl PollScheduler {
             back,
             reason: "it was due when polling began",
         };
-        let spread = spread_of(active, self.settings.min_interval);
+        let spread = match held {
+            // Others poll as well: it begins in the place of one that is gone, or goes on in another role.
+            Some(_) => TAKEOVER_SPREAD,
+            None => Spread { step: START_STEP, most: self.settings.min_interval },
+        };
+        let spread = spread.over(active);
         let mut states = OrderedStates::new(states);
         for record in records.values().filter(|record| is_here(record)) {
             let record = Arc::clone(record);

@@ -3,7 +3,7 @@
 
 use super::departure::Departure;
 use super::handover::ALIVE_BEFORE;
-use super::plans::{ResumeBasis, ResumedFeed, spread_of};
+use super::plans::{ResumeBasis, ResumedFeed, Spread};
 use super::share::{FIRST_POLL_ELSEWHERE, Postponement, ShareEvent};
 use super::survey::{ListChanges, StoredFeed, Survey};
 use super::{PollScheduler, SLICE};
@@ -17,9 +17,10 @@ use tokio::time::Instant;
 
 /// How often it is looked at whether the first poll of a feed by another gateway is stored.
 const FIRST_POLL_LOOK: Duration = Duration::from_secs(5);
-/// Over how long the polls that are due are spread at most. They have waited for long already, and no more are made at the
-/// same time than ever, nor closer to each other at one host.
-const LONGEST_SPREAD: Duration = Duration::from_secs(10);
+/// How the polls are spread that are due where others have polled: they have waited for long already, and no more are made
+/// at the same time than ever, nor closer to each other at one host.
+pub(super) const TAKEOVER_SPREAD: Spread =
+    Spread { step: Duration::from_millis(5), most: Duration::from_secs(10) };
 
 impl PollScheduler {
     /// Takes in what the share has to say.
@@ -78,7 +79,7 @@ impl PollScheduler {
         let feeds: Vec<ResumedFeed> =
             feeds.into_iter().filter_map(|stored| self.resume_feed(stored, &basis)).collect();
         let due = feeds.iter().filter(|feed| feed.is_spread(now)).count();
-        let spread = spread_of(due, LONGEST_SPREAD);
+        let spread = TAKEOVER_SPREAD.over(due);
         for feed in feeds {
             self.go_on_with(feed, &basis, spread);
         }

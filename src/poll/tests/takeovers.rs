@@ -4,9 +4,30 @@ use super::shards::{LoggedRequests, a_while, follower, give, held};
 use super::*;
 use std::collections::BTreeMap;
 
+/// So many names of feeds.
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("feed{number}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_when_a_gateway_begins_with_shards_is_polled_within_seconds() {
+    let names = names(200);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (shards, publisher) = (follower(), Publisher::new("one"));
+    let (store, log) = (StoreDouble::new(&names), Arc::new(LoggedRequests::default()));
+    let services = log.services(&publisher, Duration::ZERO);
+    // As one that writes from now on, and had shards before.
+    give(&shards, held(&names, 1));
+    let gateway = Gateway::with_client(&store.shared_by(&shards), &publisher, services).await;
+    let begun = || names.iter().map(|feed| log.begun(feed)).sum::<u32>();
+    gateway.clock.set(later(1));
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    eventually(|| begun() == 200).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_due_when_it_is_taken_over_is_polled_within_seconds() {
-    let names: Vec<String> = (0..200).map(|number| format!("feed{number}")).collect();
+    let names = names(2_400);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (shards, publisher) = (follower(), Publisher::new("one"));
     let (store, log) = (StoreDouble::new(&names), Arc::new(LoggedRequests::default()));
@@ -19,9 +40,9 @@ async fn what_is_due_when_it_is_taken_over_is_polled_within_seconds() {
     // They are spread, over ten seconds at most.
     gateway.clock.set(later(4));
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert!((50..150).contains(&begun(&names)), "{} have begun", begun(&names));
+    assert!((600..1_800).contains(&begun(&names)), "{} have begun", begun(&names));
     gateway.clock.set(later(10));
-    eventually(|| begun(&names) == 200).await;
+    eventually(|| begun(&names) == 2_400).await;
     a_while().await;
 
     // Those that are not due count for nothing.
@@ -35,5 +56,5 @@ async fn what_is_due_when_it_is_taken_over_is_polled_within_seconds() {
     eventually(|| all.iter().all(is_known)).await;
     gateway.clock.set(later(101));
     eventually(|| begun(&late) == 4).await;
-    assert_eq!(begun(&names), 200);
+    assert_eq!(begun(&names), 2_400);
 }
