@@ -71,6 +71,8 @@ class Stage:
         # How long each disturbance kept shards or changes waiting, and a feed at the longest, in seconds, and what else
         # there is to tell.
         self.took, self.pause, self.notes, self.made = {}, 0, [], 0
+        # When the last disturbance began.
+        self.disturbed = 0
 
     def begin(self):
         fleet, publisher = self.fleet, self.publisher
@@ -83,6 +85,8 @@ class Stage:
         fleet.until("the first polls", 60 + publisher.every, lambda: set(publisher.last) == every_feed)
         with publisher.lock:
             publisher.longest.clear()
+        # Shards that move are a disturbance, too.
+        self.disturbed = time.monotonic()
         fleet.start(1)
         fleet.start(2)
         check(fleet.get(0, "/readyz")[1] == "ready\n", f"/readyz of the writer: {fleet.get(0, '/readyz')}")
@@ -134,8 +138,20 @@ class Stage:
         """No feed was left unpolled too long since this was asked last. `more`: for how long nobody can poll, in
         seconds."""
         pause, bound = self.publisher.take_pause(), self.publisher.every + 2 * LEASE + more
-        self.pause = max(self.pause, pause)
-        check(pause < bound, f"{what}: a feed was not polled for {pause:.1f} s, the bound is {bound:.1f}")
+        self.pause = max(self.pause, pause.seconds)
+        check(pause.seconds < bound, f"{what}: {pause}, the bound is {bound:.1f}")
+
+    def one_at_a_time(self, what):
+        """Before the next disturbance, waits until each feed was polled since the one before: a feed that waits for its
+        poll after one gateway is gone may meet the next, and no bound is for both."""
+        publisher = self.publisher
+
+        def all_polled():
+            with publisher.lock:
+                return all(at > self.disturbed for at, _ in publisher.last.values())
+
+        self.fleet.until(f"each feed was polled before {what}", publisher.every + 2 * LEASE, all_polled)
+        self.disturbed = time.monotonic()
 
     def kill(self, which, what):
         self.fleet.away.add(which)
@@ -213,10 +229,12 @@ class Stage:
         fleet, publisher = self.fleet, self.publisher
         agent = f"gateway-{(which := self.others()[0])}"
         # By then each feed was polled by who has it now; who has one of a host's has all of them.
-        time.sleep(2 * publisher.every)
+        self.one_at_a_time("a gateway reaches no publisher")
+        time.sleep(publisher.every)
+        self.check_pauses("before a gateway reaches no publisher")
         with publisher.lock:
-            before, out = dict(publisher.longest), time.monotonic()
-            hosts = {publisher.host(feed) for feed, (_, by, _, _) in publisher.answered.items() if by == agent}
+            out = time.monotonic()
+            hosts = {publisher.host(feed) for feed, (_, by) in publisher.last.items() if by == agent}
         publisher.cut_off.add(agent)
         # It polls again when it likes to.
         fleet.idle.add(which)
@@ -230,11 +248,14 @@ class Stage:
         with publisher.lock:
             # Those are waited for from now on, polled again or not yet.
             for feed in [feed for feed in publisher.newest if publisher.host(feed) in hosts]:
-                publisher.longest[feed], publisher.last[feed] = before.get(feed, 0), time.monotonic()
+                publisher.longest.pop(feed, None)
+                publisher.last[feed] = (time.monotonic(), agent)
+        self.check_pauses("a gateway reached no publisher")
 
     def kill_database(self):
         """Kills the database right after a commit that is not durable yet: who goes by position has seen it."""
         fleet = self.fleet
+        self.one_at_a_time("the database is killed")
         writer = self.writer()
         fleet.is_shaken = True
         self.database.cut_off(writer, BEHIND)
@@ -269,6 +290,7 @@ class Stage:
 
     def disturb(self):
         fleet = self.fleet
+        self.one_at_a_time("a kill")
         # Connections are cut at commits while the shards of a gateway that was killed wait for another.
         fleet.cut_until = time.monotonic() + CUT_SECONDS + SETTLED_WITHIN
         for which in fleet.there():
@@ -277,6 +299,7 @@ class Stage:
         # One more; of the others one is stopped while one is cut off.
         fleet.start(3)
         self.took["a fourth"] = fleet.until_shared("a fourth gateway")
+        self.one_at_a_time("a stop and a cut")
         off, stopped = self.others()
         self.stop(stopped)
         reader = self.cut_off(off)
@@ -287,13 +310,17 @@ class Stage:
         self.is_back(off)
         self.is_back(stopped)
         fleet.until_shared("a stop and a cut, and back")
+        self.one_at_a_time("an end")
         self.end_in_order(3, "an end")
         # The one that writes.
+        self.one_at_a_time("an end of the writer")
         ended, fleet.is_headless = self.writer(), True
         self.end_in_order(ended, "an end of the writer")
         fleet.start(ended)
         fleet.until_shared("an end of the writer, and back")
+        self.one_at_a_time("a kill of the writer")
         self.kill(self.writer(), "a kill of the writer")
+        self.one_at_a_time("a stop of the writer")
         stopped = self.writer()
         self.stop(stopped)
         self.took["a stop of the writer"] = fleet.until_shared("a stop of the writer")
@@ -302,6 +329,7 @@ class Stage:
         self.wake(stopped, "a stop of the writer")
         self.is_back(stopped)
         fleet.until_shared("a stop of the writer, and woken")
+        self.one_at_a_time("a cut of the writer")
         # At the worst moment: within a transaction, or when it may have been committed.
         off, way = self.writer(), random.choice((AHEAD, BEHIND))
         self.notes.append(f"the writer was cut off {way} its commit")
@@ -377,6 +405,7 @@ def gateways(program, work, file, restart, feeds=150, every=3, rounds=1, psql=No
         stage.begin()
         for number in range(rounds):
             stage.disturb()
+            stage.check_pauses(f"round {number + 1}")
             if rounds > 1 and number == 0:
                 stage.leave_publisher()
         stage.rest()

@@ -11,6 +11,7 @@ import stage
 import sys
 import threading
 import time
+import typing
 import urllib.error
 import urllib.request
 
@@ -91,13 +92,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Pause(typing.NamedTuple):
+    """How long a feed was not polled: the seconds, when that ended, and the gateways that polled it before and then;
+    nobody has polled it since where the last is empty."""
+
+    seconds: float
+    feed: str
+    ended: float
+    before: str
+    then: str
+
+    def __str__(self):
+        when = time.strftime("%H:%M:%S", time.localtime(time.time() - (time.monotonic() - self.ended)))
+        return f"{self.feed} was not polled for {self.seconds:.1f} s until {when}, by {self.before}, then by " \
+               f"{self.then or 'nobody yet'}"
+
+
 class Publisher:
     """Serves all feeds, each at an address of its host, and notes each request."""
 
     def __init__(self, feeds, every):
         self.newest = {f"feed-{number}": 1 for number in range(feeds)}
         self.every, self.faults, self.lock = every, [], threading.Lock()
-        self.in_flight, self.last, self.longest, self.answered = {}, {}, {}, {}
+        # When and by whom each feed was polled last, and its longest pause.
+        self.last, self.longest = {}, {}
+        self.in_flight, self.answered = {}, {}
         self.polls, self.since = collections.Counter(), time.monotonic()
         # The newest post of each feed that some gateway has, by what it said when it polled.
         self.known = collections.Counter()
@@ -169,10 +188,11 @@ class Publisher:
         return last, is_whole and 0 < last <= self.newest[feed]
 
     def take_pause(self):
-        """For how long a feed was not polled since this was asked last, at the longest: until a poll, or until now."""
+        """The longest pause of a feed since this was asked last, also one that goes on."""
         with self.lock:
             now = time.monotonic()
-            longest = max([*self.longest.values(), *(now - at for at in self.last.values())])
+            going_on = (Pause(now - at, feed, now, agent, "") for feed, (at, agent) in self.last.items())
+            longest = max([*self.longest.values(), *going_on])
             self.longest.clear()
             return longest
 
@@ -190,9 +210,10 @@ class Poll:
             if any(agent != self.agent for agent in others) and len(publisher.faults) < FAULTS:
                 publisher.faults.append(f"{self.feed} is polled by {self.agent} and {others} at once")
             others.append(self.agent)
-            gap = now - publisher.last.get(self.feed, publisher.since)
-            publisher.longest[self.feed] = max(publisher.longest.get(self.feed, 0), gap)
-            publisher.last[self.feed] = now
+            at, before = publisher.last.get(self.feed, (publisher.since, "nobody"))
+            pause = Pause(now - at, self.feed, now, before, self.agent)
+            publisher.longest[self.feed] = max(publisher.longest.get(self.feed, pause), pause)
+            publisher.last[self.feed] = (now, self.agent)
             publisher.polls[self.agent] += 1
             publisher.held += self.agent in publisher.slow
 
@@ -292,7 +313,7 @@ class Fleet:
         while time.monotonic() < begun + seconds:
             if is_it():
                 took = time.monotonic() - begun
-                print(f"  {what}: {took:.1f} s", file=sys.stderr, flush=True)
+                print(f"  {time.strftime('%H:%M:%S')} {what}: {took:.1f} s", file=sys.stderr, flush=True)
                 return took
             time.sleep(0.1)
         ready = [self.get(which, "/readyz", 3)[:2] for which in range(len(self.ports))]
