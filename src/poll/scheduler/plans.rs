@@ -1,6 +1,7 @@
 //! Schedules over a restart: what is taken over from the store, and what is written down now and
 //! then.
 
+use super::handover::ALIVE_BEFORE;
 use super::survey::{OrderedStates, StoredFeed};
 use super::takeover::TAKEOVER_SPREAD;
 use super::{PollScheduler, START_STEP};
@@ -117,17 +118,13 @@ impl PollScheduler {
         let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && is_here(record);
         let active = records.values().filter(is_active).count();
         self.feeds.reserve(active);
-        let basis = ResumeBasis {
-            now,
-            alive: self.noted.unwrap_or(now),
-            back,
-            reason: "it was due when polling began",
-        };
-        let spread = match held {
+        let alive = self.noted.unwrap_or(now);
+        let (alive, spread) = match held {
             // Others poll as well: it begins in the place of one that is gone, or goes on in another role.
-            Some(_) => TAKEOVER_SPREAD,
-            None => Spread { step: START_STEP, most: self.settings.min_interval },
+            Some(_) => (alive.min(now.minus(ALIVE_BEFORE)), TAKEOVER_SPREAD),
+            None => (alive, Spread { step: START_STEP, most: self.settings.min_interval }),
         };
+        let basis = ResumeBasis { now, alive, back, reason: "it was due when polling began" };
         let spread = spread.over(active);
         let mut states = OrderedStates::new(states);
         for record in records.values().filter(|record| is_here(record)) {

@@ -58,3 +58,28 @@ async fn what_is_due_when_it_is_taken_over_is_polled_within_seconds() {
     eventually(|| begun(&late) == 4).await;
     assert_eq!(begun(&names), 2_400);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_begins_with_shards_polls_what_others_may_not_have_polled_lately() {
+    let first = Gateway::with_news("one").await;
+    let due = first.status().next.unwrap().at;
+    let store = first.stop().await;
+    // Another gateway noted another feed after that time, and was gone before it polled this one, or after.
+    {
+        let mut shelf = store.shelf.lock().unwrap();
+        let mut other = shelf.poll_states[&name("news")].clone();
+        (other.feed, other.url) = (name("other"), record("other").url);
+        let noted = due.plus(Duration::from_secs(10));
+        let schedule = other.schedule.as_mut().unwrap();
+        (schedule.noted, schedule.polled) = (noted, noted);
+        shelf.poll_states.insert(name("other"), other);
+        shelf.feeds.push(record("other"));
+    }
+    let (shards, publisher) = (follower(), Publisher::new("one"));
+    give(&shards, held(&["news", "other"], 1));
+    let seconds = due.since(NOW).as_secs() + 30;
+    let gateway = Gateway::start_later(&store.shared_by(&shards), &publisher, seconds).await;
+    gateway.polls("news", 1).await;
+    a_while().await;
+    assert_eq!(publisher.requests(), 1, "the other one is not due");
+}
