@@ -43,6 +43,8 @@ REOPENED_WITHIN = 60
 LEFT_WITHIN = 240
 # How long who reads from a gateway that is stopped waits until it is woken, and reads on then, in seconds.
 ASLEEP, AWAKE = 1, 3
+# How much later than its interval a feed is polled while nothing is disturbed, in seconds.
+LATE = 5
 # A gateway that ends gives over what it has: nobody waits for its lease, in seconds.
 GIVEN_OVER_WITHIN = LEASE - 3
 # How often the database is killed at most until the reader by position was deceived.
@@ -142,13 +144,14 @@ class Stage:
         check(pause.seconds < bound, f"{what}: {pause}, the bound is {bound:.1f}")
 
     def one_at_a_time(self, what):
-        """Before the next disturbance, waits until each feed was polled since the one before: a feed that waits for its
-        poll after one gateway is gone may meet the next, and no bound is for both."""
+        """Before the next disturbance, waits until each feed was polled since the one before, and is not late: a feed
+        that waits for its poll after one gateway is gone may meet the next, and no bound is for both."""
         publisher = self.publisher
 
         def all_polled():
             with publisher.lock:
-                return all(at > self.disturbed for at, _ in publisher.last.values())
+                since = max(self.disturbed, time.monotonic() - publisher.every - LATE)
+                return all(at > since for at, _ in publisher.last.values())
 
         self.fleet.until(f"each feed was polled before {what}", publisher.every + 2 * LEASE, all_polled)
         self.disturbed = time.monotonic()

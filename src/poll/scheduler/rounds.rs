@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
-/// The same where too much waits for the gateway that writes.
+/// The same where too much waits for the gateway that writes, and the feed is seldom polled.
 const CROWDED_REST: Duration = Duration::from_secs(60);
 
 impl PollScheduler {
@@ -155,7 +155,8 @@ impl PollScheduler {
             // The publisher has no part in it, and what it sent is asked for again.
             Err(error) if error.is_of_store(is_shared) => {
                 let is_crowded = matches!(error, RoundError::Crowded);
-                let rest = if is_crowded { CROWDED_REST } else { STORE_REST };
+                let seldom = bounds.min().clamp(STORE_REST, CROWDED_REST);
+                let rest = if is_crowded { seldom } else { STORE_REST };
                 PlannedPoll::new(now.plus(rest), "its last poll could not be stored")
             }
             Err(error) => {

@@ -77,7 +77,12 @@ async fn feeds_that_do_not_change_are_polled_while_the_writer_answers_nothing() 
     {
         let mut shelf = store.shelf.lock().unwrap();
         shelf.gate = Some(Arc::clone(&gate));
-        shelf.feeds.extend(names.iter().map(|feed| record(feed)));
+        shelf.feeds.extend(names.iter().enumerate().map(|(number, feed)| {
+            let mut record = record(feed);
+            record.options.min_interval =
+                Some(Duration::from_secs(if number.is_multiple_of(2) { 20 } else { 900 }));
+            record
+        }));
     }
     names.push("quiet");
     give(&shards, held(&names, 1));
@@ -96,8 +101,14 @@ async fn feeds_that_do_not_change_are_polled_while_the_writer_answers_nothing() 
             true
         })
     };
-    // 256 wait, and what found no room is asked for again later.
+    // 256 wait, and what found no room is asked for again later, as its interval allows.
     eventually(|| names.iter().filter(is_over).count() == names.len() - 256).await;
+    let rests = |number: usize| if number.is_multiple_of(2) { 20 } else { 60 };
+    let over = names.iter().enumerate().filter(|(_, feed)| is_over(feed));
+    for (number, feed) in over {
+        let next = gateway.poller.status(&name(feed)).unwrap().next.unwrap();
+        assert_eq!(next.at, later(86_400 + rests(number)), "{feed}");
+    }
     gate.add_permits(1000);
     gateway.clock.set(later(86_460));
     eventually(|| store.writes().0 == 341).await;
