@@ -154,9 +154,10 @@ impl PollScheduler {
             }
             // The publisher has no part in it, and what it sent is asked for again.
             Err(error) if error.is_of_store(is_shared) => {
-                let is_crowded = matches!(error, RoundError::Crowded);
-                let seldom = bounds.min().clamp(STORE_REST, CROWDED_REST);
-                let rest = if is_crowded { seldom } else { STORE_REST };
+                let rest = match error {
+                    RoundError::Crowded => bounds.min().clamp(STORE_REST, CROWDED_REST),
+                    _ => STORE_REST,
+                };
                 PlannedPoll::new(now.plus(rest), "its last poll could not be stored")
             }
             Err(error) => {

@@ -101,7 +101,7 @@ pub(crate) fn follower() -> Arc<PollShards> {
 }
 
 /// A gateway over a shared store, and the requests that it makes.
-async fn start(
+pub(super) async fn start(
     store: &StoreDouble,
     shards: &Arc<PollShards>,
     publisher: &Arc<Publisher>,

@@ -1,6 +1,6 @@
 //! When the gateway that takes feeds over polls those that are due.
 
-use super::shards::{LoggedRequests, a_while, follower, give, held};
+use super::shards::{a_while, follower, give, held, start};
 use super::*;
 use std::collections::BTreeMap;
 
@@ -14,11 +14,9 @@ async fn what_is_due_when_a_gateway_begins_with_shards_is_polled_within_seconds(
     let names = names(200);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (shards, publisher) = (follower(), Publisher::new("one"));
-    let (store, log) = (StoreDouble::new(&names), Arc::new(LoggedRequests::default()));
-    let services = log.services(&publisher, Duration::ZERO);
     // As one that writes from now on, and had shards before.
     give(&shards, held(&names, 1));
-    let gateway = Gateway::with_client(&store.shared_by(&shards), &publisher, services).await;
+    let (gateway, log) = start(&StoreDouble::new(&names), &shards, &publisher).await;
     let begun = || names.iter().map(|feed| log.begun(feed)).sum::<u32>();
     gateway.clock.set(later(1));
     tokio::time::sleep(Duration::from_millis(1_500)).await;
@@ -30,9 +28,8 @@ async fn what_is_due_when_it_is_taken_over_is_polled_within_seconds() {
     let names = names(2_400);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (shards, publisher) = (follower(), Publisher::new("one"));
-    let (store, log) = (StoreDouble::new(&names), Arc::new(LoggedRequests::default()));
-    let services = log.services(&publisher, Duration::ZERO);
-    let gateway = Gateway::with_client(&store.shared_by(&shards), &publisher, services).await;
+    let store = StoreDouble::new(&names);
+    let (gateway, log) = start(&store, &shards, &publisher).await;
     let is_known = |feed: &&str| gateway.poller.status(&name(feed)).is_some();
     let begun = |feeds: &[&str]| feeds.iter().map(|feed| log.begun(feed)).sum::<u32>();
     give(&shards, held(&names, 1));
