@@ -7,7 +7,7 @@ import typing
 import origin_stage as lab
 
 # How long a request may be on its way after its client was answered, in seconds.
-ON_ITS_WAY = 3
+ARRIVES_WITHIN = 3
 
 # A request that must never be seen: the rest of another one is taken for it.
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: blog.test\r\n\r\n"
@@ -397,10 +397,10 @@ def run(given, folder):
 def compare(abuses, gate, nginx, site, trap):
     site.taken()
     others = [attempt for attempt, _ in attempts(abuses, nginx.base, trap, 2)]
-    time.sleep(ON_ITS_WAY)
+    time.sleep(ARRIVES_WITHIN)
     other_arrived, opened_by_nginx = site.taken(), trap.opened
     ours, trapped = zip(*attempts(abuses, gate.base, trap, 1))
-    time.sleep(ON_ITS_WAY)
+    time.sleep(ARRIVES_WITHIN)
     # A request of which only a part is there by now ends when its connection does.
     arrived = site.taken()
 
@@ -412,7 +412,7 @@ def compare(abuses, gate, nginx, site, trap):
             faults = [*faults_of(attempt, by(attempt, arrived))]
             yield [*faults, *(["somebody else got a connection"] if opened else [])]
 
-    lab.until(lambda: not any(wrong()))
+    lab.until(lambda: not any(wrong()), wait=1)
     faults, rows = [], []
     for attempt, other, found in zip(ours, others, wrong()):
         counts = (len(by(attempt, arrived)), other.status, len(by(other, other_arrived)))
