@@ -259,7 +259,7 @@ pub struct HostPause {
 pub struct PollSchedule {
     /// When this was written down. The newest of all feeds tells until when the gateway was alive.
     pub noted: Time,
-    /// When the last poll ended.
+    /// When the publisher had answered the last poll, or when that failed.
     pub polled: Time,
     /// What the document asks for.
     pub hints: UpdateHints,

@@ -417,13 +417,13 @@ impl Memory {
     }
 
     /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
-    /// then, where it failed.
-    pub fn planned(&mut self, retry: Option<(Time, String)>, now: Time) {
+    /// then, where it failed. `polled`: when it was answered, or failed.
+    pub fn planned(&mut self, retry: Option<(Time, String)>, polled: Time) {
         if self.poll.rare.retry != retry {
             self.part_from_written();
             self.poll.rare.change(|rare| rare.retry = retry);
         }
-        self.polled = Some(now);
+        self.polled = Some(polled);
     }
 
     /// The next poll after a restart, as it follows from what was written down; `None` where nothing

@@ -84,6 +84,9 @@ impl PollContext {
 pub struct PollResult {
     /// What came of it.
     pub outcome: PollEnding,
+    /// When the publisher had answered: the interval until the next poll counts from then, however long what it
+    /// answered took to store.
+    pub answered: Time,
     /// How many events of each kind.
     pub counts: BTreeMap<EventKind, u32>,
     /// Why a document is held back, if one is.
@@ -275,7 +278,7 @@ async fn unchanged(
             _ if is_secret(feed) => Some(None),
             found => found.filter(|_| fetched.links.own.is_some()).map(Some),
         },
-        ..PollResult::nothing(quiet, fetched)
+        ..PollResult::nothing(quiet, fetched, now)
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
@@ -327,7 +330,7 @@ async fn judged(
         }),
         announced: if full || place.is_some() { Some(place) } else { None },
         hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
-        ..PollResult::nothing(PollEnding::Unchanged, fetched)
+        ..PollResult::nothing(PollEnding::Unchanged, fetched, now)
     };
     found.pause = settled.pause.take();
     // A delta is of new items alone.
@@ -378,9 +381,10 @@ fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Disc
 
 impl PollResult {
     /// A round in which nothing was found out but what stands around the answer.
-    fn nothing(outcome: PollEnding, fetched: &Fetched) -> Self {
+    fn nothing(outcome: PollEnding, fetched: &Fetched, answered: Time) -> Self {
         Self {
             outcome,
+            answered,
             counts: BTreeMap::new(),
             held: None,
             look_again: None,

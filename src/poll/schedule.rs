@@ -176,7 +176,7 @@ pub struct FeedSchedule<'a> {
 }
 
 impl FeedSchedule<'_> {
-    /// The poll after one that ended at `now`.
+    /// The poll after one that was answered, or failed, at `now`.
     pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
         match after {
             LastResult::Read(look_again) => self.after_reading(look_again, None, now),

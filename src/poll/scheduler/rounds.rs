@@ -133,6 +133,8 @@ impl PollScheduler {
         let is_shared = self.share.is_some();
         let heard = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let Some(feed) = self.feeds.get_mut(name) else { return };
+        // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
+        let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         if let Ok(found) = &result {
             let held = found.held.as_deref();
             memory.poll.interruptions.note(InterruptionKind::Held, held, now);
@@ -149,7 +151,7 @@ impl PollScheduler {
                     Some(by) => LastResult::Announced(by, found.look_again),
                     None => LastResult::Read(found.look_again),
                 };
-                let planned = memory.plan(name, bounds, now).next(after, now);
+                let planned = memory.plan(name, bounds, answered).next(after, answered);
                 feed.replan(planned, bounds.min(), now)
             }
             // The publisher has no part in it, and what it sent is asked for again.
@@ -207,7 +209,7 @@ impl PollScheduler {
                 Some((at, next.reason.to_string()))
             }
         };
-        memory.planned(retry, now);
+        memory.planned(retry, answered);
         if matches!(result, Err(RoundError::Fenced)) {
             self.claim_at = Instant::now();
         }

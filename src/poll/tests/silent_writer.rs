@@ -1,6 +1,6 @@
 //! Polls of a gateway that follows, while the one that writes answers nothing, or takes a change in no more.
 
-use super::shards::{LoggedRequests, follower, give, held, shard};
+use super::shards::{LoggedRequests, follower, give, held, shard, start};
 use super::*;
 use crate::store::{DatabaseOwner, PollShards, StoreCondition};
 use tokio::sync::Semaphore;
@@ -14,10 +14,38 @@ async fn following(
     store.shelf.lock().unwrap().condition = StoreCondition { owner, ..StoreCondition::default() };
     let (shards, publisher) = (follower(), Publisher::new("one"));
     give(&shards, held(feeds, 1));
-    let log = Arc::new(LoggedRequests::default());
-    let services = log.services(&publisher, Duration::ZERO);
-    let gateway = Gateway::with_client(&store.shared_by(&shards), &publisher, services).await;
+    let (gateway, log) = start(store, &shards, &publisher).await;
     (gateway, shards, log)
+}
+
+/// However long the change took to store.
+#[tokio::test(start_paused = true)]
+async fn the_interval_counts_from_the_answer_of_the_publisher() {
+    let store = StoreDouble::new(&["a"]);
+    let minute = Some(Duration::from_secs(60));
+    {
+        let options = &mut store.shelf.lock().unwrap().feeds[0].options;
+        (options.min_interval, options.max_interval) = (minute, minute);
+    }
+    let (gateway, _shards, log) = following(&store, &["a"]).await;
+    gateway.polls("a", 1).await;
+    let gate = Arc::new(Semaphore::new(0));
+    store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+    for (polls, text, begun, waits) in
+        [(2, "two", 1000, 20), (3, "three", 2000, 59), (4, "four", 3000, 200)]
+    {
+        gateway.publisher.says(text, text);
+        gateway.clock.set(later(begun));
+        eventually(|| log.begun("a") == polls).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gateway.clock.set(later(begun + waits));
+        gate.add_permits(1);
+        gateway.polls("a", polls.into()).await;
+        let next = gateway.poller.status(&name("a")).unwrap().next;
+        assert!(waits > 60 || next.unwrap().at == later(begun + 60), "after {waits} s");
+    }
+    // The interval was over when the last change was stored.
+    eventually(|| log.begun("a") == 5).await;
 }
 
 #[tokio::test(start_paused = true)]
