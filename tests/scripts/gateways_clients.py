@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 
 from failing_disk_run import check
+from gateways_stage import LEASE
 
 # How long a stream of events is read from one gateway, in seconds.
 STREAMED = 1
@@ -262,10 +263,13 @@ class Maker:
 
 
 class CutOffReader:
-    """Reads from a gateway that is cut off or stopped, which must not answer what others have left behind."""
+    """Reads from a gateway that is cut off or stopped, which must not answer what others have left behind. Where it wrote
+    and lost the answer to a commit, it may do so with that commit's feeds while its lease lasts, but must show what was
+    shown before. `before`: the newest posts by then, or nothing where there is no such commit."""
 
-    def __init__(self, clients, which):
-        self.clients, self.which, self.answers, self.stale = clients, which, collections.Counter(), []
+    def __init__(self, clients, which, before=None):
+        self.clients, self.which, self.before = clients, which, before
+        self.answers, self.stale, self.lagged = collections.Counter(), [], 0
         self.ends, self.begun, self.last = threading.Event(), time.monotonic(), 0
         for _ in range(CUT_OFF_READERS):
             clients.start(self.read)
@@ -284,11 +288,14 @@ class CutOffReader:
             if status == 200:
                 self.last = max(self.last, seconds)
                 post = self.clients.publisher.check_posts(feed, text)[0]
-                if post < others:
+                if post < others and self.before is not None and seconds < LEASE and post >= self.before.get(feed, 0):
+                    self.lagged += 1
+                elif post < others:
                     self.stale.append(f"after {seconds:.1f} s {feed} with post {post} after post {others}")
             time.sleep(0.05)
 
     def end(self):
-        """The answers by status, when the last document came, and which were stale."""
+        """The answers by status, when the last document came, how many documents lagged by a commit, and which were
+        stale."""
         self.ends.set()
-        return dict(self.answers), self.last, self.stale
+        return dict(self.answers), self.last, self.lagged, self.stale

@@ -208,14 +208,16 @@ class Stage:
             publisher.slow.add(agent)
             self.fleet.until("a poll is in flight", publisher.every + LEASE, lambda: publisher.held)
         self.fleet.away.add(which)
+        before = dict(self.clients.shown) if at_commit == BEHIND else None
         self.database.cut_off(which, at_commit)
         if not at_commit:
             publisher.cut_off.add(agent)
-        return CutOffReader(self.clients, which)
+        return CutOffReader(self.clients, which, before)
 
     def check_stale(self, reader, what):
-        answers, last, stale = reader.end()
-        self.notes.append(f"{what}: it answered {answers}, documents for {last:.1f} s")
+        answers, last, lagged, stale = reader.end()
+        self.notes.append(f"{what}: it answered {answers}, documents for {last:.1f} s, {lagged} of them from before a "
+                          "commit whose answer was lost")
         for said in stale[:1]:
             self.fleet.fault(f"{what}: {len(stale)} of {sum(answers.values())} answers were stale, {said}")
 
