@@ -197,13 +197,14 @@ impl PollShards {
         self.table().kept = shards;
     }
 
-    /// Says whether this gateway can poll nothing for now, because its store has stopped: others are to have its shards.
+    /// Says whether this gateway polls nothing, because its store has stopped or its polling has ended: others are to
+    /// have its shards.
     pub fn abstain(&self, abstains: bool) {
         self.table().abstains = abstains;
     }
 
     /// Whether it does.
-    pub(in crate::store) fn abstains(&self) -> bool {
+    pub fn abstains(&self) -> bool {
         self.table().abstains
     }
 

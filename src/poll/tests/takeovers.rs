@@ -80,3 +80,17 @@ async fn a_gateway_that_begins_with_shards_polls_what_others_may_not_have_polled
     a_while().await;
     assert_eq!(publisher.requests(), 1, "the other one is not due");
 }
+
+/// Its store may be open for longer: readers are answered to the end.
+#[tokio::test(start_paused = true)]
+async fn a_gateway_whose_polling_has_ended_leaves_its_feeds_to_others() {
+    let store = StoreDouble::new(&["a"]);
+    let (shards, publisher) = (follower(), Publisher::new("one"));
+    give(&shards, held(&["a"], 1));
+    let (gateway, _) = start(&store, &shards, &publisher).await;
+    gateway.polls("a", 1).await;
+    assert!(!shards.abstains());
+    let store = gateway.stop().await;
+    assert!(shards.abstains());
+    assert!(store.shelf.lock().unwrap().poll_states.contains_key(&name("a")));
+}

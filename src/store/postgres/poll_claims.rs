@@ -97,7 +97,7 @@ impl SessionShared {
         watches: &mut HashMap<i64, LeaseWatch>,
     ) -> Result<(), SqlError> {
         if shards.abstains() {
-            // The store has stopped: nothing can be taken in.
+            // Nothing can be taken in, or nothing is polled any more.
             self.publish_status(false, shards).await?;
             self.lease_pool.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
             shards.confirm(since_boot(), BTreeMap::new());

@@ -298,6 +298,14 @@ async fn until_held(shards: &[&Arc<PollShards>], wanted: &[usize]) {
     }
 }
 
+async fn until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 fn half() -> usize {
     usize::from(SHARDS) / 2
 }
@@ -330,30 +338,25 @@ async fn gateways_share_the_shards_and_hand_them_over() {
     // One that is not ended is not given over.
     let wanted = *first.polled().first().unwrap();
     second.want(wanted);
-    let begun = Instant::now();
-    while first.polls(wanted) {
-        assert!(begun.elapsed() < Duration::from_secs(9));
-        sleep(Duration::from_millis(20)).await;
-    }
+    until(|| !first.polls(wanted)).await;
     sleep(Duration::from_millis(1500)).await;
     assert!(!second.polls(wanted) && first.leaving().contains(&wanted));
     first.end([wanted]);
-    while !second.polls(wanted) {
-        assert!(begun.elapsed() < Duration::from_secs(9));
-        sleep(Duration::from_millis(20)).await;
-    }
+    until(|| second.polls(wanted)).await;
     // What only the writer may poll.
     second.leave_to_writer(wanted);
-    while !first.polls(wanted) {
+    until(|| {
         second.end(second.leaving());
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        sleep(Duration::from_millis(20)).await;
-    }
+        first.polls(wanted)
+    })
+    .await;
     let name = follower.condition().owner.unwrap().name;
-    while second.owner(wanted).as_deref() != Some(name.as_str()) {
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        sleep(Duration::from_millis(20)).await;
-    }
+    until(|| second.owner(wanted).as_deref() == Some(name.as_str())).await;
+    // One whose polling has ended has nothing, also while its store is open.
+    first.abstain(true);
+    until_held(&[&first, &second], &[0, usize::from(SHARDS)]).await;
+    first.abstain(false);
+    until_held(&[&first, &second], &[half(), half()]).await;
     writer.close().await.unwrap();
     until_held(&[&second], &[usize::from(SHARDS)]).await;
     follower.close().await.unwrap();
@@ -489,11 +492,8 @@ async fn a_status_that_was_lost_is_published_again() {
     let Some(schema) = TestSchema::new() else { return };
     let ([writer, follower], [first, second]) = two_that_poll(&schema).await;
     schema.sql("UPDATE tidegate_node SET polls = false, settings = 'lost'");
-    let begun = Instant::now();
-    while sql(&schema.url, "SELECT 1 FROM tidegate_node WHERE polls AND settings <> 'lost'") < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(10));
-        sleep(Duration::from_millis(50)).await;
-    }
+    let published = "SELECT 1 FROM tidegate_node WHERE polls AND settings <> 'lost'";
+    until(|| sql(&schema.url, published) == 2).await;
     until_held(&[&first, &second], &[half(), half()]).await;
     follower.close().await.unwrap();
     writer.close().await.unwrap();
