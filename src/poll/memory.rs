@@ -58,7 +58,7 @@ pub struct Memory {
     /// What may be written down, but for the schedule.
     pub poll: KeptState,
     written: Written,
-    /// When the last poll ended.
+    /// When the publisher had answered the last poll, or when that failed.
     polled: Option<Time>,
     /// How often it changes; `None` before the first poll.
     rhythm: Option<UpdateRate>,

@@ -206,8 +206,8 @@ impl PollScheduler {
             self.keep_up().await;
         }
         self.stop().await;
-        // Nothing is in flight when others begin to poll these feeds. They do not wait for the end of the store, which
-        // may go on answering readers for as long as those take.
+        // No poll is in flight when others begin to poll these feeds. They do not wait for the end of the store, which
+        // answers readers until then.
         self.running.shutdown().await;
         if let Some(share) = &self.share {
             share.shards.abstain(true);

@@ -88,7 +88,7 @@ struct ShardTable {
     kept: BTreeSet<Shard>,
     /// Shards that were needed here, and until when that keeps them here, by [`since_boot`].
     needed: BTreeMap<Shard, Duration>,
-    /// Whether this gateway can poll nothing for now.
+    /// Whether this gateway polls nothing ([`PollShards::abstain`]).
     abstains: bool,
     /// Whether this gateway reaches publishers.
     reach: PublisherReach,

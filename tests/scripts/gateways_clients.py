@@ -22,6 +22,9 @@ STREAMED = 1
 MADE_WITHIN = 40
 # Who reads from a gateway that is cut off, and how long each waits for an answer, in seconds.
 CUT_OFF_READERS, CUT_OFF_PATIENCE = 8, 6
+# For how long a writer that lost the answer to a commit may serve what was before, in seconds: nine tenths of its lease,
+# and what an answer takes. Others may write a little later.
+MAY_LAG = 0.9 * LEASE + 0.3
 # How long the gateway that writes may serve what was before a commit whose answer was lost, in seconds.
 SETTLED_WITHIN = 10
 # How far back SUP documents are asked for, in seconds: usually, and by who has had no answer for so long.
@@ -264,8 +267,8 @@ class Maker:
 
 class CutOffReader:
     """Reads from a gateway that is cut off or stopped, which must not answer what others have left behind. Where it wrote
-    and lost the answer to a commit, it may do so with that commit's feeds while its lease lasts, but must show what was
-    shown before. `before`: the newest posts by then, or nothing where there is no such commit."""
+    and lost the answer to a commit, it may do so while its lease lasts, but must show what was shown before the cut.
+    `before`: the newest posts by then, or nothing where there is no such commit."""
 
     def __init__(self, clients, which, before=None):
         self.clients, self.which, self.before = clients, which, before
@@ -288,7 +291,7 @@ class CutOffReader:
             if status == 200:
                 self.last = max(self.last, seconds)
                 post = self.clients.publisher.check_posts(feed, text)[0]
-                if post < others and self.before is not None and seconds < LEASE and post >= self.before.get(feed, 0):
+                if post < others and self.before is not None and seconds < MAY_LAG and post >= self.before.get(feed, 0):
                     self.lagged += 1
                 elif post < others:
                     self.stale.append(f"after {seconds:.1f} s {feed} with post {post} after post {others}")

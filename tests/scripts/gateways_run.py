@@ -218,8 +218,8 @@ class Stage:
 
     def check_stale(self, reader, what):
         answers, last, lagged, stale = reader.end()
-        self.notes.append(f"{what}: it answered {answers}, documents for {last:.1f} s, {lagged} of them from before a "
-                          "commit whose answer was lost")
+        behind = f", {lagged} of them from before the commit whose answer was lost" if reader.before else ""
+        self.notes.append(f"{what}: it answered {answers}, documents for {last:.1f} s{behind}")
         for said in stale[:1]:
             self.fleet.fault(f"{what}: {len(stale)} of {sum(answers.values())} answers were stale, {said}")
 

@@ -19,7 +19,7 @@ pub(super) struct Written {
 #[derive(Debug, Clone)]
 enum WrittenSchedule {
     None,
-    /// That which polling follows, as of the poll that ended then.
+    /// That which polling follows, as of the poll that was answered, or failed, then.
     Same(Time),
     Other(Box<PollSchedule>),
 }
