@@ -361,7 +361,7 @@ impl PollScheduler {
             }
         } else if shards != share.kept || share.tell_at <= now {
             share.tell_at = now + TELL_EVERY;
-            // After this gateway's end only the next one that writes takes them.
+            // After this gateway's end they go to the next one that writes.
             shards.iter().for_each(|shard| share.shards.leave_to_writer(*shard));
             share.kept.clone_from(&shards);
             share.shards.keep(shards);
