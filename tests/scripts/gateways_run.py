@@ -73,8 +73,8 @@ class Stage:
         # How long each disturbance kept shards or changes waiting, and a feed at the longest, in seconds, and what else
         # there is to tell.
         self.took, self.pause, self.notes, self.made = {}, 0, [], 0
-        # When the last disturbance began, and until when connections are cut at commits.
-        self.disturbed = self.cuts_until = 0
+        # When the last disturbance began.
+        self.disturbed = 0
 
     def begin(self):
         fleet, publisher = self.fleet, self.publisher
@@ -164,7 +164,7 @@ class Stage:
         self.writer(what)
         self.goes_on(3)
         # One that cannot join within a few tries ends, for whoever started it to start it again.
-        time.sleep(max(0, self.cuts_until - time.monotonic()))
+        time.sleep(max(0, self.fleet.cut_until - SETTLED_WITHIN - time.monotonic()))
         self.fleet.start(which)
         self.fleet.until_shared(f"{what}, and back")
 
@@ -303,8 +303,7 @@ class Stage:
         fleet = self.fleet
         self.one_at_a_time("a kill")
         # Connections are cut at commits while the shards of a gateway that was killed wait for another.
-        self.cuts_until = time.monotonic() + CUT_SECONDS
-        fleet.cut_until = self.cuts_until + SETTLED_WITHIN
+        fleet.cut_until = time.monotonic() + CUT_SECONDS + SETTLED_WITHIN
         for which in fleet.there():
             self.database.cut(which, CUT_ONE_IN, CUT_SECONDS)
         self.kill(self.others()[0], "a kill")
