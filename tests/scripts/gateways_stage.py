@@ -130,7 +130,7 @@ class Publisher:
                 if not self.gets_through(agent):
                     return
                 known = self.headers.get("if-none-match", "")
-                with Poll(publisher, feed, agent):
+                with Poll(publisher, feed, agent, self.is_left):
                     publisher.known[feed] = max(publisher.known[feed], int(known.strip('"') or 0))
                     while agent in publisher.slow and not self.is_left():
                         time.sleep(0.05)
@@ -198,18 +198,21 @@ class Publisher:
 
 
 class Poll:
-    """A poll of a feed, as the publisher sees it."""
+    """A poll of a feed, as the publisher sees it: until it is answered, or the gateway has ended the connection. A gateway
+    that ends in order does so, and gives its feeds over before the publisher looks again."""
 
-    def __init__(self, publisher, feed, agent):
-        self.publisher, self.feed, self.agent = publisher, feed, agent
+    def __init__(self, publisher, feed, agent, is_left):
+        self.publisher, self.feed, self.agent, self.is_left = publisher, feed, agent, is_left
 
     def __enter__(self):
         publisher, now = self.publisher, time.monotonic()
         with publisher.lock:
-            others = publisher.in_flight.setdefault(self.feed, [])
-            if any(agent != self.agent for agent in others) and len(publisher.faults) < FAULTS:
-                publisher.faults.append(f"{self.feed} is polled by {self.agent} and {others} at once")
-            others.append(self.agent)
+            in_flight = publisher.in_flight.setdefault(self.feed, [])
+            others = [poll.agent for poll in in_flight if poll.agent != self.agent and not poll.is_left()]
+            if others and len(publisher.faults) < FAULTS:
+                at = time.strftime("%H:%M:%S")
+                publisher.faults.append(f"{at} {self.feed} is polled by {self.agent} and {others} at once")
+            in_flight.append(self)
             at, before = publisher.last.get(self.feed, (publisher.since, "nobody"))
             pause = Pause(now - at, self.feed, now, before, self.agent)
             publisher.longest[self.feed] = max(publisher.longest.get(self.feed, pause), pause)
@@ -219,7 +222,7 @@ class Poll:
 
     def __exit__(self, *_):
         with self.publisher.lock:
-            self.publisher.in_flight[self.feed].remove(self.agent)
+            self.publisher.in_flight[self.feed].remove(self)
 
 
 class Fleet:
