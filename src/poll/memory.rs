@@ -8,7 +8,7 @@ pub use self::kept::KeptState;
 use self::written::Written;
 use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
-use super::resume::Saved;
+use super::resume::{PolledUntil, Saved};
 use super::schedule::{Bounds, FeedSchedule, UpdateRate, phase};
 use crate::fetch::{FetchRequest, Fetched, KEPT_IDLE, LeadScope, Validators};
 use crate::model::{
@@ -427,17 +427,17 @@ impl Memory {
     }
 
     /// The next poll after a restart, as it follows from what was written down; `None` where nothing
-    /// was. `pending`: when something can be decided. `alive`: until when the gateway was running.
+    /// was. `pending`: when something can be decided.
     pub fn resume(
         &self,
         feed: &FeedName,
         bounds: Bounds,
         pending: Option<Time>,
-        (alive, now): (Time, Time),
+        (polled, now): (PolledUntil, Time),
     ) -> Option<PlannedPoll> {
         let schedule = &self.schedule()?;
         let half_life = self.poll.overlap.half_life;
-        Some(Saved { feed, bounds, schedule, pending, half_life }.next(alive, now))
+        Some(Saved { feed, bounds, schedule, pending, half_life }.next(polled, now))
     }
 
     /// Whether a restart at `now` would poll the feed at quite another time than `due`.

@@ -21,6 +21,15 @@ const STRAY_PART: u32 = 10;
 /// Straying by less than this is never written down.
 const STRAY_LEAST: Duration = Duration::from_secs(60);
 
+/// Until when a feed was polled for certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolledUntil {
+    /// What had strayed was written down then.
+    Noted(Time),
+    /// A gateway polled it then, which may have ended before it wrote down what had strayed.
+    Seen(Time),
+}
+
 /// What is written down of a feed's schedule, and what else its next poll depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Saved<'a> {
@@ -35,12 +44,11 @@ pub struct Saved<'a> {
 }
 
 impl Saved<'_> {
-    /// The next poll. `alive`: until when the gateway was running for certain; what was due by then
-    /// was polled then.
-    pub fn next(&self, alive: Time, now: Time) -> PlannedPoll {
+    /// The next poll: what was due while the feed was polled was polled then.
+    pub fn next(&self, polled: PolledUntil, now: Time) -> PlannedPoll {
         let mut next = match &self.schedule.retry {
             Some((at, reason)) => PlannedPoll::new(*at, reason.clone()),
-            None => self.follow(alive.min(now), now).0,
+            None => self.follow(polled, now).0,
         };
         // A clock that was wrong when this was written must not stop the feed.
         let failing = self.schedule.retry.is_some();
@@ -57,17 +65,19 @@ impl Saved<'_> {
         let (found, wanted, interval) = match (&self.schedule.retry, &current.retry) {
             (Some((before, _)), Some((after, _))) => (*before, *after, Duration::ZERO),
             (None, None) => {
-                let (next, interval) = self.follow(now, now);
+                let (next, interval) = self.follow(PolledUntil::Noted(now), now);
                 (next.at, due, interval)
             }
             _ => return true,
         };
         let strays = found.since(wanted).max(wanted.since(found));
-        strays > (interval / STRAY_PART).max(STRAY_LEAST)
+        strays > may_stray(interval)
     }
 
-    /// The first poll after `alive`, and the interval that led to it.
-    fn follow(&self, alive: Time, now: Time) -> (PlannedPoll, Duration) {
+    /// The first poll that may not have been made, and the interval that led to it.
+    fn follow(&self, polled: PolledUntil, now: Time) -> (PlannedPoll, Duration) {
+        let (PolledUntil::Noted(alive) | PolledUntil::Seen(alive)) = polled;
+        let alive = alive.min(now);
         let schedule = self.schedule;
         let plan = FeedSchedule {
             feed: self.feed,
@@ -80,8 +90,12 @@ impl Saved<'_> {
         let mut last = schedule.polled.min(now);
         let mut next = plan.next(LastResult::Read(self.pending), last);
         for _ in 0..MAX_STEPS {
-            if next.at > alive {
-                let interval = next.at.since(last);
+            let interval = next.at.since(last);
+            let late = match polled {
+                PolledUntil::Noted(_) => Duration::ZERO,
+                PolledUntil::Seen(_) => may_stray(interval),
+            };
+            if next.at.plus(late) > alive {
                 return (next, interval);
             }
             last = next.at;
@@ -92,6 +106,11 @@ impl Saved<'_> {
         next.at = allowed_from(alive.plus(place), &schedule.hints);
         (next, interval)
     }
+}
+
+/// By how much a schedule of this interval may stray before it is written down anew.
+fn may_stray(interval: Duration) -> Duration {
+    (interval / STRAY_PART).max(STRAY_LEAST)
 }
 
 /// Whether two schedules ask for the same intervals. How long an answer stays fresh often differs a

@@ -90,6 +90,10 @@ struct ShardTable {
     needed: BTreeMap<Shard, Duration>,
     /// Whether this gateway polls nothing ([`PollShards::abstain`]).
     abstains: bool,
+    /// Whether its store takes in nothing.
+    is_stopped: bool,
+    /// For how long nobody had polled each shard that this gateway took, and when it took it, by [`since_boot`].
+    unpolled: BTreeMap<Shard, (Duration, Duration)>,
     /// Whether this gateway reaches publishers.
     reach: PublisherReach,
     /// What the others are let know of this gateway's settings.
@@ -197,8 +201,7 @@ impl PollShards {
         self.table().kept = shards;
     }
 
-    /// Says whether this gateway polls nothing, because its store has stopped or its polling has ended: others are to
-    /// have its shards.
+    /// Says whether this gateway polls nothing, because its polling has ended: others are to have its shards.
     pub fn abstain(&self, abstains: bool) {
         self.table().abstains = abstains;
     }
@@ -206,6 +209,31 @@ impl PollShards {
     /// Whether it does.
     pub fn abstains(&self) -> bool {
         self.table().abstains
+    }
+
+    /// Notes whether this gateway's store takes in nothing. Others are to have its shards, where that lasts and they poll.
+    pub fn note_stop(&self, is_stopped: bool) {
+        self.table().is_stopped = is_stopped;
+    }
+
+    /// Whether it takes in nothing.
+    pub(in crate::store) fn is_stopped(&self) -> bool {
+        self.table().is_stopped
+    }
+
+    /// Notes for how long nobody has polled shards that this gateway takes now.
+    pub fn note_unpolled(&self, shards: impl IntoIterator<Item = (Shard, Duration)>) {
+        let now = since_boot();
+        let noted = shards.into_iter().map(|(shard, unpolled)| (shard, (unpolled, now)));
+        self.table().unpolled.extend(noted);
+    }
+
+    /// For how long nobody has polled a shard, where this gateway has not begun to.
+    pub fn unpolled_for(&self, shard: Shard) -> Duration {
+        let noted = self.table().unpolled.get(&shard).copied();
+        noted.map_or(Duration::ZERO, |(unpolled, at)| {
+            unpolled.saturating_add(since_boot().saturating_sub(at))
+        })
     }
 
     /// Notes whether this gateway reaches publishers.

@@ -28,7 +28,7 @@ fn hourly() -> PollSchedule {
 fn next(schedule: &PollSchedule, alive: u64, now: u64) -> PlannedPoll {
     let feed = FeedName::new("news").unwrap();
     let saved = Saved { feed: &feed, bounds: bounds(), schedule, pending: None, half_life: None };
-    saved.next(after(alive), after(now))
+    saved.next(PolledUntil::Noted(after(alive)), after(now))
 }
 
 fn strays(schedule: &PollSchedule, current: &PollSchedule, due: Time, now: u64) -> bool {
@@ -68,6 +68,34 @@ fn polls_that_were_not_written_down_follow_from_the_interval() {
     let far = next(&schedule, 5000 * interval, 5000 * interval).at;
     assert!(far >= after(5000 * interval), "{far:?}");
     assert!(far <= after(5000 * interval + 25 * HOUR), "{far:?}");
+}
+
+/// A gateway that was killed had written down nothing since the poll of `START`.
+#[test]
+fn what_may_have_strayed_is_polled_once_more_rather_than_once_less() {
+    let (feed, schedule) = (FeedName::new("news").unwrap(), hourly());
+    let saved = Saved {
+        feed: &feed,
+        bounds: bounds(),
+        schedule: &schedule,
+        pending: None,
+        half_life: None,
+    };
+    let interval = next(&schedule, 0, 0).at.since(START);
+    let first = START.plus(interval);
+    let after_first = |since: Duration, now: Duration| {
+        let seen = PolledUntil::Seen(first.plus(since));
+        saved.next(seen, first.plus(now)).at
+    };
+    let most = may_stray(interval);
+    assert!(most >= Duration::from_secs(300), "{most:?}");
+    assert_eq!(after_first(Duration::ZERO, most), first);
+    assert_eq!(after_first(most - Duration::from_secs(1), most), first);
+    assert_eq!(after_first(most, most), first.plus(interval));
+    // What came due since nobody polled it is due, however long that was.
+    let days = Duration::from_secs(72 * HOUR);
+    assert_eq!(after_first(Duration::from_secs(600), days), first.plus(interval));
+    assert_eq!(saved.next(PolledUntil::Seen(Time::MIN), first.plus(days)).at, first);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::share::{GUEST_TIME, PolledShare};
 use super::{PollScheduler, SLICE};
 use crate::model::{FeedName, Time};
 use crate::poll::politeness::Errand;
+use crate::poll::resume::PolledUntil;
 use crate::poll::shards::shard_of;
 use crate::store::Shard;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,8 +19,6 @@ use tokio::time::Instant;
 const HANDOVER_WAIT: Duration = Duration::from_secs(5);
 /// How often it is looked at how far leaving shards are.
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(50);
-/// The part of the time before a feed is taken over of which another gateway need not catch up on polls.
-pub(super) const ALIVE_BEFORE: Duration = Duration::from_secs(60);
 
 /// A shard that is being given back.
 pub(super) struct LeavingShard {
@@ -253,8 +252,8 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(memory) = feed.memory.as_mut() else { return };
         let bounds = self.settings.bounds(&feed.record.options);
-        let alive = now.minus(ALIVE_BEFORE);
-        let resumed = memory.resume(name, bounds, feed.pending, (alive, now));
+        let polled = PolledUntil::Seen(now);
+        let resumed = memory.resume(name, bounds, feed.pending, (polled, now));
         let is_late = |due: &Time| resumed.as_ref().is_some_and(|next| *due < next.at);
         if let Some(due) = feed.due.filter(is_late) {
             let reason = "it was due when another gateway polled it".to_owned();

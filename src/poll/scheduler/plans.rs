@@ -1,7 +1,6 @@
 //! Schedules over a restart: what is taken over from the store, and what is written down now and
 //! then.
 
-use super::handover::ALIVE_BEFORE;
 use super::survey::{OrderedStates, StoredFeed};
 use super::takeover::TAKEOVER_SPREAD;
 use super::{PollScheduler, START_STEP};
@@ -11,6 +10,7 @@ use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::reason::PlannedPoll;
 use crate::poll::resume::NOTE_EVERY;
+use crate::poll::resume::PolledUntil;
 use crate::poll::schedule::phase;
 use crate::poll::shards::{is_polled, shard_of};
 use crate::store::Shard;
@@ -21,10 +21,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// What feeds are resumed with.
+#[derive(Clone, Copy)]
 pub(super) struct ResumeBasis {
     pub(super) now: Time,
-    /// Until when they were polled for certain.
-    pub(super) alive: Time,
+    pub(super) polled: PolledUntil,
     /// By how much the clock was set back since.
     pub(super) back: Duration,
     /// Why what is due is polled now.
@@ -119,12 +119,15 @@ impl PollScheduler {
         let active = records.values().filter(is_active).count();
         self.feeds.reserve(active);
         let alive = self.noted.unwrap_or(now);
-        let (alive, spread) = match held {
+        let (polled, spread) = match held {
             // Others poll as well: it begins in the place of one that is gone, or goes on in another role.
-            Some(_) => (alive.min(now.minus(ALIVE_BEFORE)), TAKEOVER_SPREAD),
-            None => (alive, Spread { step: START_STEP, most: self.settings.min_interval }),
+            Some(_) => (PolledUntil::Seen(alive), TAKEOVER_SPREAD),
+            None => {
+                let spread = Spread { step: START_STEP, most: self.settings.min_interval };
+                (PolledUntil::Noted(alive), spread)
+            }
         };
-        let basis = ResumeBasis { now, alive, back, reason: "it was due when polling began" };
+        let basis = ResumeBasis { now, polled, back, reason: "it was due when polling began" };
         let spread = spread.over(active);
         let mut states = OrderedStates::new(states);
         for record in records.values().filter(|record| is_here(record)) {
@@ -149,7 +152,7 @@ impl PollScheduler {
         basis: &ResumeBasis,
     ) -> Option<ResumedFeed> {
         let StoredFeed { record, state, pending } = stored;
-        let ResumeBasis { now, alive, back, .. } = *basis;
+        let ResumeBasis { now, polled, back, .. } = *basis;
         // What has still to be written is newer.
         let unsaved = self.unsaved.get(&record.name).filter(|state| state.url == record.url);
         let mut state = unsaved.cloned().or(state);
@@ -172,7 +175,7 @@ impl PollScheduler {
         }
         let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
         let bounds = self.settings.bounds(&record.options);
-        let next = memory.resume(&record.name, bounds, pending, (alive, now));
+        let next = memory.resume(&record.name, bounds, pending, (polled, now));
         // Somebody waits for it, whose request made it when the gateway stopped.
         let is_awaited = next.is_none() && record.on_demand.is_some();
         let next = next.unwrap_or_else(|| {

@@ -290,7 +290,7 @@ impl PollScheduler {
     /// Follows what the store says of the shards.
     pub(super) fn follow_share(&mut self) {
         let Some(share) = &mut self.share else { return };
-        share.shards.abstain(self.bench.store.condition().stop.is_some());
+        share.shards.note_stop(self.bench.store.condition().stop.is_some());
         share.renew_rounds(&self.cancel);
         let now = Instant::now();
         share.reach.keep(&share.taken);

@@ -2,12 +2,12 @@
 //! the list of feeds says of those that it has.
 
 use super::departure::Departure;
-use super::handover::ALIVE_BEFORE;
 use super::plans::{ResumeBasis, ResumedFeed, Spread};
 use super::share::{FIRST_POLL_ELSEWHERE, Postponement, ShareEvent};
 use super::survey::{ListChanges, StoredFeed, Survey};
 use super::{PollScheduler, SLICE};
-use crate::model::{FeedName, FeedRecord};
+use crate::model::{FeedName, FeedRecord, Time};
+use crate::poll::resume::PolledUntil;
 use crate::poll::shards::{is_polled, shard_of};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -72,12 +72,17 @@ impl PollScheduler {
         let now = self.clock.now();
         let basis = ResumeBasis {
             now,
-            alive: now.minus(ALIVE_BEFORE),
+            polled: PolledUntil::Seen(now),
             back: Duration::ZERO,
             reason: "it was due when this gateway took it over",
         };
-        let feeds: Vec<ResumedFeed> =
-            feeds.into_iter().filter_map(|stored| self.resume_feed(stored, &basis)).collect();
+        let feeds: Vec<ResumedFeed> = feeds
+            .into_iter()
+            .filter_map(|stored| {
+                let polled = self.polled_until(&stored.record, now);
+                self.resume_feed(stored, &ResumeBasis { polled, ..basis })
+            })
+            .collect();
         let due = feeds.iter().filter(|feed| feed.is_spread(now)).count();
         let spread = TAKEOVER_SPREAD.over(due);
         for feed in feeds {
@@ -90,6 +95,13 @@ impl PollScheduler {
                 None => self.depart(&name, Departure::Removed, oneshot::channel().0),
             }
         }
+    }
+
+    /// Until when somebody polled a feed that is taken over.
+    fn polled_until(&self, record: &FeedRecord, now: Time) -> PolledUntil {
+        let shards = self.share.as_ref().map(|share| &share.shards);
+        let unpolled = shards.map(|shards| shards.unpolled_for(shard_of(&record.url)));
+        PolledUntil::Seen(now.minus(unpolled.unwrap_or_default()))
     }
 
     /// Whether a feed that was read is taken over now. It may have to wait: for the end of what was begun before

@@ -1,6 +1,6 @@
 //! When the gateway that takes feeds over polls those that are due.
 
-use super::shards::{a_while, follower, give, held, start};
+use super::shards::{a_while, follower, give, held, shard, start};
 use super::*;
 use std::collections::BTreeMap;
 
@@ -79,6 +79,26 @@ async fn a_gateway_that_begins_with_shards_polls_what_others_may_not_have_polled
     gateway.polls("news", 1).await;
     a_while().await;
     assert_eq!(publisher.requests(), 1, "the other one is not due");
+}
+
+/// All gateways were killed, and one of them is back after hours.
+#[tokio::test(start_paused = true)]
+async fn what_came_due_while_nobody_polled_is_polled_at_once() {
+    let hours = |count: u64| Duration::from_secs(3600 * count);
+    // It was due soon after they were killed, and would be due again hours later.
+    for (unpolled, polls) in [(hours(30), 1), (Duration::MAX, 1), (Duration::from_secs(1), 0)] {
+        let store = Gateway::with_news("one").await.stop().await;
+        let saved = store.shelf.lock().unwrap().poll_states[&name("news")].schedule.clone();
+        let polled = saved.unwrap().polled;
+        let (shards, publisher) = (follower(), Publisher::new("one"));
+        let (gateway, log) = start(&store, &shards, &publisher).await;
+        gateway.clock.set(polled.plus(hours(30).saturating_add(Duration::from_secs(600))));
+        shards.note_unpolled([(shard("news"), unpolled)]);
+        give(&shards, held(&["news"], 7));
+        eventually(|| gateway.poller.status(&name("news")).is_some()).await;
+        a_while().await;
+        assert_eq!(log.begun("news"), polls, "nobody polled it for {unpolled:?}");
+    }
 }
 
 /// Its store may be open for longer: readers are answered to the end.

@@ -166,11 +166,12 @@ impl SqlError {
             Self::Refused(_) | Self::Fenced | Self::Lost => false,
             Self::Database(error) => match error.code() {
                 None => true,
-                // Connections, operators that intervene, rollbacks, locks, and a server that became a standby.
+                // Connections, operators that intervene, rollbacks, locks, a server that became a standby, and a
+                // transaction whose next part took too long to arrive.
                 Some(code) => {
                     let code = code.code();
                     ["08", "57", "40"].iter().any(|class| code.starts_with(class))
-                        || matches!(code, "55P03" | "25006" | "53300")
+                        || matches!(code, "55P03" | "25006" | "25P03" | "53300")
                 }
             },
         }

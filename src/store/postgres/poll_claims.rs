@@ -30,6 +30,40 @@ const CLAIM_EVERY: Duration = Duration::from_secs(1);
 /// For how long only the node that writes polls a shard once a node has found that it must, in milliseconds.
 const WRITER_TIME: i64 = 86_400_000;
 
+/// What a node has seen of the others.
+#[derive(Default)]
+pub(super) struct ClaimMemory {
+    watches: HashMap<i64, LeaseWatch>,
+    /// When a node that had the shard lived last, by the database's clock in milliseconds.
+    polled: HashMap<Shard, i64>,
+    /// Since when the store of this node has taken in nothing, although the database answers.
+    stopped: Option<Instant>,
+}
+
+impl ClaimMemory {
+    /// Notes who has the shards.
+    fn note(&mut self, nodes: &[SeenNode], shards: &[SeenShard]) {
+        let beats: HashMap<i64, i64> = nodes.iter().map(|node| (node.node, node.beat)).collect();
+        let beat = |seen: &SeenShard| Some((seen.shard, *beats.get(&seen.owner?)?));
+        self.polled.extend(shards.iter().filter_map(beat));
+    }
+
+    /// For how long nobody polls a shard that is free; without end where that is not known. `now`: by the database's
+    /// clock, in milliseconds.
+    fn unpolled(&self, shard: Shard, now: i64) -> Duration {
+        self.polled.get(&shard).map_or(Duration::MAX, |polled| {
+            Duration::from_millis(u64::try_from(now.saturating_sub(*polled)).unwrap_or_default())
+        })
+    }
+
+    /// Whether the store has taken in nothing for longer than it takes to open it again.
+    fn is_stopped(&mut self, is_stopped: bool, lease: Duration) -> bool {
+        let now = Instant::now();
+        self.stopped = is_stopped.then(|| self.stopped.unwrap_or(now));
+        self.stopped.is_some_and(|since| now - since > lease)
+    }
+}
+
 /// What a node lets the others know of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeStatus {
@@ -59,28 +93,25 @@ impl Session {
         }
         let shards = Arc::new(PollShards::new(self.shared().lease, is_writer));
         let first = Arc::clone(&shards);
-        let watches = self.run("share the polls", |shared| async move {
+        let memory = self.run("share the polls", |shared| async move {
             shared.takes_part.store(true, Ordering::Release);
             shared.publish_status(true, &first).await?;
-            let mut watches = HashMap::new();
-            shared.claim_polls(&first, &mut watches).await?;
-            Ok(watches)
+            let mut memory = ClaimMemory::default();
+            shared.claim_polls(&first, &mut memory).await?;
+            Ok(memory)
         })?;
-        self.spawn(take_part(Arc::downgrade(self.shared()), Arc::downgrade(&shards), watches));
+        self.spawn(take_part(Arc::downgrade(self.shared()), Arc::downgrade(&shards), memory));
         Ok(Arc::clone(kept.get_or_init(|| shards)))
     }
 }
 
 /// Takes part in polling, until the session or the store ends.
-async fn take_part(
-    shared: Weak<SessionShared>,
-    shards: Weak<PollShards>,
-    mut watches: HashMap<i64, LeaseWatch>,
-) {
+async fn take_part(shared: Weak<SessionShared>, shards: Weak<PollShards>, mut memory: ClaimMemory) {
     loop {
         sleep(CLAIM_EVERY).await;
         let (Some(shared), Some(shards)) = (shared.upgrade(), shards.upgrade()) else { return };
-        if let Err(error) = shared.claim_polls(&shards, &mut watches).await {
+        if let Err(error) = shared.claim_polls(&shards, &mut memory).await {
+            memory.stopped = None;
             let error = error.of_store("share the polls", &shared.shown);
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             tracing::warn!(%error, ?cause, "it is not known which feeds this gateway polls");
@@ -94,17 +125,13 @@ impl SessionShared {
     pub(super) async fn claim_polls(
         &self,
         shards: &PollShards,
-        watches: &mut HashMap<i64, LeaseWatch>,
+        memory: &mut ClaimMemory,
     ) -> Result<(), SqlError> {
         if shards.abstains() {
-            // Nothing can be taken in, or nothing is polled any more.
-            self.publish_status(false, shards).await?;
-            self.lease_pool.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
-            shards.confirm(since_boot(), BTreeMap::new());
-            return Ok(());
+            return self.leave_polls(shards).await;
         }
         self.send_requests(shards.take_requests(), shards).await?;
-        let (mut nodes, now) = self.nodes(watches).await?;
+        let (mut nodes, now) = self.nodes(&mut memory.watches).await?;
         self.check_published(&nodes);
         // Also one that took no part any more: it may still have shards.
         for dead in nodes.iter_mut().filter(|node| !node.is_live) {
@@ -122,7 +149,16 @@ impl SessionShared {
             self.is_forgotten.store(false, Ordering::Release);
         }
         let seen = self.seen_shards(shards, &nodes).await?;
+        memory.note(&nodes, &seen);
         self.note_gateways((&nodes, now), &seen, shards);
+        if memory.is_stopped(shards.is_stopped(), self.lease) {
+            // Where nobody else polls, it goes on with what it has once it takes in again.
+            let is_other = |node: &SeenNode| node.node != self.node && node.is_live && node.polls;
+            return match nodes.iter().any(is_other) {
+                true => self.leave_polls(shards).await,
+                false => self.publish_status(false, shards).await,
+            };
+        }
         let (held, kept) = (shards.held(), shards.kept());
         let own = OwnShards { node: self.node, held: &held, kept: &kept };
         // What is in flight may still end well: shards are given over one by one.
@@ -134,10 +170,21 @@ impl SessionShared {
         };
         shards.give_back(give_back);
         if !take.is_empty() {
+            shards.note_unpolled(
+                take.iter().map(|(shard, _)| (*shard, memory.unpolled(*shard, now))),
+            );
             let (taken, fences) = columns(take.into_iter());
             self.lease_pool.execute(CLAIM_POLLS, &[&self.node, &taken, &fences]).await?;
             self.seen_shards(shards, &nodes).await?;
         }
+        Ok(())
+    }
+
+    /// Gives all shards back: first nothing of them is in flight any more.
+    async fn leave_polls(&self, shards: &PollShards) -> Result<(), SqlError> {
+        self.publish_status(false, shards).await?;
+        shards.confirm(since_boot(), BTreeMap::new());
+        self.lease_pool.execute(RELEASE_ALL_POLLS, &[&self.node]).await?;
         Ok(())
     }
 

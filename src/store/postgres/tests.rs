@@ -6,6 +6,7 @@ mod follow;
 mod polls;
 mod ranges;
 mod trouble;
+mod unpolled;
 
 use self::cutter::Cutter;
 use super::{PostgresRequest, open_with_lease};

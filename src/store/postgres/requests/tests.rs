@@ -19,6 +19,7 @@ async fn one_read_takes_so_many_bytes_and_no_more() {
     };
     insert(node, 1, "''", &large);
     insert(7, 11, &large, "NULL");
+    schema.sql("INSERT INTO tidegate_node (node, name, beat_at) VALUES (7, 'another', 0)");
     let read = async || {
         session
             .run_async("read", |shared| async move {

@@ -284,7 +284,7 @@ async fn a_question_is_answered_by_the_writer() {
 }
 
 /// Waits until each of these has so many shards.
-async fn until_held(shards: &[&Arc<PollShards>], wanted: &[usize]) {
+pub(super) async fn until_held(shards: &[&Arc<PollShards>], wanted: &[usize]) {
     let begun = Instant::now();
     loop {
         // What is to be given back is given back, as the scheduler does once nothing is in flight.
@@ -298,19 +298,21 @@ async fn until_held(shards: &[&Arc<PollShards>], wanted: &[usize]) {
     }
 }
 
-async fn until(by: Instant, mut holds: impl FnMut() -> bool) {
+pub(super) async fn until(by: Instant, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(Instant::now() < by);
         sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn half() -> usize {
+pub(super) fn half() -> usize {
     usize::from(SHARDS) / 2
 }
 
 /// A gateway that writes and one that follows it, once each polls its half of the shards.
-async fn two_that_poll(schema: &TestSchema) -> ([EmbeddedStore; 2], [Arc<PollShards>; 2]) {
+pub(super) async fn two_that_poll(
+    schema: &TestSchema,
+) -> ([EmbeddedStore; 2], [Arc<PollShards>; 2]) {
     let (writer, follower) = (open(schema).unwrap(), follow(schema));
     let first = writer.poll_shards().await.unwrap().unwrap();
     let second = follower.poll_shards().await.unwrap().unwrap();
