@@ -5,7 +5,10 @@
 //! A person who has signed in is known to the gateway that writes: a page that is asked for with the cookie of an open
 //! session comes from there. Each gateway checks that cookie itself, since all have the administration token.
 
-use super::address::CLOUD_PATH;
+mod places;
+
+pub(super) use places::RelayPlaces;
+
 use super::audience::Audience;
 use super::client::{Client, Peer};
 use super::edit::ENTRY_LIMIT;
@@ -13,8 +16,7 @@ use super::import_list::UPLOAD_LIMIT;
 use super::observe;
 use super::operator::LIST_LIMIT;
 use super::problem::{Problem, RETRY_SOON};
-use super::shares::{FairShares, Share};
-use super::{API, Listener, REQUEST_BODY_LIMIT, SharedState, callback, routes};
+use super::{API, Listener, REQUEST_BODY_LIMIT, SharedState, callback, html, routes};
 use crate::model::{FeedName, Time};
 use crate::store::{AnswerQuestions, DatabaseOwner, GatewayAnswer, StoreError, in_words};
 use async_trait::async_trait;
@@ -24,41 +26,29 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use http_body::Body as _;
+use places::{ANSWER_LIMIT, RelayKind};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The most requests of each kind that are passed on at a time, and of a client those that are no operator's.
-const AT_ONCE: usize = 16;
-const OF_CLIENT: u32 = 4;
-/// The most of each kind that the gateway that writes answers at a time, for all others.
-const ANSWERED_AT_ONCE: usize = 32;
-/// How long a request waits for a place.
-const PLACE_TIME: Duration = Duration::from_secs(5);
-/// The largest answer, in bytes.
-const ANSWER_LIMIT: usize = 64 << 20;
-/// The answers to other gateways that are under way at a time, in KiB, until each is in the database: two of the
-/// largest. One of at most [`SHORT_ANSWER`] bytes does not count.
-const ANSWERS_KIB: usize = 2 * ANSWER_LIMIT / 1024;
-const SHORT_ANSWER: usize = 64 << 10;
+/// How long a body may take that is no operator's: as long as a push may take at the gateway that writes. Its request has
+/// a place meanwhile, and a few clients that send slowly would have them all.
+const BODY_TIME: Duration = callback::PUSH_TIME;
 /// How much longer an answer is waited for than the gateway that writes takes for it.
 pub(super) const PASSING_TIME: Duration = Duration::from_secs(5);
-/// What paths of the hub and of callbacks begin with.
-const HUB_PATHS: &str = "/websub";
 /// What every gateway answers itself, though it is of operators.
 const OWN: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 /// What reads and is still for the gateway that writes.
 const OF_WRITER: [&str; 6] =
     [callback::ROUTE, "/add", "/add/list", "/session", "/subscribe", "/feeds/{name}/edit"];
-/// What looks different to a person who has signed in: pages, and what there is of private feeds.
-const PAGES: [&str; 13] = [
+/// What looks different to a person who has signed in, and only reads: pages, and what there is of private feeds.
+pub(super) const READ_PAGES: [&str; 10] = [
     "/feeds/{name}",
     "/feeds/{name}/sync",
     "/feeds/{name}/complete",
@@ -69,10 +59,13 @@ const PAGES: [&str; 13] = [
     "/",
     "/recent",
     "/feeds/{name}/items",
-    "/feeds/{name}/items/{id}",
-    "/feeds/{name}/conflicts",
-    "/feeds/{name}/about",
 ];
+/// Further pages of that kind, to which forms are sent.
+const FORM_PAGES: [&str; 3] =
+    ["/feeds/{name}/items/{id}", "/feeds/{name}/conflicts", "/feeds/{name}/about"];
+/// What only reads, and is every gateway's own whoever asks.
+pub(super) const READ_ALONE: [&str; 5] =
+    ["/events", "/changes", "/assets/style.css", html::ICON, "/favicon.ico"];
 /// The whole state as a stream, which is not passed on.
 const EXPORT: &str = "/api/v1/export";
 /// The headers that are of the connection, or that are set anew.
@@ -119,108 +112,6 @@ struct RelayedResponse {
     body: Vec<u8>,
 }
 
-/// Whose requests have places of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RelayKind {
-    /// Administration: with the token, or by who has signed in.
-    Operator,
-    /// Hubs, publishers and subscribers.
-    Hub,
-    Other,
-}
-
-impl RelayKind {
-    /// Of a request to a path, from whoever sent these headers.
-    fn of(room: &SharedState, path: &str, headers: &HeaderMap) -> Self {
-        if path == CLOUD_PATH || path.starts_with(HUB_PATHS) {
-            Self::Hub
-        } else if path.starts_with(API) || room.sessions.is_open(headers) {
-            Self::Operator
-        } else {
-            Self::Other
-        }
-    }
-}
-
-/// Places for requests, of which each kind has its own.
-pub(super) struct RelayQuota {
-    operators: Arc<Semaphore>,
-    hubs: Arc<Semaphore>,
-    pub(super) others: Arc<Semaphore>,
-}
-
-impl RelayQuota {
-    fn new(each: usize) -> Self {
-        let [operators, hubs, others] = [each; 3].map(|each| Arc::new(Semaphore::new(each)));
-        Self { operators, hubs, others }
-    }
-
-    const fn places(&self, kind: RelayKind) -> &Arc<Semaphore> {
-        match kind {
-            RelayKind::Operator => &self.operators,
-            RelayKind::Hub => &self.hubs,
-            RelayKind::Other => &self.others,
-        }
-    }
-}
-
-/// The places of requests that are passed on, and of those that are answered for other gateways.
-pub(super) struct RelayPlaces {
-    passed: RelayQuota,
-    clients: FairShares<Client>,
-    pub(super) answered: RelayQuota,
-    /// KiB of answers.
-    pub(super) answers: Arc<Semaphore>,
-}
-
-impl RelayPlaces {
-    pub(super) fn new() -> Self {
-        Self {
-            passed: RelayQuota::new(AT_ONCE),
-            clients: FairShares::new(OF_CLIENT),
-            answered: RelayQuota::new(ANSWERED_AT_ONCE),
-            answers: Arc::new(Semaphore::new(ANSWERS_KIB)),
-        }
-    }
-
-    /// Waits for a place; an error where there is none soon.
-    async fn take(
-        &self,
-        kind: RelayKind,
-        client: Client,
-    ) -> Result<(SemaphorePermit<'_>, Option<Share<Client>>), Problem> {
-        let busy = || Problem::later("too many requests are being passed on", RETRY_SOON);
-        let share = match kind {
-            RelayKind::Operator => None,
-            _ => Some(self.clients.try_take(&client, 1).ok_or_else(busy)?),
-        };
-        let place = timeout(PLACE_TIME, self.passed.places(kind).acquire()).await;
-        let place = place.ok().and_then(Result::ok).ok_or_else(busy)?;
-        Ok((place, share))
-    }
-
-    /// A place for what another gateway passed on; an error where there is none. Nothing waits for one: what waits would
-    /// take up what writes of other gateways need.
-    fn answer(&self, kind: RelayKind) -> Result<OwnedSemaphorePermit, Problem> {
-        let place = Arc::clone(self.answered.places(kind)).try_acquire_owned();
-        let said = "the gateway that writes answers too many such requests for other gateways";
-        place.map_err(|_| Problem::later(said, RETRY_SOON))
-    }
-
-    /// Room for an answer to another gateway; an error where too much is under way.
-    fn hold(&self, response: &Response) -> Result<Option<OwnedSemaphorePermit>, Problem> {
-        let size = response.body().size_hint().upper().map(usize::try_from);
-        let size = size.and_then(Result::ok).map_or(ANSWER_LIMIT, |size| size.min(ANSWER_LIMIT));
-        if size <= SHORT_ANSWER {
-            return Ok(None);
-        }
-        let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.answers).try_acquire_many_owned(kib);
-        let said = "the answers of the gateway that writes to other gateways are too many bytes";
-        room.map(Some).map_err(|_| Problem::later(said, RETRY_SOON))
-    }
-}
-
 /// The longest body of a request to a route, in bytes, as the route itself has it.
 fn body_limit(route: &str) -> usize {
     match route {
@@ -260,10 +151,15 @@ pub(super) async fn relay(
     if owner.is_gone || request.extensions().get::<IsRelayed>().is_some() {
         return Err(StoreError::Standby { owner }.into());
     }
-    let limit = observe::time_limit_of(&request).saturating_add(PASSING_TIME);
+    let answer_time = observe::time_limit_of(&request);
+    let limit = answer_time.saturating_add(PASSING_TIME);
     let client = request.extensions().get().copied().unwrap_or(Client::Own);
     let kind = RelayKind::of(&room, request.uri().path(), request.headers());
-    let body = body_limit(route);
+    let body = match kind {
+        // A long list may come over a slow line, and takes no place but of operators.
+        RelayKind::Operator => (body_limit(route), answer_time),
+        RelayKind::Hub | RelayKind::Other => (body_limit(route), BODY_TIME),
+    };
     // Before its body is read.
     let _place = room.relays.take(kind, client).await?;
     let passing = pass_on(&room, listener, (request, body), &owner, limit);
@@ -281,7 +177,13 @@ fn is_of_writer(room: &SharedState, request: &Request) -> bool {
         return room.settings.load().admin_token.admits(request.headers());
     }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let is_signed_in = || PAGES.contains(&route) && room.sessions.is_open(request.headers());
+    let is_read_page = READ_PAGES.contains(&route);
+    if !is_read && (is_read_page || READ_ALONE.contains(&route)) {
+        // No gateway has such a method there, so each refuses it.
+        return false;
+    }
+    let is_page = is_read_page || FORM_PAGES.contains(&route);
+    let is_signed_in = || is_page && room.sessions.is_open(request.headers());
     !is_read || OF_WRITER.contains(&route) || is_signed_in()
 }
 
@@ -293,15 +195,22 @@ fn unanswered(owner: &DatabaseOwner, why: &str) -> Problem {
     Problem::later(said, RETRY_SOON)
 }
 
+/// Passes a request on, with a body of so many bytes at most that comes within so much time; its answer comes within
+/// `limit`.
 pub(super) async fn pass_on(
     room: &SharedState,
     listener: Listener,
-    (request, body_limit): (Request, usize),
+    (request, (body_limit, body_time)): (Request, (usize, Duration)),
     owner: &DatabaseOwner,
     limit: Duration,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, body_limit).await.map_err(|_| {
+    let body = timeout(body_time, to_bytes(body, body_limit)).await.map_err(|_| {
+        let said =
+            format!("a body that is passed on takes {} seconds at most", body_time.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+    })?;
+    let body = body.map_err(|_| {
         let said = format!("the body is not whole, or longer than {body_limit} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said)
     })?;

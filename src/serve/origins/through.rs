@@ -423,7 +423,7 @@ async fn make_feed_elsewhere(
     let limit = asked.site.config().first_wait.saturating_add(relay::PASSING_TIME);
     let answered = match room.store.condition().owner {
         Some(owner) => {
-            let passing = relay::pass_on(&room, listener, (again, 0), &owner, limit);
+            let passing = relay::pass_on(&room, listener, (again, (0, limit)), &owner, limit);
             let answered = timeout(limit, passing).await.ok().and_then(Result::ok);
             // Where it is too busy, the publisher's own document may do.
             answered.filter(|response| response.status() != StatusCode::SERVICE_UNAVAILABLE)

@@ -77,7 +77,7 @@ async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed
 }
 
 /// A push whose body says no more after so many bytes, and never ends.
-fn slow(path: &str, bytes: usize) -> Request<Body> {
+pub(super) fn slow(path: &str, bytes: usize) -> Request<Body> {
     let begun = Bytes::from(vec![b'x'; bytes]);
     let begun = futures_util::stream::once(async { Ok::<_, std::io::Error>(begun) });
     let body = Body::from_stream(begun.chain(futures_util::stream::pending()));

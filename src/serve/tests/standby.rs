@@ -1,11 +1,15 @@
 //! What a standby answers, whose database another gateway writes.
 
+use super::callback::slow;
 use super::doubles::LoggedLines;
 use super::*;
-use crate::serve::REQUEST_BODY_LIMIT;
-use crate::serve::relay::RelayedSite;
+use crate::serve::client::Peer;
+use crate::serve::relay::{READ_ALONE, READ_PAGES, RelayedSite};
+use crate::serve::{PUSH_TIME, REQUEST_BODY_LIMIT};
 use crate::store::{DatabaseOwner, KnownGateway, StoreCondition, StoreStop};
+use futures_util::future::{join_all, poll_immediate};
 use std::sync::atomic::Ordering;
+use tokio::time::Instant;
 
 /// A standby of a gateway that lives.
 pub(super) fn standby() -> Site {
@@ -194,6 +198,67 @@ async fn each_kind_of_request_has_places_of_its_own_at_the_writer() {
     drop(held);
     assert_eq!(standby.get("/session").await.status(), 200);
     assert_eq!(others.available_permits(), usize::try_from(all).unwrap());
+}
+
+#[tokio::test]
+async fn a_hub_pushes_to_many_topics_at_the_same_moment_through_a_standby() {
+    let (writer, standby, _relayed) = pair();
+    let push = |topic: u8| {
+        let path = format!("/websub/callback/known-{topic}");
+        standby.ask(request("POST", &path, &[], "x"))
+    };
+    for answer in join_all((0..12).map(push)).await {
+        assert_eq!(answer.status(), 202);
+    }
+    assert_eq!(writer.operator.asked.lock().unwrap().len(), 12);
+}
+
+/// Four clients have all places for as long as they send, and that is not for long.
+#[tokio::test(start_paused = true)]
+async fn slow_bodies_keep_others_out_of_a_standby_for_some_seconds_only() {
+    let (_writer, standby, _relayed) = pair();
+    let push = |number: u8| {
+        let mut request = slow(&format!("/websub/callback/known-{number}"), 1);
+        request.extensions_mut().insert(Peer([192, 0, 2, number / 4].into()));
+        request.headers_mut().insert("host", "feeds.example.org".parse().unwrap());
+        Box::pin(standby.ask(request))
+    };
+    let begun = Instant::now();
+    let mut slow = join_all((0..16).map(push));
+    assert!(poll_immediate(&mut slow).await.is_none());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let other = standby.ask(request("POST", "/websub/callback/known", &[], "x"));
+    let (late, answer) = tokio::join!(slow, other);
+    assert_eq!(answer.status(), 202);
+    assert_eq!(begun.elapsed().as_secs(), PUSH_TIME.as_secs());
+    for answer in late {
+        let said = problem(answer, 408).await["detail"].to_string();
+        assert!(said.contains("takes 5 seconds at most"), "{said}");
+    }
+}
+
+/// The body of an operator's request may take as long as at the gateway that writes.
+#[tokio::test(start_paused = true)]
+async fn an_operator_may_send_slowly_through_a_standby() {
+    let (_writer, standby, _relayed) = pair();
+    let mut request = slow("/api/v1/import", 1);
+    request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
+    let begun = Instant::now();
+    problem(standby.ask(request).await, 408).await;
+    assert_eq!(begun.elapsed().as_secs(), 30);
+}
+
+#[tokio::test]
+async fn what_only_reads_refuses_other_methods_without_the_writer() {
+    let (writer, alone) = (Site::announcing(), standby());
+    for route in READ_PAGES.into_iter().chain(READ_ALONE) {
+        let path = route.replace("{name}", "news").replace("{id}", "1");
+        for method in ["POST", "PUT", "DELETE"] {
+            // If the gateway that writes takes it, it is to be passed on.
+            problem(writer.ask(request(method, &path, &[], "")).await, 405).await;
+            problem(alone.ask(request(method, &path, &[], "")).await, 405).await;
+        }
+    }
 }
 
 #[tokio::test]
