@@ -15,6 +15,10 @@ use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
+/// What the operator is told of a document with items whose looks into other feeds came to no end.
+const NOT_LOOKED_UP: &str = "items that bear this gateway's name are not taken in yet: there was no time to look into all \
+    of its other feeds, or they are too many; they are looked up again at the next poll";
+
 /// The most warnings of a document that are kept for the operator.
 pub const MAX_WARNINGS: usize = 20;
 
@@ -46,7 +50,8 @@ pub struct SharingContext {
     /// The complete feed that the document names, where it was asked for; else why it could not be
     /// had.
     pub complete: Option<Result<ReceivedDocument, String>>,
-    /// What other feeds know of items that bear this gateway's name, where that was asked.
+    /// What other feeds know of items that bear this gateway's name, where that was asked; without those
+    /// that could not be looked up.
     pub issued: Option<Issued>,
     /// The kept bytes of items that are to be fingerprinted anew, where they were asked for.
     pub kept: Option<HashMap<SyncId, Markup>>,
@@ -249,14 +254,15 @@ impl DocumentJudge for ParseAndRecord {
         if !names.is_empty() {
             return Ok(Judged::waits_for(Wants::Stubs(names)));
         }
-        let lacking = failed.is_some() || verdict.doubt.is_some();
+        let unknown = (!verdict.asks.is_empty()).then(|| NOT_LOOKED_UP.to_owned());
+        let lacking = failed.is_some() || verdict.doubt.is_some() || unknown.is_some();
         let failed = failed.map(|why| {
             format!(
                 "the complete feed that it names could not be read, and is asked for again: {why}"
             )
         });
-        let notes = failed.into_iter().chain(verdict.doubt.take()).chain(verdict.notes.drain(..));
-        let notes: Vec<String> = notes.collect();
+        let notes = failed.into_iter().chain(unknown).chain(verdict.doubt.take());
+        let notes: Vec<String> = notes.chain(verdict.notes.drain(..)).collect();
         let warnings = decoded.warnings.iter().chain(&document.warnings);
         let warnings = warnings.map(|w| format!("at byte {}: {}", w.offset, w.message));
         Ok(Judged {
@@ -362,5 +368,47 @@ fn partial(completeness: &Completeness) -> Option<String> {
         Completeness::Full => None,
         Completeness::Delta => Some("the publisher sent what is new alone".to_owned()),
         Completeness::Salvaged(reason) => Some(reason.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Count;
+    use crate::poll::ledger::NothingLeft;
+    use crate::poll::tests::double::{NOW, StoreDouble, record};
+    use crate::poll::tests::gateway::{Gateway, Publisher};
+
+    const SHARED: &str = r#"<feed xmlns="http://www.w3.org/2005/Atom"
+        xmlns:sx="http://www.microsoft.com/schemas/sse"><title>List</title><id>urn:list</id>
+        <updated>2026-01-01T00:00:00Z</updated><entry><sx:sync id="here.x" updates="1">
+        <sx:history sequence="1" when="2026-01-01T00:00:00Z" by="here"/></sx:sync><id>urn:x</id>
+        <title>Ours</title><updated>2026-01-01T00:00:00Z</updated></entry></feed>"#;
+
+    #[tokio::test]
+    async fn a_document_with_items_that_could_not_be_looked_up_is_judged_again() {
+        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let feed = record("news");
+        let round = gateway.poller.decisions().observe(&feed, None, NOW);
+        let seen = ReceivedDocument {
+            bytes: Bytes::from_static(SHARED.as_bytes()),
+            content_type: None,
+            url: feed.url.clone(),
+            prints: BodyPrints { wire: 1, body: 1 },
+            delta: false,
+        };
+        let judged = |issued: Option<Issued>| {
+            let beside = SharingContext { issued, ..SharingContext::default() };
+            ParseAndRecord::default().take_in(&round, &seen, &beside, &NothingLeft).unwrap()
+        };
+        let id = SyncId::new("here.x").unwrap();
+        assert_eq!(judged(None).wants, Some(Wants::Issued(vec![id.clone()])));
+        let items = |judged: &Judged| judged.verdict.change.as_ref().map_or(0, |it| it.known.len());
+        let unknown = judged(Some(Issued::new()));
+        assert_eq!((unknown.wants.is_some(), items(&unknown)), (false, 0));
+        assert!(unknown.lacking && !unknown.full);
+        assert!(unknown.warnings.iter().any(|warning| warning == NOT_LOOKED_UP));
+        let known = judged(Some(Issued::from([(id, Some(Count::ONE))])));
+        assert_eq!((known.lacking, known.full, items(&known)), (false, true, 1));
     }
 }

@@ -161,7 +161,7 @@ pub async fn round(
     let mut request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
     request.leads = behind_list(&bench.store, feed, request.leads).await?;
     let mut span = bench.span.begin("fetch", SpanKind::Client);
-    // Only the fetch is given up: a commit that has begun is carried through.
+    // Only what is asked for is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),

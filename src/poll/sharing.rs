@@ -15,17 +15,23 @@ use crate::record::{Issued, Observation};
 use crate::store::in_words;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 
 /// What a judgement may wait for, at most: kept bytes, the complete feed, what other feeds know, and, a few
 /// times over, what left the ledger.
 const MAX_WAITS: usize = 8;
-/// The most looks into other feeds for one document.
+/// The most looks into other feeds for one document. Its publisher decides how many items bear this gateway's name.
 pub const MAX_LOOKS: usize = 50_000;
+/// How long the looks into other feeds for one document may take. Over PostgreSQL each takes some milliseconds, and the
+/// poll keeps its place meanwhile.
+pub const LOOKS_TIME: Duration = Duration::from_secs(4);
 /// How many kept versions of an item are looked at, from the newest.
 const MAX_KEPT: usize = 1000;
 
-/// Judges a document, gets what the judgement waits for, and commits.
+/// Judges a document, gets what the judgement waits for, and commits. What it waits for is given up where the permit
+/// ends: nothing was committed yet.
 pub(super) async fn judge_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -43,10 +49,15 @@ pub(super) async fn judge_and_commit(
                 return Ok(settled);
             }
             Some(Wants::Complete(url)) => {
-                beside.complete = Some(complete(bench, feed, url, &mut asked_for).await);
+                let reading = complete(bench, feed, url, &mut asked_for);
+                beside.complete = Some(bench.permit.wait(reading).await?);
             }
-            Some(Wants::Issued(ids)) => beside.issued = Some(issued(bench, feed, ids).await?),
-            Some(Wants::Kept(ids)) => beside.kept = Some(kept(bench, feed, ids).await?),
+            Some(Wants::Issued(ids)) => {
+                beside.issued = Some(bench.permit.wait(issued(bench, feed, ids)).await??);
+            }
+            Some(Wants::Kept(ids)) => {
+                beside.kept = Some(bench.permit.wait(kept(bench, feed, ids)).await??);
+            }
             Some(Wants::Stubs(names)) => beside.names.extend(names.iter().cloned()),
         }
     }
@@ -119,16 +130,14 @@ async fn kept(
     Ok(kept)
 }
 
-/// What this gateway did to items, as far as its store knows: the greatest sequence of its own
-/// updates. Other feeds know of it, and the kept versions of this one: an update of ours that lost is
-/// in no history here where the item has `noconflicts`, or where another endpoint cut it off
-/// (section 3.2), and comes back all the same with a version that was made upon it.
+/// What this gateway did to items, as far as its store knows: the greatest sequence of its own updates. It lacks the
+/// items for which there was no time or which would take too many looks: these are asked for again.
 async fn issued(
     bench: &PollContext,
     feed: &FeedRecord,
     ids: &[SyncId],
 ) -> Result<Issued, RoundError> {
-    let own = bench.store.endpoint().clone();
+    let end = Instant::now() + LOOKS_TIME;
     // A purged feed of this name left how often items were updated in it at most.
     let state = bench.store.state(&feed.name).await?;
     let before = bench.store.purged_updates(&feed.name).await?;
@@ -139,20 +148,38 @@ async fn issued(
     let mut issued = Issued::new();
     let mut looks = 0_usize;
     for id in ids {
-        // Those that were not looked up are asked for again.
-        if looks.saturating_add(others.len()) > MAX_LOOKS && looks > 0 {
+        // The complete feed may have it as well.
+        if issued.contains_key(id) {
+            continue;
+        }
+        looks = looks.saturating_add(others.len());
+        if looks > MAX_LOOKS {
             break;
         }
-        let mut greatest = before;
-        for other in &others {
-            looks += 1;
-            let Some(known) = bench.store.known(&other.name, id).await? else { continue };
-            greatest = greatest.max(Update::greatest_by(&own, known.history.iter()));
-        }
-        let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
-        let kept = kept.iter().map(|note| &note.update);
-        greatest = greatest.max(Update::greatest_by(&own, kept));
-        issued.insert(id.clone(), greatest);
+        let looking = greatest_issued(bench, feed, &others, id);
+        // What only some of the feeds say would be taken for all that this gateway did.
+        let Ok(greatest) = timeout_at(end, looking).await else { break };
+        issued.insert(id.clone(), before.max(greatest?));
     }
     Ok(issued)
+}
+
+/// The greatest sequence of this gateway's own updates of an item. Other feeds know of it, and the kept versions of
+/// this one: an update of ours that lost is in no history here where the item has `noconflicts`, or where another
+/// endpoint cut it off (section 3.2), and comes back all the same with a version that was made upon it.
+async fn greatest_issued(
+    bench: &PollContext,
+    feed: &FeedRecord,
+    others: &[&Arc<FeedRecord>],
+    id: &SyncId,
+) -> Result<Option<Count>, RoundError> {
+    let own = bench.store.endpoint();
+    let mut greatest: Option<Count> = None;
+    for other in others {
+        let Some(known) = bench.store.known(&other.name, id).await? else { continue };
+        greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
+    }
+    let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
+    let kept = kept.iter().map(|note| &note.update);
+    Ok(greatest.max(Update::greatest_by(own, kept)))
 }

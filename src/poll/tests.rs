@@ -14,6 +14,7 @@ mod restart;
 mod shard_faults;
 mod shard_hubs;
 pub(crate) mod shards;
+mod sharing;
 mod silent_writer;
 mod store_trouble;
 mod takeovers;

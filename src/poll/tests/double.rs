@@ -74,6 +74,8 @@ pub struct Shelf {
     pub checkpoint_gate: Option<Arc<Semaphore>>,
     /// How many checkpoints were begun.
     pub begun: u32,
+    /// How long a look for an item of a feed takes, of which there are none; `None`: there is no looking.
+    pub look_takes: Option<Duration>,
 }
 
 pub struct StoreDouble {
@@ -264,7 +266,9 @@ impl Store for StoreDouble {
         Ok(Vec::new())
     }
     async fn known(&self, _: &FeedName, _: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
-        Err(StoreError::Closed)
+        let takes = self.shelf.lock().unwrap().look_takes;
+        tokio::time::sleep(takes.ok_or(StoreError::Closed)?).await;
+        Ok(None)
     }
     async fn version(
         &self,

@@ -1,11 +1,11 @@
 //! A judge that decides by a few words.
 
 use super::{event, state};
-use crate::model::{Backfill, BodyPrints, Change, EventKind, Hold, Revision, UpdateHints};
+use crate::model::{Backfill, BodyPrints, Change, EventKind, Hold, Revision, SyncId, UpdateHints};
 use crate::poll::{
-    DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext,
+    DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext, Wants,
 };
-use crate::record::{Observation, Verdict};
+use crate::record::{Issued, Observation, Verdict};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct JudgeDouble {
     /// The counts of equal observations that it was told.
     pub looked: Mutex<Vec<u32>>,
+    /// What it was told last that other feeds know.
+    pub issued: Mutex<Option<Issued>>,
 }
 
 impl DocumentJudge for JudgeDouble {
@@ -21,7 +23,7 @@ impl DocumentJudge for JudgeDouble {
         &self,
         round: &Observation<'_>,
         seen: &ReceivedDocument,
-        _beside: &SharingContext,
+        beside: &SharingContext,
         _ledger: &dyn LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let text = String::from_utf8_lossy(&seen.bytes).into_owned();
@@ -29,6 +31,10 @@ impl DocumentJudge for JudgeDouble {
         if text.contains("login") {
             return Err(JudgeError::Unreadable("the publisher sent a web page".into()));
         }
+        if let Some(wants) = wants(&text, seen, beside) {
+            return Ok(Judged { wants: Some(wants), ..Judged::default() });
+        }
+        self.issued.lock().unwrap().clone_from(&beside.issued);
         let mut change = change(round, seen.prints, EventKind::Created);
         if text.contains("missing") {
             change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
@@ -102,6 +108,17 @@ impl DocumentJudge for JudgeDouble {
     ) -> Result<Judged, JudgeError> {
         panic!("nobody was to be asked: {replies:?}")
     }
+}
+
+/// What a judgement waits for: the complete feed where the document leads to one, and what other feeds know of a hundred
+/// items where it says that they are ours.
+fn wants(text: &str, seen: &ReceivedDocument, beside: &SharingContext) -> Option<Wants> {
+    if text.contains("leads") && beside.complete.is_none() {
+        return Some(Wants::Complete(format!("{}/complete", seen.url)));
+    }
+    let is_asked = text.contains("ours") && beside.issued.is_none();
+    let ids = (0..100).map(|number| SyncId::new(&format!("here.{number}")).unwrap());
+    is_asked.then(|| Wants::Issued(ids.collect()))
 }
 
 fn change(round: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
