@@ -6,7 +6,7 @@ use super::make::*;
 use super::{Bench, InMemory, OnDisk, Sled, endpoint, on_every_store};
 use crate::clock::ManualClock;
 use crate::model::*;
-use crate::store::portable::{Copying, ExportRecord};
+use crate::store::portable::{Copying, ExportRecord, ImportMessage};
 use crate::store::*;
 use std::sync::Arc;
 
@@ -207,9 +207,9 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
         let claim = store.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
         let (sender, receiver) = tokio::sync::mpsc::channel(1000);
         for piece in all.clone() {
-            sender.send(piece).await.unwrap();
+            sender.send(ImportMessage::Record(piece)).await.unwrap();
         }
-        drop(sender);
+        sender.send(ImportMessage::End).await.unwrap();
         store.import(&claim, receiver).await.unwrap();
         let moved = MovedAway { at: time(9), file: "/to/gate.tg".to_owned() };
         store.seal(&claim, moved).await.unwrap();
