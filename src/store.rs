@@ -63,7 +63,7 @@ pub use self::questions::{AnswerQuestions, GatewayAnswer};
 pub use self::shared_settings::SharedSettings;
 pub use self::state_watch::StateWatch;
 
-use self::portable::{ExportRecord, StoreOrigin};
+use self::portable::{ExportRecord, ImportMessage, StoreOrigin};
 use crate::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
     FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Revision, Skeleton,
@@ -479,13 +479,14 @@ pub trait Store: Send + Sync + 'static {
     /// Notes that everything was handed over for good: nothing is committed from now on, and the store
     /// is not opened again ([`StoreError::Moved`]) but to be copied. Durable on return.
     async fn seal(&self, claim: &Claim, moved: MovedAway) -> Result<(), CommitError>;
-    /// Takes in what another store of the same endpoint handed over, until there is no more. Only
-    /// into a store that nothing was ever put into ([`StoreError::Occupied`]); after an error it is
-    /// of no use. Durable on return.
+    /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
+    /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
+    /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.
+    /// Durable on return.
     async fn import(
         &self,
         claim: &Claim,
-        from: mpsc::Receiver<ExportRecord>,
+        from: mpsc::Receiver<ImportMessage>,
     ) -> Result<(), CommitError>;
 
     /// Waits until everything that was accepted is durable, and lets go of the folder. Every later

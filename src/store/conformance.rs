@@ -5,6 +5,7 @@ mod archives;
 pub(in crate::store) mod carry;
 mod cases;
 mod conflicts;
+mod cut_short;
 mod evicted;
 mod holder;
 mod incarnations;

@@ -91,6 +91,25 @@ pub enum ExportRecord {
     Sites(AppliedOrigins),
 }
 
+/// What a store is handed while it takes in another's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportMessage {
+    /// The next piece.
+    Record(ExportRecord),
+    /// The last message: that was all of it. Where the channel ends without it, the rest is missing.
+    End,
+}
+
+impl ImportMessage {
+    /// The piece; `None` at the end.
+    pub(super) fn into_record(self) -> Option<ExportRecord> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::End => None,
+        }
+    }
+}
+
 impl ExportRecord {
     /// A moment at which the gateway that this was copied from did something, as far as it tells.
     pub fn latest(&self) -> Option<Time> {

@@ -91,7 +91,7 @@ pub struct PostgresRequest {
     pub url: String,
     /// As configured. A new store without one chooses its own at random, a used one refuses another.
     pub endpoint: Option<EndpointId>,
-    /// What SUP ids are made of in a new store, for one that takes the place of another.
+    /// What SUP ids are made of in a store that takes the place of another. A used one keeps its own.
     pub sup_ids: Option<SupIdBasis>,
     /// Whether a store that was moved away ([`StoreError::Moved`]) is opened too, to copy it.
     pub takes_moved: bool,

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::model::Time;
 use crate::store::portable::{
-    Copying, ExportHead, ExportReader, ExportRecord, ExportTotals, PortableError,
+    Copying, ExportHead, ExportReader, ExportTotals, ImportMessage, PortableError,
 };
 use crate::store::{DiskRequest, FreeSpace, Store, StoreError};
 use std::fs::File;
@@ -154,15 +154,18 @@ async fn fill(
     };
     let closed = store.close().await;
     let read = reading.await.map_err(|error| AppError::run(failed, error))?;
+    // Where the file could not be read, that is why the rest broke off.
+    let read = read.map_err(|error| AppError::run(failed, error))?;
     brought.map_err(|error| AppError::run(failed, error))?;
     closed.map_err(|error| AppError::run(failed, error))?;
-    read.map_err(|error| AppError::run(failed, error))
+    Ok(read)
 }
 
-/// Sends the pieces on; where they make a copy, as that has them.
+/// Sends the pieces on, where they make a copy as that has them, and then that these were all. After an error
+/// the end is not sent: what was taken in so far is no whole state.
 fn read(
     file: &Path,
-    to: &mpsc::Sender<ExportRecord>,
+    to: &mpsc::Sender<ImportMessage>,
     mut copying: Option<Copying>,
 ) -> Result<(ExportTotals, LeftOutCredentials), PortableError> {
     let mut reader = ExportReader::open(File::open(file)?)?;
@@ -173,15 +176,17 @@ fn read(
             Some(copying) => copying.piece(piece),
             None => piece,
         };
-        if to.blocking_send(piece).is_err() {
+        if to.blocking_send(ImportMessage::Record(piece)).is_err() {
             return Ok((reader.totals(), left_out));
         }
     }
     for piece in copying.into_iter().flat_map(Copying::end) {
-        if to.blocking_send(piece).is_err() {
+        if to.blocking_send(ImportMessage::Record(piece)).is_err() {
             break;
         }
     }
+    // Who does not take it any more says why.
+    let _ = to.blocking_send(ImportMessage::End);
     Ok((reader.totals(), left_out))
 }
 
@@ -204,4 +209,45 @@ fn put_in_place(fresh: &Path, target: &Path) -> Result<(), AppError> {
     // The folder's files are durable; that its name is as well cannot be had everywhere.
     let _ = sync_folder(target);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{EndpointId, FeedName, FeedRecord, FeedSource, SupIdBasis};
+    use crate::store::portable::{ExportRecord, ExportWriter};
+
+    /// What is sent of a file, and whether it was read to its end.
+    fn messages(bytes: &[u8]) -> (Vec<ImportMessage>, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.tg");
+        std::fs::write(&file, bytes).unwrap();
+        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let is_whole = read(&file, &sender, None).is_ok();
+        drop(sender);
+        let mut sent = Vec::new();
+        while let Some(message) = receiver.blocking_recv() {
+            sent.push(message);
+        }
+        (sent, is_whole)
+    }
+
+    /// It was proved whole before; its disk may fail since.
+    #[test]
+    fn a_file_that_cannot_be_read_to_its_end_has_none() {
+        let endpoint = EndpointId::own("gate.example").unwrap();
+        let head = ExportHead { endpoint, sup_ids: SupIdBasis::Name, is_move: true };
+        let mut writer = ExportWriter::new(Vec::new(), head).unwrap();
+        for name in ["a", "b"] {
+            let name = FeedName::new(name).unwrap();
+            let record = FeedRecord::new(name, "https://example.org/feed", FeedSource::Api);
+            writer.put(ExportRecord::Feed(Box::new(record))).unwrap();
+        }
+        let (_, whole) = writer.finish().unwrap();
+        let (sent, is_whole) = messages(&whole);
+        assert!(is_whole && sent.len() == 3, "{sent:?}");
+        assert_eq!(sent.last(), Some(&ImportMessage::End));
+        let (sent, is_whole) = messages(&whole[..whole.len() - 1]);
+        assert!(!is_whole && !sent.contains(&ImportMessage::End), "{sent:?}");
+    }
 }

@@ -221,7 +221,7 @@ impl Store for StoreDouble {
     async fn import(
         &self,
         _: &Claim,
-        _: mpsc::Receiver<portable::ExportRecord>,
+        _: mpsc::Receiver<portable::ImportMessage>,
     ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }

@@ -458,7 +458,7 @@ impl Store for TestStore {
     async fn import(
         &self,
         _: &Claim,
-        _: mpsc::Receiver<portable::ExportRecord>,
+        _: mpsc::Receiver<portable::ImportMessage>,
     ) -> Result<(), CommitError> {
         Err(CommitError::Fenced)
     }

@@ -5,7 +5,7 @@ use super::model::{Model, Step, follow, step};
 use super::{Bench, Fjall, InMemory, OnDisk, Sled, on_every_store};
 use crate::model::*;
 use crate::store::portable::{
-    CarriedItem, ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter,
+    CarriedItem, ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
 use crate::store::*;
 use proptest::collection::vec;
@@ -68,11 +68,20 @@ pub(super) async fn bring(
     bench: &impl Bench,
     pieces: Vec<ExportRecord>,
 ) -> Result<(), CommitError> {
+    let pieces = pieces.into_iter().map(ImportMessage::Record);
+    hand(bench, pieces.chain([ImportMessage::End])).await
+}
+
+/// Hands messages to an import, and closes the channel.
+pub(super) async fn hand(
+    bench: &impl Bench,
+    messages: impl IntoIterator<Item = ImportMessage>,
+) -> Result<(), CommitError> {
     let (store, claim) = (bench.store(), bench.claim().await);
     let (sender, receiver) = mpsc::channel(4);
     let sending = async {
-        for piece in pieces {
-            if sender.send(piece).await.is_err() {
+        for message in messages {
+            if sender.send(message).await.is_err() {
                 break;
             }
         }
@@ -246,7 +255,7 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
     assert_eq!(bench.store().feeds().await.unwrap(), [record("mine")]);
     let fenced = Claim { shard: 0, fence: 99 };
     let (sender, receiver) = mpsc::channel(1);
-    drop(sender);
+    sender.send(ImportMessage::End).await.unwrap();
     assert!(matches!(bench.store().import(&fenced, receiver).await, Err(CommitError::Fenced)));
 }
 

@@ -6,7 +6,7 @@ use super::make::*;
 use super::{Bench, InMemory, OnDisk, Sled, endpoint, on_every_store};
 use crate::clock::ManualClock;
 use crate::model::*;
-use crate::store::portable::{Copying, ExportRecord};
+use crate::store::portable::{Copying, ExportRecord, ImportMessage};
 use crate::store::*;
 use std::sync::Arc;
 
@@ -207,9 +207,9 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
         let claim = store.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
         let (sender, receiver) = tokio::sync::mpsc::channel(1000);
         for piece in all.clone() {
-            sender.send(piece).await.unwrap();
+            sender.send(ImportMessage::Record(piece)).await.unwrap();
         }
-        drop(sender);
+        sender.send(ImportMessage::End).await.unwrap();
         store.import(&claim, receiver).await.unwrap();
         let moved = MovedAway { at: time(9), file: "/to/gate.tg".to_owned() };
         store.seal(&claim, moved).await.unwrap();
@@ -225,4 +225,39 @@ async fn what_is_sealed_is_opened_to_be_copied_alone() {
     assert_eq!(pieces(&copied).await.len(), all.len());
     copied.close().await.unwrap();
     assert!(said(open()).contains("was moved"), "a look at it takes nothing back");
+}
+
+/// A gateway that was started over the place once, before the import, has given its SUP ids to nobody.
+#[tokio::test]
+async fn a_move_brings_what_sup_ids_are_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |endpoint, sup_ids| {
+        let request = DiskRequest::new(DiskKind::Sled, folder.path(), endpoint);
+        let clock = Arc::new(ManualClock::at(time(0)));
+        EmbeddedStore::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
+    };
+    let bench = OnDisk::<Sled>::new();
+    changes(&bench, 1..5).await;
+    let first = open(None, None);
+    assert_eq!(first.sup_ids(), SupIdBasis::Name);
+    first.close().await.unwrap();
+    drop(first);
+
+    let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
+    let claim = filled.claims(1, std::time::Duration::ZERO).await.unwrap().remove(0);
+    let (sender, receiver) = tokio::sync::mpsc::channel(1000);
+    for piece in pieces(&*bench.store()).await {
+        sender.send(ImportMessage::Record(piece)).await.unwrap();
+    }
+    sender.send(ImportMessage::End).await.unwrap();
+    filled.import(&claim, receiver).await.unwrap();
+    filled.close().await.unwrap();
+    drop(filled);
+
+    // From now on the store has its own, whatever is asked for.
+    for asked in [None, Some(SupIdBasis::Name)] {
+        let store = open(None, asked);
+        assert_eq!((store.endpoint(), store.sup_ids()), (&endpoint(), SupIdBasis::Endpoint));
+        store.close().await.unwrap();
+    }
 }

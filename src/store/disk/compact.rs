@@ -11,7 +11,7 @@ use super::{DiskKind, open_in, swap};
 use crate::clock::Clock;
 use crate::model::EndpointId;
 use crate::store::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
-use crate::store::portable::{ExportDigest, ExportRecord, PortableError};
+use crate::store::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
 use crate::store::{CommitError, FreeSpace, Store, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -229,17 +229,24 @@ async fn hand_over(
         while let Some(piece) = pieces.recv().await {
             digest.put(&piece)?;
             progress.note(&piece);
-            if sender.send(piece).await.is_err() {
+            if sender.send(ImportMessage::Record(piece)).await.is_err() {
                 break;
             }
         }
-        Ok::<_, PortableError>(digest)
+        Ok::<_, PortableError>((digest, sender))
     };
-    let (read, digest, written) =
-        tokio::join!(old.export(to), passing, new.import(&claim, receiver));
-    read?;
+    let handing = async {
+        let (read, passed) = tokio::join!(old.export(to), passing);
+        read?;
+        let (digest, sender) = passed?;
+        // Who does not take it any more says why.
+        let _ = sender.send(ImportMessage::End).await;
+        Ok::<_, CompactError>(digest)
+    };
+    let (digest, written) = tokio::join!(handing, new.import(&claim, receiver));
+    let digest = digest?;
     written.map_err(CompactError::Copy)?;
-    Ok(digest?)
+    Ok(digest)
 }
 
 /// The fingerprint of everything in a store.

@@ -339,13 +339,16 @@ impl Committer {
     ) -> Result<Option<PurgeMark>, StoreError> {
         let published = self.shared.published(feed);
         let head = published.map(|published| published.head()).transpose()?;
+        // A mark that is too low would stay so: where the database does not answer, nothing is forgotten.
         let floor = head.map(|head| {
-            // Where the name of this gateway cannot be read, its updates of others' items do not count.
-            let own = open::identity(&self.records).ok().flatten().map(|own| own.endpoint);
+            // Where the name of this gateway is damaged, its updates of others' items do not count.
+            let own = read::undamaged(open::identity(&self.records))?.flatten();
+            let own = own.map(|own| own.endpoint);
             let records = self.records.at(head.write);
-            let updates = read::most_updates(&records, feed, own.as_ref());
-            PurgeMark::under(&head.state, updates, self.floors.get(feed))
+            let updates = read::most_updates(&records, feed, own.as_ref())?;
+            Ok::<_, StoreError>(PurgeMark::under(&head.state, updates, self.floors.get(feed)))
         });
+        let floor = floor.transpose()?;
         let forgotten = purge::forget(&self.records, feed, floor.as_ref())?;
         group.listed.push((feed.clone(), None));
         self.write(forgotten, group);

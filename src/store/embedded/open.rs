@@ -84,7 +84,7 @@ pub(in crate::store) fn inspect(records: &Records) -> Result<Found, StoreError> 
 pub(in crate::store) struct OpenRequest {
     /// The endpoint id as configured.
     pub(in crate::store) endpoint: Option<EndpointId>,
-    /// What the SUP ids of a new store are made of.
+    /// What the SUP ids of a store are made of that takes another's place; one that was used keeps its own.
     pub(in crate::store) sup_ids: Option<SupIdBasis>,
     /// Whether a store whose state was moved away is opened as well: it can be copied.
     pub(in crate::store) takes_moved: bool,
@@ -114,6 +114,8 @@ pub(in crate::store) fn begin(
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
     let (stored, before) = match identity {
         Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running, moved }) => {
+            // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
+            let sup_ids = new_sup_ids.filter(|_| !used).unwrap_or(sup_ids);
             (Some(endpoint), (fence, sup_ids, lineage, running, moved))
         }
         None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None, None)),

@@ -11,7 +11,7 @@ use crate::model::{
     FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Stub, SupIdBasis,
     SyncId, Time,
 };
-use crate::store::portable::ExportRecord;
+use crate::store::portable::{ExportRecord, ImportMessage};
 use crate::store::{
     AnswerQuestions, AppliedConfig, Claim, ClosedEpoch, CommitError, Committed, Epoch, FeedList,
     Holdings, KeptVersion, MovedAway, Past, PastSelect, PinnedFeed, PollShards, Pruned, Retention,
@@ -407,25 +407,27 @@ impl Store for EmbeddedStore {
     async fn import(
         &self,
         claim: &Claim,
-        mut from: mpsc::Receiver<ExportRecord>,
+        mut from: mpsc::Receiver<ImportMessage>,
     ) -> Result<(), CommitError> {
         loop {
-            let mut pieces = Vec::new();
-            let taken = from.recv_many(&mut pieces, transfer::AT_ONCE).await;
-            if taken > 0 {
+            let mut messages = Vec::new();
+            let taken = from.recv_many(&mut messages, transfer::AT_ONCE).await;
+            if taken == 0 {
+                let path = self.inner.opened()?.records.engine().path().to_owned();
+                return Err(StoreError::PartlyImported { path }.into());
+            }
+            let pieces: Vec<_> =
+                messages.into_iter().map_while(ImportMessage::into_record).collect();
+            let is_end = pieces.len() < taken;
+            if !pieces.is_empty() {
                 if let Some(space) = &self.space {
                     space.measure();
                 }
                 self.condition().check_intake()?;
+                self.take_in(claim, pieces, false).await?;
             }
-            let (claim, end) = (claim.clone(), taken == 0);
-            self.inner
-                .ask(Touches::Lists, move |committer, group| {
-                    committer.import(&claim, &pieces, end, group)
-                })
-                .await?;
-            if end {
-                return Ok(());
+            if is_end {
+                return self.take_in(claim, Vec::new(), true).await;
             }
         }
     }
@@ -447,5 +449,22 @@ impl Store for EmbeddedStore {
             Err(error) => std::io::Error::other(error),
         };
         Err(StoreError::Io { doing: "close", source })
+    }
+}
+
+impl EmbeddedStore {
+    /// Takes in pieces of another store; `is_end`: there are no more.
+    async fn take_in(
+        &self,
+        claim: &Claim,
+        pieces: Vec<ExportRecord>,
+        is_end: bool,
+    ) -> Result<(), CommitError> {
+        let claim = claim.clone();
+        self.inner
+            .ask(Touches::Lists, move |committer, group| {
+                committer.import(&claim, &pieces, is_end, group)
+            })
+            .await
     }
 }

@@ -84,13 +84,33 @@ pub(super) fn subscriptions(records: &Records) -> Result<Vec<Subscription>, Stor
     values(records, Class::Subscriptions, &[]).collect()
 }
 
+/// What was read; `None` where it is damaged. Other errors are passed on: a database that does not answer for a
+/// moment has it all the same.
+pub(super) fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The updates of the item that was updated most often, as [`purge_mark::most_updates`] counts them. What
-/// cannot be read does not count: it is about to go.
-pub(super) fn most_updates(records: &Records, feed: &FeedName, own: Option<&EndpointId>) -> u32 {
-    let known = values::<LedgerEntry>(records, Class::Ledger, &keys::feed(feed)).flatten();
-    let left = values::<Stub>(records, Class::Stubs, &keys::feed(feed)).flatten();
-    let known = known.chain(left.map(Stub::into_known));
-    known.map(|known| purge_mark::most_updates(std::iter::once(&known), own)).max().unwrap_or(0)
+/// is damaged does not count: it is about to go.
+pub(super) fn most_updates(
+    records: &Records,
+    feed: &FeedName,
+    own: Option<&EndpointId>,
+) -> Result<u32, StoreError> {
+    let known = values::<LedgerEntry>(records, Class::Ledger, &keys::feed(feed));
+    let left = values::<Stub>(records, Class::Stubs, &keys::feed(feed));
+    let left = left.map(|stub| stub.map(Stub::into_known));
+    let mut most = 0;
+    for entry in known.chain(left) {
+        if let Some(entry) = undamaged(entry)? {
+            most = most.max(purge_mark::most_updates(std::iter::once(&entry), own));
+        }
+    }
+    Ok(most)
 }
 
 /// What the purged feed of a name noted of them.

@@ -1,5 +1,6 @@
 mod far;
 mod groups;
+mod purge_marks;
 
 use super::read_turns::READS;
 use super::*;

@@ -15,6 +15,7 @@ use tidegate::parse::{self, Limits};
 use tidegate::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
 use tidegate::record::{self, Issued, Observation, Peers, Verdict};
 use tidegate::render::{self, Addresses, HistoryPlace, Page, ViewKind};
+use tidegate::store::portable::ImportMessage;
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 
 const PIECES: usize = 100_000;
@@ -173,8 +174,13 @@ impl Gate {
     /// Opens the store anew; `moves`: it is a new one that was given all that the old one had.
     pub async fn restart(&mut self, moves: bool) {
         self.store = if moves {
-            let (to, from) = tokio::sync::mpsc::channel(PIECES);
+            let (to, mut carried) = tokio::sync::mpsc::channel(PIECES);
             self.store.export(to).await.unwrap();
+            let (sender, from) = tokio::sync::mpsc::channel(PIECES);
+            while let Some(piece) = carried.recv().await {
+                sender.send(ImportMessage::Record(piece)).await.unwrap();
+            }
+            sender.send(ImportMessage::End).await.unwrap();
             let endpoint = self.store.endpoint().clone();
             let store =
                 EmbeddedStore::in_memory(Some(endpoint), Arc::new(self.clock.clone())).unwrap();

@@ -15,7 +15,7 @@ use tidegate::model::{
 };
 use tidegate::parse::{self, Limits};
 use tidegate::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
-use tidegate::store::portable::{self, ExportRecord};
+use tidegate::store::portable::{self, ExportRecord, ImportMessage};
 use tidegate::store::{Claim, EmbeddedStore, Select, Store};
 use tokio::sync::mpsc;
 
@@ -359,9 +359,9 @@ impl Gate {
                 ),
                 other => other,
             };
-            sender.send(piece).await.unwrap();
+            sender.send(ImportMessage::Record(piece)).await.unwrap();
         }
-        drop(sender);
+        sender.send(ImportMessage::End).await.unwrap();
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         self.store =
             Arc::new(EmbeddedStore::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());

@@ -1,0 +1,48 @@
+//! An import that breaks off between two feeds: nothing of what came contradicts itself, and it is not all.
+
+use super::carry::{hand, pieces};
+use super::make::*;
+use super::{Bench, InMemory, OfKind, OnDisk, Sled, endpoint, on_every_store};
+use crate::store::portable::{ExportRecord, ImportMessage};
+use crate::store::*;
+use std::sync::Arc;
+
+on_every_store! {
+    what_breaks_off_between_two_feeds_is_not_whole
+}
+
+/// Hands over the first of two feeds, and does not say that this is the end.
+async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
+    let other = InMemory::new();
+    let (store, claim) = (other.store(), other.claim().await);
+    for name in ["a", "b"] {
+        let draft = Draft::on(&*store, name, 1).await.item("i", "I").order(&["i"]);
+        store.commit(&claim, draft.done()).await.unwrap();
+    }
+    let all = pieces(&*store).await;
+    let first = all.iter().position(|piece| matches!(piece, ExportRecord::State(..))).unwrap();
+    assert!(first + 1 < all.len(), "one feed is all");
+    hand(bench, all.into_iter().take(first + 1).map(ImportMessage::Record)).await
+}
+
+async fn what_breaks_off_between_two_feeds_is_not_whole(bench: impl Bench) {
+    let refused = break_off(&bench).await;
+    let partly = matches!(refused, Err(CommitError::Store(StoreError::PartlyImported { .. })));
+    assert!(partly, "{refused:?}");
+}
+
+/// A part of a state is never taken for the whole of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_broke_off_is_not_opened() {
+    let is_refused = |opened: Result<EmbeddedStore, StoreError>| {
+        matches!(opened, Err(StoreError::PartlyImported { .. }))
+    };
+    let bench = InMemory::new();
+    break_off(&bench).await.unwrap_err();
+    assert!(is_refused(bench.store.reopen()));
+    let bench = OnDisk::<Sled>::new();
+    break_off(&bench).await.unwrap_err();
+    bench.store.close().await.unwrap();
+    let request = DiskRequest::new(Sled::KIND, bench.folder.path(), Some(endpoint()));
+    assert!(is_refused(EmbeddedStore::open_on_disk(request, Arc::new(bench.clock.clone()))));
+}

@@ -1,0 +1,77 @@
+//! The mark of a purged feed, where what it is made of cannot be read.
+
+use super::*;
+use crate::store::engine::{EngineCall, WatchedEngine};
+
+/// How reads of a class fail.
+type ReadFault = (Class, fn() -> StoreError);
+
+fn away() -> StoreError {
+    let source = std::io::Error::other("it hands over");
+    StoreError::Away { doing: "read", why: crate::store::error::AWAY, source }
+}
+
+fn damaged() -> StoreError {
+    StoreError::Damaged { path: "in memory".to_owned(), what: "a block is torn".to_owned() }
+}
+
+/// A store with the feed `news`, an item of which was updated twice; its reads fail as the fault says.
+async fn failing_store() -> (EmbeddedStore, Arc<Mutex<Option<ReadFault>>>) {
+    let fault: Arc<Mutex<Option<ReadFault>>> = Arc::default();
+    let failing = Arc::clone(&fault);
+    let watch = Box::new(move |call: EngineCall| match (call, *failing.lock().unwrap()) {
+        (EngineCall::Read(classes), Some((class, error))) if classes.contains(&class) => {
+            Err(error())
+        }
+        _ => Ok(()),
+    });
+    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, far: None };
+    let endpoint = EndpointId::own("gate.example").ok();
+    let store = EmbeddedStore::over_memory(
+        Records::of(Arc::new(engine)),
+        OpenRequest { endpoint, ..OpenRequest::default() },
+        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
+    );
+    let store = store.unwrap();
+    let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
+    for (at, text) in [(1, "one"), (2, "two")] {
+        let change = Draft::on(&store, "news", at).await.item("a", text).order(&["a"]).done();
+        store.commit(&claim, change).await.unwrap();
+    }
+    (store, fault)
+}
+
+/// The updates that the feed's mark has would be too few for good, and subscribers would ignore the items of a
+/// feed that takes the name again.
+#[tokio::test]
+async fn a_purge_that_the_database_does_not_answer_removes_nothing() {
+    for class in [Class::Gateway, Class::Ledger, Class::Stubs] {
+        let (store, fault) = failing_store().await;
+        let feed = make::feed("news");
+        store.put_feed(&make::record("news")).await.unwrap();
+        let before = store.view(&feed, Select::All).await.unwrap().unwrap();
+        *fault.lock().unwrap() = Some((class, away));
+        let said = store.purge_feed(&feed).await.unwrap_err();
+        assert!(matches!(said, StoreError::Away { .. }), "{class:?}: {said:?}");
+        *fault.lock().unwrap() = None;
+        assert_eq!(store.view(&feed, Select::All).await.unwrap().unwrap(), before, "{class:?}");
+        assert_eq!(store.feeds().await.unwrap(), [make::record("news")], "{class:?}");
+        assert_eq!(store.purged_updates(&feed).await.unwrap(), 0, "{class:?}");
+        // It answers again.
+        store.purge_feed(&feed).await.unwrap();
+        assert!(store.state(&feed).await.unwrap().is_none());
+        assert_eq!(store.purged_updates(&feed).await.unwrap(), 2, "{class:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_damaged_keeps_no_feed_from_being_purged() {
+    for (class, updates) in [(Class::Gateway, 2), (Class::Ledger, 0), (Class::Stubs, 2)] {
+        let (store, fault) = failing_store().await;
+        let feed = make::feed("news");
+        *fault.lock().unwrap() = Some((class, damaged));
+        store.purge_feed(&feed).await.unwrap();
+        assert!(store.state(&feed).await.unwrap().is_none());
+        assert_eq!(store.purged_updates(&feed).await.unwrap(), updates, "{class:?}");
+    }
+}
