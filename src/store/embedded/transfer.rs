@@ -1,5 +1,8 @@
 //! Everything in the records, handed over and taken in.
 
+mod polls;
+
+use self::polls::PollsAhead;
 use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::records::Records;
 use super::shared::StoreShared;
@@ -13,7 +16,10 @@ use crate::store::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, SegmentRecord,
     StateRecord,
 };
-use crate::store::{AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::store::{
+    AppliedConfig, ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin, as_list,
+};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many pieces stand behind one barrier while they are taken in.
@@ -26,7 +32,7 @@ const EPOCHS: usize = 1000;
 /// Nobody takes the pieces any more; not an error of the store.
 pub(super) struct ExportAbandoned;
 
-/// What is handed over first, all as of one moment.
+/// What is handed over first, as of one moment; of a database that is far away, poll states may be older.
 pub(super) struct ExportStart {
     /// What is read over all feeds, but the change log.
     pub(super) pieces: Vec<ExportRecord>,
@@ -36,9 +42,26 @@ pub(super) struct ExportStart {
     pub(super) names: Vec<FeedName>,
 }
 
-/// Reads what is handed over first.
+/// Reads what is handed over first. The committer waits meanwhile, where it writes to what is read over all feeds.
+///
+/// Where the database is far away, reading all poll states takes thousands of round trips, in which no gateway could
+/// write. There they are read before, while others write, and the records of feeds come from memory. An import relies
+/// on this:
+///
+/// - No poll state is newer than the content of its feed. The copy would ask the publisher for what is newer than a
+///   document that it lacks, and be told that nothing is. So poll states are read first, then the names of the feeds
+///   that have content, and content last. An older one costs a poll.
+/// - No poll state is of a feed that was purged meanwhile. Where another feed has the name by now, the copy would lack a
+///   document in the same way. So the poll states of feeds whose records changed meanwhile are read anew together with
+///   the records ([`PollsAhead::renewed`]).
+/// - A purged feed has left its mark, or its absence ends the export ([`purged`]). So marks, records and the names of
+///   feeds with content are as of one moment.
 pub(super) fn start(records: &Records, shared: &StoreShared) -> Result<ExportStart, StoreError> {
-    shared.listing(|| {
+    let ahead = match records.is_far() {
+        true => Some(PollsAhead::read(records, shared)?),
+        false => None,
+    };
+    let (mut start, listed) = shared.listing(|| {
         let newest = *shared.sealed.borrow();
         let mut pieces: Vec<ExportRecord> = Vec::new();
         let origin = open::origin(records, newest)?;
@@ -48,11 +71,13 @@ pub(super) fn start(records: &Records, shared: &StoreShared) -> Result<ExportSta
         if !origins.0.is_empty() {
             pieces.push(ExportRecord::Sites(origins));
         }
-        pieces
-            .extend(read::feeds(records)?.into_iter().map(|one| ExportRecord::Feed(Box::new(one))));
-        pieces.extend(
-            read::poll_states(records)?.into_iter().map(|one| ExportRecord::Poll(Box::new(one))),
-        );
+        let listed = match ahead {
+            Some(ahead) => ahead.renewed(records, shared)?,
+            None => {
+                let feeds = Arc::new(as_list(read::feeds(records)?));
+                PollsAhead { feeds, polls: read::poll_states(records)? }
+            }
+        };
         let subscriptions = read::subscriptions(records)?.into_iter();
         pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
         for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
@@ -60,8 +85,13 @@ pub(super) fn start(records: &Records, shared: &StoreShared) -> Result<ExportSta
             let name = open::name(records, Class::Floors, &key)?;
             pieces.push(ExportRecord::Floor(name, record.floor));
         }
-        Ok(ExportStart { pieces, newest, names: shared.names() })
-    })
+        Ok((ExportStart { pieces, newest, names: shared.names() }, listed))
+    })?;
+    // The committer does not wait while a million records are copied.
+    let feeds = Arc::unwrap_or_clone(listed.feeds).into_values().map(Arc::unwrap_or_clone);
+    start.pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
+    start.pieces.extend(listed.polls.into_iter().map(|one| ExportRecord::Poll(Box::new(one))));
+    Ok(start)
 }
 
 /// Epochs to be handed over, a bounded number.

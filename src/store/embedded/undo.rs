@@ -7,11 +7,11 @@
 //! there what it is to see; a start that finds a write unfinished puts it back; and once nobody reads as
 //! of an earlier write, it goes.
 
-use super::keys;
 use super::records::Records;
+use super::{ahead, keys};
 use crate::model::FeedName;
 use crate::store::StoreError;
-use crate::store::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::store::engine::{Class, KeyOrder, RecordKey, Writes, beginning_with};
 use bytes::Bytes;
 use std::ops::Bound;
 
@@ -201,23 +201,37 @@ impl Cleaning {
             Some(after) => range.0 = Bound::Excluded(after.clone()),
             None => self.until = until,
         }
-        let mut writes = Writes::new();
+        let mut due: Vec<(Vec<u8>, RecordKey)> = Vec::new();
         for entry in records.stored(Class::Undo, range) {
             let (at, _) = entry?;
             let (class, key, write) = keys::undone(&at)
                 .ok_or_else(|| records.damaged(Class::Undo, &at, "its key names no record"))?;
             if write <= self.until {
+                due.push((at, (class, key)));
+            }
+            if due.len() >= PORTION {
+                break;
+            }
+        }
+        let mut writes = Writes::new();
+        for some in due.chunks(ahead::ITEMS) {
+            let records = match records.is_far() {
+                true => &records.ahead(some.iter().map(|(_, record)| record.clone()).collect())?,
+                false => records,
+            };
+            for (at, (class, key)) in some {
                 writes.insert((Class::Undo, at.clone()), None);
-                if let Some(stored) = records.engine().get(class, &key)? {
-                    let origin = records.origin(class, &key, &stored)?.0;
+                if let Some(stored) = records.stored_at(*class, key)? {
+                    let origin = records.origin(*class, key, &stored)?.0;
                     if origin.is_removed && origin.write <= self.until {
-                        writes.insert((class, key), None);
+                        writes.insert((*class, key.clone()), None);
                     }
                 }
-            }
-            if writes.len() >= PORTION {
-                self.after = Some(at);
-                return Ok((writes, false));
+                // Each entry is one write at least, so a full list of entries ends here too.
+                if writes.len() >= PORTION {
+                    self.after = Some(at.clone());
+                    return Ok((writes, false));
+                }
             }
         }
         self.after = None;
@@ -228,8 +242,9 @@ impl Cleaning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::engine::MemoryEngine;
+    use crate::store::engine::{EngineCall, MemoryEngine, WatchedEngine};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const RECORD: Class = Class::Latest;
 
@@ -331,6 +346,34 @@ mod tests {
         assert_eq!(as_of(&records, 2, "it"), None);
         clean(&records, LAST);
         assert_eq!(count(&records), 0);
+    }
+
+    /// Each read of a database far away is a round trip, and whoever writes waits for it.
+    #[test]
+    fn the_records_of_a_portion_are_read_at_once_where_they_are_far_away() {
+        let names: Vec<String> = (0..3 * PORTION).map(|item| format!("item-{item:02}")).collect();
+        // One that goes takes two entries, so that a portion has four of them.
+        for (after, left, portions) in [(Some("two"), names.len(), 3), (None, 0, 6)] {
+            let reads = Arc::new(AtomicUsize::new(0));
+            let noted = Arc::clone(&reads);
+            let watch = Box::new(move |call: EngineCall| {
+                if matches!(call, EngineCall::Read(classes) if classes.contains(&RECORD)) {
+                    noted.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok::<_, StoreError>(())
+            });
+            let (engine, far) = (Arc::new(MemoryEngine::default()), Some(Arc::default()));
+            let records = Records::of(Arc::new(WatchedEngine { engine, watch, far }));
+            for (write, value) in [(1, Some("one")), (2, after)] {
+                let values: Vec<_> = names.iter().map(|name| (name.as_str(), value)).collect();
+                let keep = if write == 1 { Keep::Nothing } else { Keep::Before };
+                set(&records, write, keep, &values);
+            }
+            reads.store(0, Ordering::Relaxed);
+            clean(&records, 2);
+            assert_eq!(reads.load(Ordering::Relaxed), portions);
+            assert_eq!(count(&records), left);
+        }
     }
 
     #[test]

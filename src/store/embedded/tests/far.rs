@@ -11,6 +11,8 @@ use std::sync::atomic::AtomicUsize;
 
 /// What is done as an epoch is closed.
 type Closing = Box<dyn Fn() -> Result<(), StoreError> + Send>;
+/// What others do while all poll states are read: before their second portion is.
+type Meanwhile = Box<dyn FnOnce() + Send>;
 
 const NAMES: [&str; 8] =
     ["item-0", "item-1", "item-2", "item-3", "item-4", "item-5", "item-6", "item-7"];
@@ -21,6 +23,7 @@ struct FarStore {
     claim: crate::store::Claim,
     reads: Arc<Mutex<Vec<Vec<Class>>>>,
     closing: Arc<Mutex<Option<Closing>>>,
+    meanwhile: Arc<Mutex<Option<Meanwhile>>>,
     most: Arc<AtomicUsize>,
 }
 
@@ -28,11 +31,20 @@ impl FarStore {
     async fn new() -> Self {
         let reads: Arc<Mutex<Vec<Vec<Class>>>> = Arc::default();
         let closing: Arc<Mutex<Option<Closing>>> = Arc::default();
+        let meanwhile: Arc<Mutex<Option<Meanwhile>>> = Arc::default();
         let most = Arc::new(AtomicUsize::default());
         let (noted, closed) = (Arc::clone(&reads), Arc::clone(&closing));
+        let others = Arc::clone(&meanwhile);
         let watch = Box::new(move |call: EngineCall| match call {
             EngineCall::Read(classes) => {
-                noted.lock().unwrap().push(classes);
+                let mut noted = noted.lock().unwrap();
+                noted.push(classes);
+                let portions = noted.iter().filter(|read| read[..] == [Class::Polls]).count();
+                drop(noted);
+                let work = (portions == 2).then(|| others.lock().unwrap().take()).flatten();
+                if let Some(work) = work {
+                    work();
+                }
                 Ok(())
             }
             EngineCall::CloseEpochs(true) => {
@@ -53,7 +65,7 @@ impl FarStore {
         );
         let store = store.unwrap();
         let claim = store.claims(1, Duration::from_secs(9)).await.unwrap().remove(0);
-        Self { store, claim, reads, closing, most }
+        Self { store, claim, reads, closing, meanwhile, most }
     }
 
     /// Takes in eight items, by changes that are written in one piece each.
@@ -195,6 +207,49 @@ async fn a_feed_is_exported_with_one_read_and_a_larger_one_with_a_few() {
     let (one_by_one, reads) = far.export(0).await;
     assert!(reads.len() > 6 * names.len(), "{}", reads.len());
     assert_eq!(one_by_one, pieces);
+}
+
+/// Of a million feeds that is thousands of round trips. Feeds come and go meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_write_while_an_export_reads_poll_states() {
+    let far = Arc::new(FarStore::new().await);
+    let names: Vec<String> = (0..10).map(|number| format!("feed-{number}")).collect();
+    for name in &names {
+        far.store.put_feed(&make::record(name)).await.unwrap();
+    }
+    let polls: Vec<_> = names.iter().map(|name| make::poll_state(name)).collect();
+    far.store.checkpoint(&far.claim, &polls).await.unwrap();
+    far.reads.lock().unwrap().clear();
+    let others = Arc::clone(&far);
+    *far.meanwhile.lock().unwrap() = Some(Box::new(move || {
+        let store = &others.store;
+        assert!(store.inner.shared.lists.try_write().is_ok(), "who writes waits");
+        let work = async {
+            for name in ["feed-1", "feed-2"] {
+                store.purge_feed(&make::feed(name)).await.unwrap();
+            }
+            // Another feed has the name of one that was polled, and one comes that is polled at once.
+            for name in ["feed-2", "late"] {
+                store.put_feed(&make::record(name)).await.unwrap();
+            }
+            store.checkpoint(&others.claim, &[make::poll_state("late")]).await.unwrap();
+        };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work));
+    }));
+    let pieces = carry::pieces(&far.store).await;
+    assert!(far.meanwhile.lock().unwrap().is_none(), "poll states are read at once");
+
+    let copy = FarStore::new().await;
+    let (to, from) = mpsc::channel(pieces.len());
+    for piece in pieces {
+        to.send(piece).await.unwrap();
+    }
+    drop(to);
+    copy.store.import(&copy.claim, from).await.unwrap();
+    assert_eq!(copy.store.feeds().await.unwrap(), far.store.feeds().await.unwrap());
+    let polls = copy.store.poll_states().await.unwrap();
+    assert_eq!(polls, far.store.poll_states().await.unwrap());
+    assert_eq!(polls.len(), names.len() - 1);
 }
 
 /// Others may announce an epoch from the moment that it is closed: by then its changes are shown here. And here it is
