@@ -1,9 +1,11 @@
 //! The configuration that a gateway accepted last, at its start or when it was read again: what it goes on with in
 //! another role, whatever its file says by then.
 
-use crate::config::{Config, StoreKind};
-use crate::model::Time;
+use super::readers;
+use crate::config::{Config, ReaderConfig, ReaderToken, StoreKind};
+use crate::model::{FeedName, Time};
 use crate::store::AcceptedFeeds;
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Builder;
@@ -11,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3Builder;
 /// That configuration.
 #[derive(Clone)]
 pub(super) struct AcceptedConfig {
-    /// Its feeds.
+    /// Its feeds, with who may read them.
     pub(super) feeds: AcceptedFeeds,
     /// All of it, where the gateway may go on in another role.
     pub(super) whole: Option<Arc<Config>>,
@@ -42,13 +44,22 @@ impl AcceptedConfig {
     }
 }
 
-/// A hash of all that is said of feeds and aggregates, and of where sites are, in whichever order.
+/// A hash of all that is said of feeds, aggregates and readers, and of where sites are, in whichever order.
 fn digest(config: &Config) -> u64 {
     let hasher = Xxh3Builder::new();
     let feeds = config.feeds.iter().map(|feed| hasher.hash_one(feed));
     let aggregates = config.aggregates.iter().map(|aggregate| hasher.hash_one(aggregate));
     let sites = config.origins.iter().map(|site| hasher.hash_one((&site.name, site.url.as_str())));
-    feeds.chain(aggregates).chain(sites).fold(0, u64::wrapping_add)
+    let readers = config.readers.iter().map(|reader| reader_digest(&hasher, reader));
+    feeds.chain(aggregates).chain(sites).chain(readers).fold(0, u64::wrapping_add)
+}
+
+/// A hash of a reader, with the token itself: gateways may have it in different places.
+fn reader_digest(hasher: &Xxh3Builder, reader: &ReaderConfig) -> u64 {
+    let token = reader.token.as_ref().and_then(|source| readers::find(source).ok());
+    let feeds: BTreeSet<&FeedName> = reader.feeds.iter().collect();
+    let token = token.as_ref().map(ReaderToken::reveal);
+    hasher.hash_one((&reader.name, token, feeds, reader.all_private))
 }
 
 #[cfg(test)]
@@ -80,7 +91,16 @@ mod tests {
             config.origins = check("t.toml", &text).unwrap().config.origins;
             config
         };
+        let with_reader = |token: &str| {
+            let text =
+                format!("[[reader]]\nname = \"ann\"\nall_private = true\ntoken = \"{token}\"\n");
+            let readers = check("t.toml", &text).unwrap().config.readers;
+            Config { readers, ..config(&[a, b]) }
+        };
+        let token = "0123456789abcdef0123456789abcdef";
+        let readers = [with_reader(token), with_reader(&token.replace('f', "e"))];
         let others = [config(&[a]), config(&[]), login("one"), login("two"), moved(80), moved(81)];
+        let others = others.into_iter().chain(readers);
         let mut found = vec![accepted.feeds.digest];
         for other in others {
             let feeds = accepted.next_feeds(&other, at(2));

@@ -77,8 +77,8 @@ pub(super) async fn reconcile(
     Ok(changed)
 }
 
-/// The same where another gateway wrote until now. Where the feeds that it applied are newer, all stays as it is:
-/// answers a sentence that says so.
+/// The same where another gateway wrote until now. Where the feeds or readers that it applied are newer, all stays as it
+/// is: answers a sentence that says so.
 pub(super) async fn take_over(
     store: &dyn Store,
     config: &Config,
@@ -91,15 +91,13 @@ pub(super) async fn take_over(
         return Ok(None);
     }
     let FeedChanges { changed, moved, .. } = compare(store, config, &applied.origins, now).await?;
-    if changed.is_empty() && moved.is_empty() {
-        return Ok(None);
-    }
     let lacking = changed.iter().filter(|record| has_left(record)).count();
     let others = changed.len() - lacking + moved.len();
     Ok(Some(format!(
-        "the feeds of this gateway's configuration are older than those that another gateway applied, and were not \
-         taken over: feeds that it lacks: {lacking}; of which it says something else: {others}. Give this gateway \
-         the newer file, and have it read that (SIGHUP)"
+        "the feeds and readers of this gateway's configuration are older than those that another gateway applied, and \
+         were not taken over: feeds that it lacks: {lacking}; of which it says something else: {others}. Webhooks \
+         stay as they are, and subscriptions at the hub of readers that it lacks wait. Give this gateway the newer \
+         file, and have it read that (SIGHUP)"
     )))
 }
 
@@ -310,6 +308,31 @@ mod tests {
         reconcile(&first).await;
         assert_eq!(shown(&store).await, "a b (c) (d) (e)");
         assert_eq!(take_over(&first).await, None);
+    }
+
+    /// Also where nothing else differs.
+    #[tokio::test]
+    async fn who_takes_over_says_that_its_readers_are_older() {
+        let clock = Arc::new(ManualClock::at(at(0)));
+        let store = EmbeddedStore::in_memory(None, clock).unwrap();
+        let with = |reader: &str, seconds: i64| {
+            let token = "0123456789abcdef0123456789abcdef";
+            let text =
+                format!("[[reader]]\nname = {reader:?}\nall_private = true\ntoken = \"{token}\"\n");
+            let config = config::check("t.toml", &text).unwrap().config;
+            let feeds = AcceptedConfig::new(&config, at(seconds)).feeds;
+            (config, feeds)
+        };
+        let is_held_back = async |(config, feeds): &(Config, AcceptedFeeds)| {
+            take_over(&store, config, *feeds, at(100)).await.unwrap().is_some()
+        };
+        let (first, second) = (with("ann", 0), with("bob", 10));
+        reconcile(&store, &second.0, second.1, at(100)).await.unwrap();
+        assert!(is_held_back(&first).await);
+        assert!(!is_held_back(&second).await && !is_held_back(&with("bob", 5)).await);
+        // The operator took the reader out of a newer file.
+        assert!(!is_held_back(&with("ann", 20)).await);
+        assert!(is_held_back(&second).await);
     }
 
     #[tokio::test]

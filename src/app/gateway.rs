@@ -224,6 +224,9 @@ impl Gateway {
         desk.attach(server.control(), space.clone(), tls.clone());
         let topics = Arc::new(Served(server.topics()));
         let (readers, accepting) = (server.readers(), server.accepting());
+        if held_back.is_some() {
+            readers.mark_outdated();
+        }
         let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let wall = Arc::clone(&clock);

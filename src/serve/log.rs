@@ -17,6 +17,8 @@ const BEGIN: u64 = 64;
 /// How many epochs another gateway may have told of that this one does not know, and how long that may last.
 const TOLD_AHEAD: u64 = 64;
 const TOLD_WAIT: Duration = Duration::from_secs(5);
+/// How long the store may take to answer after that; with [`TOLD_WAIT`], well within the time of an answer of `/changes`.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// What there is after an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,16 +88,37 @@ impl ChangeLog {
     }
 
     /// Waits for a moment for an epoch that is to come next. Another gateway over the same store may have told of it before
-    /// this one, which wrote it, learned that it is durable.
-    pub(super) async fn until_reached(&self, epoch: Epoch) {
+    /// this one, which wrote it, learned that it is durable. An error where this one may still have to learn it.
+    pub(super) async fn until_reached(&self, epoch: Epoch) -> Result<(), StoreError> {
         let ahead = epoch.0.saturating_sub(self.newest().0);
-        if ahead == 0 || ahead > TOLD_AHEAD || self.store.condition().gateways.is_empty() {
-            return;
+        if ahead == 0 || ahead > TOLD_AHEAD {
+            return Ok(());
+        }
+        let condition = self.store.condition();
+        // A store that has stopped does not say which other gateways there are.
+        if condition.gateways.is_empty() && condition.stop.is_none() {
+            return Ok(());
         }
         let mut newest = self.store.watch_epochs();
         let reached = newest.wait_for(|newest| *newest >= epoch);
-        // Otherwise there never was such an epoch.
-        let _ = timeout(TOLD_WAIT, reached).await;
+        if matches!(timeout(TOLD_WAIT, reached).await, Ok(Ok(_))) {
+            return Ok(());
+        }
+        self.check_answers().await
+    }
+
+    /// An error where the store has stopped, or its database is silent: what is durable may be more than it shows.
+    async fn check_answers(&self) -> Result<(), StoreError> {
+        let unseen = |silent: Duration| StoreError::Unseen { seconds: silent.as_secs() };
+        if let Some(silent) = self.store.condition().unanswered {
+            return Err(unseen(silent));
+        }
+        // The newest epoch alone: nothing is read of what comes after it.
+        let before = Epoch(self.newest().0.saturating_sub(1));
+        match timeout(ANSWER_WAIT, self.store.epochs_after(before, 1)).await {
+            Ok(read) => read.map(drop),
+            Err(_) => Err(unseen(ANSWER_WAIT)),
+        }
     }
 
     /// The epochs after `after`, at most `limit` (and at most what is read at once).

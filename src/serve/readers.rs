@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -119,13 +120,25 @@ impl KnownReader {
 pub(super) struct KnownReaders {
     all: ArcSwap<Vec<Arc<KnownReader>>>,
     wrong: FairShares<Client>,
+    /// See [`Self::are_outdated`].
+    is_outdated: AtomicBool,
 }
 
 impl KnownReaders {
     /// These.
     pub(super) fn new(readers: Vec<ReaderAccess>) -> Self {
         let all = readers.into_iter().map(|access| Arc::new(KnownReader::new(access))).collect();
-        Self { all: ArcSwap::from_pointee(all), wrong: FairShares::new(WRONG_TOKENS_AT_ONCE) }
+        Self {
+            all: ArcSwap::from_pointee(all),
+            wrong: FairShares::new(WRONG_TOKENS_AT_ONCE),
+            is_outdated: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether another gateway has applied newer ones: a token that opens nothing here may be that of a reader.
+    /// Ask before a token is looked up: those that take their place are found once this is false.
+    pub(super) fn are_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Acquire)
     }
 
     /// The reader of a token. All are compared, so that the time does not tell which one it is.
@@ -156,8 +169,8 @@ impl KnownReaders {
         PrivateReaders { names: names.take(NAMES_SHOWN).map(str::to_owned).collect(), count }
     }
 
-    /// Takes these in the place of those before. What a reader has open ends whose token is not among
-    /// them, or opens other feeds now.
+    /// Takes these in the place of those before, and has none of them outdated. What a reader has open ends whose
+    /// token is not among them, or opens other feeds now.
     fn replace(&self, readers: Vec<ReaderAccess>) {
         let before = self.all.load_full();
         let kept = |access: &ReaderAccess| before.iter().find(|reader| reader.access == *access);
@@ -173,6 +186,7 @@ impl KnownReaders {
             }
         }
         self.all.store(Arc::new(all));
+        self.is_outdated.store(false, Ordering::Release);
     }
 
     /// Holds back the answer to a token that opens nothing; false where the client guesses too fast.
@@ -265,6 +279,12 @@ pub struct SiteReaders(SharedState);
 impl SiteReaders {
     pub(super) const fn new(room: SharedState) -> Self {
         Self(room)
+    }
+
+    /// Says that another gateway has applied newer readers than these: until these are replaced, no subscription at
+    /// the hub ends because its reader is not among them.
+    pub fn mark_outdated(&self) {
+        self.0.readers.is_outdated.store(true, Ordering::Release);
     }
 
     /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose

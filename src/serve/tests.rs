@@ -27,6 +27,7 @@ mod standby;
 mod stopped_store;
 mod subscribe;
 mod sup;
+mod topics;
 
 use super::rendition::{NoDocument, Renderer};
 use super::{AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, routes};

@@ -46,6 +46,12 @@ impl NoTopic {
         }
     }
 
+    /// A token opens nothing by readers that are outdated, and may open it by newer ones.
+    fn of_outdated_readers() -> Self {
+        let said = "the token of its address may be in a newer configuration than this gateway's";
+        Self::Later(said.to_owned())
+    }
+
     /// Everything else may be mended: another public address, a view that is not available now.
     fn later(problem: &Problem) -> Self {
         Self::Later(problem.detail().to_owned())
@@ -106,15 +112,21 @@ impl SiteTopics {
     async fn found(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoTopic> {
         let room = &self.0;
         let later = |problem: Problem| NoTopic::later(&problem);
+        let is_outdated = room.readers.are_outdated();
         let (audience, place) = match room.place(topic) {
             Ok(found) => found,
+            Err(NoPlace::Revoked) if is_outdated => return Err(NoTopic::of_outdated_readers()),
             Err(NoPlace::Revoked) => {
                 return Err(NoTopic::Gone("the token of its address is revoked".to_owned()));
             }
             Err(NoPlace::Foreign(problem)) => return Err(later(problem)),
         };
         let served = room.directory.served(&place.name, &audience).await;
-        let record = served.map_err(|problem| NoTopic::of_feed(&problem))?;
+        let may_open = is_outdated && audience.reader().is_some();
+        let record = served.map_err(|problem| match may_open && problem.is_unknown_feed() {
+            true => NoTopic::of_outdated_readers(),
+            false => NoTopic::of_feed(&problem),
+        })?;
         let wish = room.wish(&place).map_err(later)?;
         Ok((record, wish))
     }

@@ -5,7 +5,7 @@ use crate::model::{FeedName, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The feeds of a configuration, as a gateway accepted them.
+/// The feeds of a configuration, and who may read them, as a gateway accepted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedFeeds {
     /// A hash of all that is said of them.

@@ -31,7 +31,8 @@ const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 ///
 /// Each line is a whole epoch; the next request asks `after` the id of the last line, or where
 /// there was none after the same as before. Without `after` the answer is the place where the log
-/// stands now. What is too old, or was never there, is 410: everything is to be read anew.
+/// stands now. What is too old, or was never there, is 410: everything is to be read anew. Where that is not known now,
+/// since the store does not answer, it is 503.
 pub(in crate::serve) async fn changes(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
@@ -58,7 +59,7 @@ async fn changes_after(
         EpochLine::place(newest).push(&mut body);
         return Ok(answer(newest, body));
     };
-    room.log.until_reached(after.begun()).await;
+    room.log.until_reached(after.begun()).await?;
     if !after.is_of(&room.log) {
         return Err(never_had(room, after));
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{Lineage, Stretch};
 use crate::serve::client::Client;
 use crate::serve::event_streams::STREAMS_AT_ONCE;
-use crate::store::KnownGateway;
+use crate::store::{KnownGateway, StoreCondition, StoreStop};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 
@@ -141,6 +141,41 @@ async fn a_place_that_another_gateway_gave_out_is_waited_for() {
         let begun = tokio::time::Instant::now();
         problem(site.get(&format!("/changes?after={place}")).await, 410).await;
         assert_eq!(begun.elapsed().as_secs(), seconds, "{place}");
+    }
+}
+
+/// A gateway whose store is opened again knows of no other one, and of nothing that those have told since.
+#[tokio::test(start_paused = true)]
+async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
+    let gateways = || vec![KnownGateway::default(); 2].into();
+    let next_try = Some(at(5));
+    let stop = StoreStop { cause: "x".to_owned(), since: at(-9), next_try, failed_tries: 1 };
+    let stopped = StoreCondition { stop: Some(stop), ..StoreCondition::default() };
+    let unanswered = Some(Duration::from_secs(17));
+    let silent = StoreCondition { unanswered, gateways: gateways(), ..StoreCondition::default() };
+    let well = || StoreCondition { gateways: gateways(), ..StoreCondition::default() };
+    for (condition, reads_end, seconds) in
+        [(stopped, true, 5), (silent, true, 5), (well(), false, 10)]
+    {
+        let site = site();
+        *site.store.condition.lock().unwrap() = condition;
+        site.store.log.is_silent.store(!reads_end, Ordering::SeqCst);
+        let begun = tokio::time::Instant::now();
+        let answer = site.get("/changes?after=4&wait=0").await;
+        assert_eq!(header(&answer, "retry-after"), "30");
+        problem(answer, 503).await;
+        assert_eq!(begun.elapsed().as_secs(), seconds);
+        let mut reader = Reader::new(&site, "/events", "4").await;
+        assert_eq!(reader.block().await.unwrap(), "retry: 2000\nid: 4");
+        assert_eq!(reader.block().await, None, "its client comes back where it was");
+        // No gateway can have told of so much more.
+        problem(site.get("/changes?after=99").await, 410).await;
+        // Once the store answers it is known.
+        *site.store.condition.lock().unwrap() = well();
+        site.store.log.is_silent.store(false, Ordering::SeqCst);
+        problem(site.get("/changes?after=4").await, 410).await;
+        let mut reader = Reader::new(&site, "/events", "4").await;
+        assert_eq!(reader.event().await, "reset 3 4");
     }
 }
 

@@ -13,7 +13,7 @@ use data_encoding::BASE64;
 pub(super) const SECRET: &str = "hidden-diary";
 /// A token of a reader of it, and one of a reader of another feed.
 pub(super) const ANN: &str = "0123456789abcdef0123456789abcdef";
-const BOB: &str = "AbCdEfGhIjKlMnOpQrStUvWx";
+pub(super) const BOB: &str = "AbCdEfGhIjKlMnOpQrStUvWx";
 /// The paths of a feed.
 const BELOW: [&str; 10] = [
     "",
@@ -33,7 +33,7 @@ fn access(reader: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
     ReaderAccess { name: reader.to_owned(), key: ReaderKey::new(token), feeds, all_private: false }
 }
 
-fn readers() -> Vec<ReaderAccess> {
+pub(super) fn readers() -> Vec<ReaderAccess> {
     vec![access("ann", ANN, &[SECRET, "news"]), access("bob", BOB, &["other-secret"])]
 }
 
@@ -62,7 +62,7 @@ pub(super) fn announcing() -> ServeSettings {
     ServeSettings { periods: vec![60, 300], readers: readers(), hub: true, ..settings() }
 }
 
-fn site() -> Site {
+pub(super) fn site() -> Site {
     Site::with(store(), announcing())
 }
 

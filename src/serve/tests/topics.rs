@@ -1,0 +1,34 @@
+//! What the hub is told of topics below tokens.
+
+use super::private::{ANN, BOB, SECRET, readers, site};
+use super::*;
+use crate::serve::{NoTopic, SiteReaders, SiteTopics};
+
+/// Those of an older file than the one that another gateway applied lack a reader, and a feed of another.
+#[tokio::test]
+async fn no_topic_of_a_reader_has_gone_while_the_readers_are_outdated() {
+    let site = site();
+    let topics = SiteTopics::new(site.room.clone());
+    let known = SiteReaders::new(site.room.clone());
+    let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
+    let missing = [ANN, BOB].map(|token| at(&format!("/t/{token}")));
+    let public = topics.stands(&at("")).await;
+    assert!(matches!(public, Err(NoTopic::Gone(_))), "{public:?}");
+    let bob = || vec![readers().remove(1)];
+    known.replace(bob());
+    known.mark_outdated();
+    for topic in &missing {
+        let found = topics.stands(topic).await;
+        assert!(matches!(found, Err(NoTopic::Later(_))), "{found:?}");
+        assert!(matches!(topics.document(topic).await, Err(NoTopic::Later(_))));
+    }
+    assert_eq!(topics.stands(&at("")).await, public, "no reader's");
+    // The operator has the gateway read a file that has no more readers, or has one that has them.
+    known.replace(bob());
+    for topic in &missing {
+        let found = topics.stands(topic).await;
+        assert!(matches!(found, Err(NoTopic::Gone(_))), "{found:?}");
+    }
+    known.replace(readers());
+    assert_eq!(topics.stands(&missing[0]).await, Ok(()));
+}
