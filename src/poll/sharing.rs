@@ -24,9 +24,9 @@ use tower::ServiceExt as _;
 const MAX_WAITS: usize = 8;
 /// The most looks into other feeds for one document. Its publisher decides how many items bear this gateway's name.
 pub const MAX_LOOKS: usize = 50_000;
-/// How long the looks into other feeds for one document may take. Over PostgreSQL each takes some milliseconds, and the
-/// poll keeps its place meanwhile.
-pub const LOOKS_TIME: Duration = Duration::from_secs(4);
+/// How long the looks into other feeds for one document may take, as long as a fetch may. Over PostgreSQL each takes some
+/// milliseconds, and the poll keeps its place meanwhile.
+pub const LOOKS_TIME: Duration = Duration::from_secs(60);
 /// How many kept versions of an item are looked at, from the newest.
 const MAX_KEPT: usize = 1000;
 
@@ -152,10 +152,11 @@ async fn issued(
         if issued.contains_key(id) {
             continue;
         }
-        looks = looks.saturating_add(others.len());
-        if looks > MAX_LOOKS {
+        // One item is looked for however many feeds there are.
+        if looks.saturating_add(others.len()) > MAX_LOOKS && looks > 0 {
             break;
         }
+        looks = looks.saturating_add(others.len());
         let looking = greatest_issued(bench, feed, &others, id);
         // What only some of the feeds say would be taken for all that this gateway did.
         let Ok(greatest) = timeout_at(end, looking).await else { break };

@@ -64,7 +64,7 @@ async fn looked_up(others: usize, look_takes: Duration) -> (Duration, usize) {
 #[tokio::test(start_paused = true)]
 async fn looks_into_other_feeds_end_in_time() {
     // Of an item that was looked up in some of the feeds alone nothing is said.
-    let look = Duration::from_millis(20);
+    let look = LOOKS_TIME / 200;
     let (took, items) = looked_up(125, look).await;
     assert!(took < LOOKS_TIME + Duration::from_secs(1), "{took:?}");
     assert_eq!(items, 1);
@@ -72,6 +72,6 @@ async fn looks_into_other_feeds_end_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_feeds_that_are_too_many_are_not_looked_into() {
-    assert_eq!(looked_up(MAX_LOOKS + 1, Duration::ZERO).await.1, 0);
+async fn one_item_is_looked_up_however_many_feeds_there_are() {
+    assert_eq!(looked_up(MAX_LOOKS + 1, Duration::ZERO).await.1, 1);
 }

@@ -5,6 +5,7 @@ use crate::model::{ArchiveId, Change, ItemStatus, Revision, Seal};
 use crate::store::Epoch;
 use crate::store::conformance::carry;
 use crate::store::engine::{EngineCall, MemoryEngine, WatchedEngine};
+use crate::store::portable::ImportMessage;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -240,11 +241,10 @@ async fn others_write_while_an_export_reads_poll_states() {
     assert!(far.meanwhile.lock().unwrap().is_none(), "poll states are read at once");
 
     let copy = FarStore::new().await;
-    let (to, from) = mpsc::channel(pieces.len());
-    for piece in pieces {
-        to.send(piece).await.unwrap();
+    let (to, from) = mpsc::channel(pieces.len() + 1);
+    for message in pieces.into_iter().map(ImportMessage::Record).chain([ImportMessage::End]) {
+        to.send(message).await.unwrap();
     }
-    drop(to);
     copy.store.import(&copy.claim, from).await.unwrap();
     assert_eq!(copy.store.feeds().await.unwrap(), far.store.feeds().await.unwrap());
     let polls = copy.store.poll_states().await.unwrap();
