@@ -1,6 +1,7 @@
 //! Several gateways that poll the feeds of one store, of which one writes.
 
 use super::follow::{follow, listed, named, shown, wide};
+use super::unpolled::half;
 use super::{SHORT_LEASE, TestSchema, commit, open, open_for, sql};
 use crate::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Revision, Time};
 use crate::store::conformance::make::poll_state;
@@ -303,10 +304,6 @@ pub(super) async fn until(by: Instant, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < by);
         sleep(Duration::from_millis(20)).await;
     }
-}
-
-pub(super) fn half() -> usize {
-    usize::from(SHARDS) / 2
 }
 
 /// A gateway that writes and one that follows it, once each polls its half of the shards.

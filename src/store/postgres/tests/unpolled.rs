@@ -1,10 +1,15 @@
 //! For how long nobody has polled the shards that a gateway takes.
 
-use super::polls::{half, two_that_poll, until, until_held};
+use super::polls::{two_that_poll, until, until_held};
 use super::{OTHER_NODE, SHORT_LEASE, TestSchema, open, open_for, sql};
 use crate::store::{SHARDS, Shard, Store};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+
+/// How many shards each of two gateways has.
+pub(super) fn half() -> usize {
+    usize::from(SHARDS) / 2
+}
 
 /// A gateway on its own that was killed, and was started again much later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
