@@ -45,7 +45,7 @@ impl AcceptedConfig {
 }
 
 /// A hash of all that is said of feeds, aggregates and readers, and of where sites are, in whichever order.
-fn digest(config: &Config) -> u64 {
+pub(super) fn digest(config: &Config) -> u64 {
     let hasher = Xxh3Builder::new();
     let feeds = config.feeds.iter().map(|feed| hasher.hash_one(feed));
     let aggregates = config.aggregates.iter().map(|aggregate| hasher.hash_one(aggregate));

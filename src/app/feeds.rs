@@ -1,5 +1,6 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
+use super::accepted::digest;
 use super::maintenance::FeedMaintenance;
 use super::operator::AdminService;
 use super::visits::PASSED_OVER;
@@ -86,6 +87,9 @@ pub(super) async fn take_over(
     now: Time,
 ) -> Result<Option<String>, AppError> {
     let applied = store.applied().await.map_err(failed)?;
+    // What is the same by now was taken in otherwise: the token of a reader, in a file of its own.
+    let accepted =
+        applied.feeds.filter(|applied| applied.digest == digest(config)).unwrap_or(accepted);
     if applied.feeds.is_none_or(|applied| !accepted.are_older_than(&applied)) {
         reconcile(store, config, accepted, now).await?;
         return Ok(None);

@@ -91,10 +91,15 @@ impl ChangeLog {
     /// this one, which wrote it, learned that it is durable. An error where this one may still have to learn it.
     pub(super) async fn until_reached(&self, epoch: Epoch) -> Result<(), StoreError> {
         let ahead = epoch.0.saturating_sub(self.newest().0);
-        if ahead == 0 || ahead > TOLD_AHEAD {
+        if ahead == 0 {
             return Ok(());
         }
         let condition = self.store.condition();
+        if ahead > TOLD_AHEAD {
+            // Another gateway may write since, for as long as this one has not heard of its database.
+            let is_unsure = condition.stop.is_some() || condition.unanswered.is_some();
+            return if is_unsure { self.check_answers().await } else { Ok(()) };
+        }
         // A store that has stopped does not say which other gateways there are.
         if condition.gateways.is_empty() && condition.stop.is_none() {
             return Ok(());

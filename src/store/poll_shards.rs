@@ -228,12 +228,12 @@ impl PollShards {
         self.table().unpolled.extend(noted);
     }
 
-    /// For how long nobody has polled a shard, where this gateway has not begun to.
-    pub fn unpolled_for(&self, shard: Shard) -> Duration {
-        let noted = self.table().unpolled.get(&shard).copied();
-        noted.map_or(Duration::ZERO, |(unpolled, at)| {
-            unpolled.saturating_add(since_boot().saturating_sub(at))
-        })
+    /// For how long nobody has polled a shard, where this gateway has not begun to; `None` where it was given over: that
+    /// takes less time than a gateway that is gone keeps its shards.
+    pub fn unpolled_for(&self, shard: Shard) -> Option<Duration> {
+        let (unpolled, at) = self.table().unpolled.get(&shard).copied()?;
+        let is_gone = unpolled >= self.lease.mul_f64(END_PART);
+        is_gone.then(|| unpolled.saturating_add(since_boot().saturating_sub(at)))
     }
 
     /// Notes whether this gateway reaches publishers.
@@ -288,7 +288,8 @@ impl PollShards {
 
     /// Takes over which shards this gateway has, as of `asked`, a time since the machine was started.
     pub fn confirm(&self, asked: Duration, held: BTreeMap<Shard, i64>) {
-        let mut table = self.table();
+        let mut guard = self.table();
+        let table = &mut *guard;
         table.confirmed = table.confirmed.max(Some(asked));
         let is_same = |fence: i64| move |held: &&HeldShard| held.fence == fence;
         let before = std::mem::take(&mut table.held);
@@ -300,10 +301,14 @@ impl PollShards {
             })
             .collect();
         let is_changed = table.held != before;
+        // What is lost was polled here until now.
+        for lost in before.keys().filter(|shard| !table.held.contains_key(shard)) {
+            table.unpolled.remove(lost);
+        }
         let held: BTreeSet<Shard> = table.held.keys().copied().collect();
         table.requests.ended.retain(|shard| held.contains(shard));
         table.requests.wanted.retain(|shard| !held.contains(shard));
-        drop(table);
+        drop(guard);
         if is_changed {
             self.changes.send_modify(|count| *count += 1);
         }

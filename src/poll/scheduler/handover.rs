@@ -20,6 +20,15 @@ const HANDOVER_WAIT: Duration = Duration::from_secs(5);
 /// How often it is looked at how far leaving shards are.
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(50);
 
+/// The part of the time before a feed is given over of which another gateway need not catch up on polls.
+const GIVEN_OVER_BEFORE: Duration = Duration::from_secs(60);
+
+/// Until when a feed was polled that is given over at `now`, by a gateway that polled it until `alive`: what has strayed
+/// is written down then.
+pub(super) fn until_given_over(now: Time, alive: Time) -> PolledUntil {
+    PolledUntil::Noted(alive.min(now.minus(GIVEN_OVER_BEFORE)))
+}
+
 /// A shard that is being given back.
 pub(super) struct LeavingShard {
     pub(super) fence: i64,
@@ -252,7 +261,7 @@ impl PollScheduler {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let Some(memory) = feed.memory.as_mut() else { return };
         let bounds = self.settings.bounds(&feed.record.options);
-        let polled = PolledUntil::Seen(now);
+        let polled = until_given_over(now, now);
         let resumed = memory.resume(name, bounds, feed.pending, (polled, now));
         let is_late = |due: &Time| resumed.as_ref().is_some_and(|next| *due < next.at);
         if let Some(due) = feed.due.filter(is_late) {

@@ -1,6 +1,7 @@
 //! Schedules over a restart: what is taken over from the store, and what is written down now and
 //! then.
 
+use super::handover::until_given_over;
 use super::survey::{OrderedStates, StoredFeed};
 use super::takeover::TAKEOVER_SPREAD;
 use super::{PollScheduler, START_STEP};
@@ -9,8 +10,7 @@ use crate::poll::error::RoundError;
 use crate::poll::memory::Memory;
 use crate::poll::pauses::MAX_HOST_PAUSE;
 use crate::poll::reason::PlannedPoll;
-use crate::poll::resume::NOTE_EVERY;
-use crate::poll::resume::PolledUntil;
+use crate::poll::resume::{NOTE_EVERY, PolledUntil};
 use crate::poll::schedule::phase;
 use crate::poll::shards::{is_polled, shard_of};
 use crate::store::Shard;
@@ -121,7 +121,9 @@ impl PollScheduler {
         let alive = self.noted.unwrap_or(now);
         let (polled, spread) = match held {
             // Others poll as well: it begins in the place of one that is gone, or goes on in another role.
-            Some(_) => (PolledUntil::Seen(alive), TAKEOVER_SPREAD),
+            Some(_) if self.has_others() => (PolledUntil::Seen(alive), TAKEOVER_SPREAD),
+            // All were given back, as by one gateway that stopped.
+            Some(_) => (until_given_over(now, alive), TAKEOVER_SPREAD),
             None => {
                 let spread = Spread { step: START_STEP, most: self.settings.min_interval };
                 (PolledUntil::Noted(alive), spread)

@@ -229,6 +229,11 @@ impl PolledShare {
 }
 
 impl PollScheduler {
+    /// Whether other gateways over the same store live.
+    pub(super) fn has_others(&self) -> bool {
+        self.share.as_ref().is_some_and(|share| share.shards.gateways() > 1)
+    }
+
     /// Whether anything may begin, where the store says so of the shards.
     pub(super) fn may_begin(&self) -> bool {
         self.share.as_ref().is_none_or(|share| share.shards.may_begin())

@@ -2,6 +2,7 @@
 //! the list of feeds says of those that it has.
 
 use super::departure::Departure;
+use super::handover::until_given_over;
 use super::plans::{ResumeBasis, ResumedFeed, Spread};
 use super::share::{FIRST_POLL_ELSEWHERE, Postponement, ShareEvent};
 use super::survey::{ListChanges, StoredFeed, Survey};
@@ -72,7 +73,7 @@ impl PollScheduler {
         let now = self.clock.now();
         let basis = ResumeBasis {
             now,
-            polled: PolledUntil::Seen(now),
+            polled: until_given_over(now, now),
             back: Duration::ZERO,
             reason: "it was due when this gateway took it over",
         };
@@ -100,8 +101,11 @@ impl PollScheduler {
     /// Until when somebody polled a feed that is taken over.
     fn polled_until(&self, record: &FeedRecord, now: Time) -> PolledUntil {
         let shards = self.share.as_ref().map(|share| &share.shards);
-        let unpolled = shards.map(|shards| shards.unpolled_for(shard_of(&record.url)));
-        PolledUntil::Seen(now.minus(unpolled.unwrap_or_default()))
+        let unpolled = shards.and_then(|shards| shards.unpolled_for(shard_of(&record.url)));
+        match unpolled {
+            Some(unpolled) => PolledUntil::Seen(now.minus(unpolled)),
+            None => until_given_over(now, now),
+        }
     }
 
     /// Whether a feed that was read is taken over now. It may have to wait: for the end of what was begun before

@@ -115,7 +115,8 @@ pub(in crate::store) fn begin(
     let (stored, before) = match identity {
         Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running, moved }) => {
             // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
-            let sup_ids = new_sup_ids.filter(|_| !used).unwrap_or(sup_ids);
+            let is_unused = new_sup_ids.is_some() && !used && is_empty(records)?;
+            let sup_ids = new_sup_ids.filter(|_| is_unused).unwrap_or(sup_ids);
             (Some(endpoint), (fence, sup_ids, lineage, running, moved))
         }
         None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None, None)),

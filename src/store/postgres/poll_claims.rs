@@ -34,7 +34,7 @@ const WRITER_TIME: i64 = 86_400_000;
 #[derive(Default)]
 pub(super) struct ClaimMemory {
     watches: HashMap<i64, LeaseWatch>,
-    /// When a node that had the shard lived last, by the database's clock in milliseconds.
+    /// When a node that had the shard and polled lived last, by the database's clock in milliseconds.
     polled: HashMap<Shard, i64>,
     /// Since when the store of this node has taken in nothing, although the database answers.
     stopped: Option<Instant>,
@@ -43,7 +43,8 @@ pub(super) struct ClaimMemory {
 impl ClaimMemory {
     /// Notes who has the shards.
     fn note(&mut self, nodes: &[SeenNode], shards: &[SeenShard]) {
-        let beats: HashMap<i64, i64> = nodes.iter().map(|node| (node.node, node.beat)).collect();
+        let polling = nodes.iter().filter(|node| node.polls);
+        let beats: HashMap<i64, i64> = polling.map(|node| (node.node, node.beat)).collect();
         let beat = |seen: &SeenShard| Some((seen.shard, *beats.get(&seen.owner?)?));
         self.polled.extend(shards.iter().filter_map(beat));
     }
@@ -338,5 +339,54 @@ impl SessionShared {
             self.lease_pool.execute(LEAVE_TO_WRITER, &[&numbers(&of_writer), &until]).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_was_polled_until_the_last_sign_of_life_of_whoever_polled_it() {
+        let node = |node: i64, beat: i64, polls: bool| SeenNode {
+            node,
+            name: "a gateway".into(),
+            beat,
+            polls,
+            reaches: true,
+            settings: String::new(),
+            writes: false,
+            is_live: true,
+        };
+        let [one, two, three] = [1, 2, 3].map(|number| Shard::numbered(number).unwrap());
+        let seen =
+            |shard, owner| SeenShard { shard, owner, fence: 1, wanted: None, writer_until: 0 };
+        let mut memory = ClaimMemory::default();
+        let nodes = [node(7, 1_000, true), node(8, 2_000, false)];
+        memory.note(&nodes, &[seen(one, Some(7)), seen(two, Some(8)), seen(three, None)]);
+        let millis = Duration::from_millis;
+        assert_eq!(memory.unpolled(one, 61_000), millis(60_000));
+        assert_eq!(memory.unpolled(one, 500), Duration::ZERO, "by a clock that was set back");
+        // Nobody says that it polled these.
+        assert_eq!([two, three].map(|shard| memory.unpolled(shard, 3_000)), [Duration::MAX; 2]);
+        // One that polls no more, and one that others have forgotten.
+        memory.note(&[node(7, 5_000, false)], &[seen(one, Some(7)), seen(two, Some(9))]);
+        assert_eq!(memory.unpolled(one, 61_000), millis(60_000));
+        memory.note(&[node(7, 9_000, true)], &[seen(one, Some(7))]);
+        memory.note(&[], &[seen(one, None)]);
+        assert_eq!(memory.unpolled(one, 61_000), millis(52_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_opened_again_soon_has_not_stopped() {
+        let (mut memory, lease) = (ClaimMemory::default(), Duration::from_secs(15));
+        let mut stopped_after = async |seconds: u64, is_stopped: bool| {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            memory.is_stopped(is_stopped, lease)
+        };
+        assert!(!stopped_after(0, true).await && !stopped_after(15, true).await);
+        assert!(stopped_after(1, true).await);
+        assert!(!stopped_after(1, false).await && !stopped_after(1, true).await);
+        assert!(!stopped_after(15, true).await && stopped_after(1, true).await);
     }
 }

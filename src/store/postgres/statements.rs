@@ -135,8 +135,8 @@ statements! {
     END_REQUESTS = "DELETE FROM tidegate_request WHERE node = $1 AND number = ANY($2)";
     /// The node that writes takes up requests, as long as it has the fence of its claim, but for those that it has begun:
     /// its last answer from here may have been lost. One that may be carried out once is taken up by nobody else, and
-    /// not when nobody waits for it any more. Nor is what a node asked that was forgotten since. Up to a number of bytes at
-    /// once.
+    /// not when nobody waits for it any more. Nor is what a node asked that was forgotten since, as long as it has not
+    /// joined anew. Up to a number of bytes at once.
     TAKE_REQUESTS = "UPDATE tidegate_request r SET taken = $1 FROM \
         (SELECT q.node, q.number, sum(octet_length(q.body)) OVER (ORDER BY q.asked_at, q.node, q.number) \
         - octet_length(q.body) AS before FROM tidegate_request q WHERE q.taken <= $1 AND q.answer IS NULL \
