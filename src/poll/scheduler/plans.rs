@@ -21,10 +21,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// What feeds are resumed with.
-#[derive(Clone, Copy)]
 pub(super) struct ResumeBasis {
     pub(super) now: Time,
-    pub(super) polled: PolledUntil,
     /// By how much the clock was set back since.
     pub(super) back: Duration,
     /// Why what is due is polled now.
@@ -129,14 +127,14 @@ impl PollScheduler {
                 (PolledUntil::Noted(alive), spread)
             }
         };
-        let basis = ResumeBasis { now, polled, back, reason: "it was due when polling began" };
+        let basis = ResumeBasis { now, back, reason: "it was due when polling began" };
         let spread = spread.over(active);
         let mut states = OrderedStates::new(states);
         for record in records.values().filter(|record| is_here(record)) {
             let record = Arc::clone(record);
             let stored = StoredFeed::read(store.as_ref(), record, &mut states).await?;
             if !self.is_left_to_others(&stored, None)
-                && let Some(feed) = self.resume_feed(stored, &basis)
+                && let Some(feed) = self.resume_feed(stored, polled, &basis)
             {
                 self.go_on_with(feed, &basis, spread);
             }
@@ -151,10 +149,11 @@ impl PollScheduler {
     pub(super) fn resume_feed(
         &mut self,
         stored: StoredFeed,
+        polled: PolledUntil,
         basis: &ResumeBasis,
     ) -> Option<ResumedFeed> {
         let StoredFeed { record, state, pending } = stored;
-        let ResumeBasis { now, polled, back, .. } = *basis;
+        let ResumeBasis { now, back, .. } = *basis;
         // What has still to be written is newer.
         let unsaved = self.unsaved.get(&record.name).filter(|state| state.url == record.url);
         let mut state = unsaved.cloned().or(state);

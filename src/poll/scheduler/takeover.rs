@@ -73,7 +73,6 @@ impl PollScheduler {
         let now = self.clock.now();
         let basis = ResumeBasis {
             now,
-            polled: until_given_over(now, now),
             back: Duration::ZERO,
             reason: "it was due when this gateway took it over",
         };
@@ -81,7 +80,7 @@ impl PollScheduler {
             .into_iter()
             .filter_map(|stored| {
                 let polled = self.polled_until(&stored.record, now);
-                self.resume_feed(stored, &ResumeBasis { polled, ..basis })
+                self.resume_feed(stored, polled, &basis)
             })
             .collect();
         let due = feeds.iter().filter(|feed| feed.is_spread(now)).count();
