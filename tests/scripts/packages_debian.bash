@@ -2,10 +2,10 @@
 # and it can be unpacked, with a configuration that is good.
 set -euo pipefail
 bin=$1 folder=$2/debian cargo_deb=$3
-mkdir -p "$folder/build/release" "$folder/root"
-cp "$bin" "$folder/build/release/tidegate"
+mkdir -p "$folder/build/dist" "$folder/root"
+cp "$bin" "$folder/build/dist/tidegate"
 # What was built is packed, not built anew.
-CARGO_TARGET_DIR=$folder/build "$cargo_deb" --no-build --no-strip --quiet --output "$folder/tidegate.deb" >/dev/null
+CARGO_TARGET_DIR=$folder/build "$cargo_deb" --profile dist --no-build --no-strip --quiet --output "$folder/tidegate.deb" >/dev/null
 deb=$folder/tidegate.deb
 
 dpkg-deb -c "$deb" >"$folder/list"
